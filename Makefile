@@ -7,7 +7,7 @@ PY := $(ROOT)/.venv/bin/python
 export PYTHON
 export KAFKA_VERSION
 export PATH := $(ROOT)/.venv/bin:$(PATH)
-# Airflow adds dags/ and plugins/ by itself, never the root that holds include/.
+# Airflow adds dags/ and plugins/ by itself; plugins/rehome finds the engine in include/.
 export PYTHONPATH := $(ROOT):$(ROOT)/plugins
 # Airflow and Spark start many processes: without bytecode each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,7 +32,7 @@ lock: setup ## compile requirements.txt and requirements-dev.txt into their lock
 	$(LOCK) requirements-dev.txt -o requirements-dev.lock
 
 # What runs by itself: watching, windows, fleets, the clusters file, alerts.
-ACTING := include/watching include/alerts include/clusters include/execution/access/open_windows.py \
+ACTING := include/rehome/watching include/rehome/alerts include/rehome/clusters include/rehome/execution/access/open_windows.py \
 	plugins/rehome/fleet plugins/rehome/timetables dags
 
 .PHONY: acting-lines

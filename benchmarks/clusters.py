@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.domain.array_types import UNLIMITED
-from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.domain.array_types import UNLIMITED
+from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Rows
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Rows
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
 
 MEDIAN_BYTES = 1e9
 

@@ -115,11 +115,11 @@ class WatchedLoop:
 
 def plan_to_follow() -> None:
     """A plan whose page has a stream."""
-    from include.domain.kafka import TopicPartition
-    from include.domain.plan.move import Move, MoveReason
-    from include.domain.request.parse_request import parse_request
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
+    from rehome.domain.kafka import TopicPartition
+    from rehome.domain.plan.move import Move, MoveReason
+    from rehome.domain.request.parse_request import parse_request
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
     from world.plan_of_moves import plan_of_moves
 
     move = Move(TopicPartition("t", 0), (1, 2), (2, 3), 10**9, MoveReason.BALANCE)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.clusters import clipped
-from include.domain.array_types import NONE, UNLIMITED
-from include.planning.model.arrays import BrokerArrays, ClusterArrays
+from rehome.domain.array_types import NONE, UNLIMITED
+from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
 
 
 @dataclass(frozen=True)

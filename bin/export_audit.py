@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from include.errors import PlanConflictError, RehomeError
+from rehome.errors import PlanConflictError, RehomeError
 
 if TYPE_CHECKING:
-    from include.ledger.base.audit_entry import AuditExport
-    from include.ledger.store import Ledger
+    from rehome.ledger.base.audit_entry import AuditExport
+    from rehome.ledger.store import Ledger
 
 PRIVATE = 0o600
 
@@ -46,7 +46,7 @@ def open_ledger(url: str | None) -> Ledger:
         url = settings().ledger_url
     from sqlalchemy import make_url
 
-    from include.ledger.store import Ledger
+    from rehome.ledger.store import Ledger
 
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():

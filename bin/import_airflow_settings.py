@@ -15,9 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
-from include.airflow_settings import SETTINGS_FILE, AirflowSettings, SettingsFileError
+from rehome.airflow_settings import SETTINGS_FILE, AirflowSettings, SettingsFileError
 
 
 def import_all(

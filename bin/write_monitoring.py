@@ -15,15 +15,17 @@ from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
-from include.metrics.catalog import STATSD_PREFIX
-from include.metrics.dashboard import dashboard
-from include.metrics.statsd_mapping import statsd_mapping
+from rehome.metrics.catalog import STATSD_PREFIX
+from rehome.metrics.dashboard import dashboard
+from rehome.metrics.statsd_mapping import statsd_mapping
 
 MONITORING = Path(__file__).resolve().parents[1] / "monitoring"
 RULES = "alert_rules.yaml"
-WRITTEN = "# Made by bin/write_monitoring.py from include/metrics/catalog.py: change it there.\n"
+WRITTEN = (
+    "# Made by bin/write_monitoring.py from include/rehome/metrics/catalog.py: change it there.\n"
+)
 
 
 def texts(prefix: str = STATSD_PREFIX) -> dict[str, str]:

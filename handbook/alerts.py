@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from handbook.markdown import table
-from include.alerts.catalog import CATALOG, CatalogEntry
-from include.alerts.kinds import Repeats
+from rehome.alerts.catalog import CATALOG, CatalogEntry
+from rehome.alerts.kinds import Repeats
 
 AGAIN = {
     Repeats.ONCE: "once",

@@ -10,18 +10,18 @@ from typing import Any
 
 from handbook.markdown import table
 from handbook.sources import param_docs
-from include.cluster.interface.errors import ClusterError, MissingRightError
-from include.domain.kafka import BrokerError, OngoingReassignment, Partial
-from include.execution.access.connection_policy import PolicyError
-from include.execution.direct.direct_throttle import (
+from rehome.cluster.interface.errors import ClusterError, MissingRightError
+from rehome.domain.kafka import BrokerError, OngoingReassignment, Partial
+from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.direct.direct_throttle import (
     DirectThrottle,
     DirectThrottleError,
     TakenBack,
     ThrottleChange,
 )
-from include.execution.direct.wanted_copies import PlacedReplica
-from include.execution.foreign.in_flight import Flight
-from include.execution.foreign.read_flights import DescribedFlights
+from rehome.execution.direct.wanted_copies import PlacedReplica
+from rehome.execution.foreign.in_flight import Flight
+from rehome.execution.foreign.read_flights import DescribedFlights
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.reassignment import KafkaReassignmentHook
 from rehome.operators.approval.approve import ApprovePlanOperator

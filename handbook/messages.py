@@ -19,7 +19,11 @@ SAYS = frozenset(
     {"Finding", "Alert", "Controlled", "Cause", "Hurt", "StatusSummary", "Check", "PausedText"}
 )
 """What is made of sentences for people; errors besides, by their names."""
-WORDS = ("include/account/words", "include/alerts/alert_text.py", "include/watching/paused_text.py")
+WORDS = (
+    "include/rehome/account/words",
+    "include/rehome/alerts/alert_text.py",
+    "include/rehome/watching/paused_text.py",
+)
 """Modules whose every text is one."""
 LEAST = 8
 """Words of a message; shorter ones are parts of one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handbook.markdown import table
-from include.metrics.catalog import METRICS
+from rehome.metrics.catalog import METRICS
 
 
 def metrics_page() -> str:

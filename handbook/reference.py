@@ -20,17 +20,17 @@ from handbook.proposals import PAGE as PROPOSALS
 from handbook.proposals import proposals_page
 from handbook.routes import routes_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
-from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
-from include.clusters.clusters_file import ClusterEntry
-from include.domain.request.limits import BrokerLimits, BrokerSet
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.connection_policy import ConnectionPolicy
-from include.field_descriptions import Described, described
-from include.ledger.base.audit_entry import Decided, Door
-from include.ledger.base.records import ThrottleState
-from include.settings import Settings
-from include.watching.rules import rules_described
+from rehome.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
+from rehome.clusters.clusters_file import ClusterEntry
+from rehome.domain.request.limits import BrokerLimits, BrokerSet
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.connection_policy import ConnectionPolicy
+from rehome.field_descriptions import Described, described
+from rehome.ledger.base.audit_entry import Decided, Door
+from rehome.ledger.base.records import ThrottleState
+from rehome.settings import Settings
+from rehome.watching.rules import rules_described
 
 REFERENCE = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs-reference` from the code: change it there. -->\n\n"

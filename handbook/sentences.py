@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("dags", "include", "plugins", "spark_jobs")
-APART = "include/ledger/migrations/"
+APART = "include/rehome/ledger/migrations/"
 """What earlier versions have said stays as it was; nobody reads it."""
 MOST_WORDS = 40
 """Of a sentence; its values count as one word each."""

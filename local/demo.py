@@ -16,17 +16,17 @@ from pathlib import Path
 
 import httpx
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
-from include.domain.time_range import TimeRange
-from include.execution.progress.progress import footer, size_text, status_text
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory, Warehouse
 from local.airflow.standalone import USER
 from local.console import Screen
 from local.stack import STATE, TOPICS, Stack, alone
 from local.workload import Workload
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigResource
+from rehome.domain.time_range import TimeRange
+from rehome.execution.progress.progress import footer, size_text, status_text
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory, Warehouse
 
 THROTTLE_KEYS = (
     "leader.replication.throttled.rate",

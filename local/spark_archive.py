@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.packaging import CLASS_ARCHIVE, DRIVER_JVM, ROOT
-from include.warehouse import Warehouse
+from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.packaging import CLASS_ARCHIVE, DRIVER_JVM, JOB_PATH, ROOT
+from rehome.warehouse import Warehouse
 
 REQUEST = {"action": "drain", "brokers": [1]}
 
@@ -33,7 +33,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="spark-classes-") as name:
         run = subprocess.run(
             _job(Path(name), unfinished),
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+            env={
+                **os.environ,
+                "PYTHONPATH": JOB_PATH,
+                "PYSPARK_PYTHON": sys.executable,
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -28,11 +28,11 @@ import psutil  # type: ignore[import-untyped]
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from include.airflow_settings import AirflowSettings
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.airflow_settings import AirflowSettings
 
 STATE = ROOT / ".state"
 START_TIMEOUT_S = 600.0

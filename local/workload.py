@@ -19,7 +19,7 @@ from types import TracebackType
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from include.domain.kafka import TopicPartition
+from rehome.domain.kafka import TopicPartition
 
 _SEQUENCE = struct.Struct(">Q")
 _FLUSH_TIMEOUT_S = 180.0

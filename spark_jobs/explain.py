@@ -18,16 +18,17 @@ from pathlib import Path
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.parse_request import parse_request
-from include.domain.resources import RESOURCE_NAMES
-from include.domain.text import listed
-from include.errors import InvalidRequestError, RehomeError
-from include.load_history.known_rates import Demands, LoadHistory
-from include.planning.explain.explainer import Explainer
-from include.planning.explain.text import broker_text, partition_text
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import RESOURCE_NAMES
+from rehome.domain.text import listed
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.planning.explain.explainer import Explainer
+from rehome.planning.explain.text import broker_text, partition_text
+from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 CANNOT = 2
 

@@ -23,19 +23,20 @@ from typing import TYPE_CHECKING, Any
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
-from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.plan.plan import Plan
-from include.domain.request.request import ReassignmentRequest, request_to_params
-from include.errors import RehomeError
-from include.load_history.known_rates import LoadHistory
-from include.places.path_parts import id_of, path_part
-from include.quality.engine.context import prepare
-from include.quality.engine.results import GateResult
-from include.quality.gates import Evidence, check_evidences, check_snapshots
-from include.quality.snapshot.tables import Concerned, GatedSnapshot
-from include.settings import THROTTLE_EFFICIENCY
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from rehome.domain.plan.kafka_json import KafkaFiles
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import ReassignmentRequest, request_to_params
+from rehome.errors import RehomeError
+from rehome.load_history.known_rates import LoadHistory
+from rehome.places.path_parts import id_of, path_part
+from rehome.quality.engine.context import prepare
+from rehome.quality.engine.results import GateResult
+from rehome.quality.gates import Evidence, check_evidences, check_snapshots
+from rehome.quality.snapshot.tables import Concerned, GatedSnapshot
+from rehome.settings import THROTTLE_EFFICIENCY
+from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs import fleet_requests
 from spark_jobs.fleet_tasks import Answer, PlanTask, run_all
 from spark_jobs.gated_plan import (

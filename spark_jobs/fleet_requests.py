@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.errors import InvalidRequestError
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.errors import InvalidRequestError
 from spark_jobs.gated_plan import read_parameters, request_of
 
 OWN = (

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from include.domain.plan.plan import Plan
-from include.domain.request.request import ReassignmentRequest
-from include.errors import RehomeError
-from include.load_history.forecast import load_report
-from include.load_history.known_rates import Demands, LoadHistory
-from include.planning.options import PlanOptions
-from include.warehouse import Warehouse, read_snapshot
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.errors import RehomeError
+from rehome.load_history.forecast import load_report
+from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.planning.options import PlanOptions
+from rehome.warehouse import Warehouse, read_snapshot
 from spark_jobs.gated_plan import RefusedError
 from spark_jobs.plan import by_history, plan_forward
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot.model import Snapshot
+    from rehome.cluster.snapshot.model import Snapshot
 
 
 @dataclass(frozen=True)

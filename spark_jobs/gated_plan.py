@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 
-from include.clusters.clusters_file import clusters_of
-from include.clusters.filled_requests import request_by
-from include.domain.plan.kafka_json import KafkaFiles
-from include.errors import InvalidRequestError, RehomeError
-from include.places.uris import refuse_other_scheme
-from include.quality.engine.results import GateResult, describe, refusal
-from include.quality.gates import Evidence, check_evidence, check_snapshot
-from include.quality.history import check_history
-from include.quality.published.project import SITE, Run, publish
-from include.quality.snapshot.tables import Concerned
-from include.settings import Settings
+from rehome.clusters.clusters_file import clusters_of
+from rehome.clusters.filled_requests import request_by
+from rehome.domain.plan.kafka_json import KafkaFiles
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.places.uris import refuse_other_scheme
+from rehome.quality.engine.results import GateResult, describe, refusal
+from rehome.quality.gates import Evidence, check_evidence, check_snapshot
+from rehome.quality.history import check_history
+from rehome.quality.published.project import SITE, Run, publish
+from rehome.quality.snapshot.tables import Concerned
+from rehome.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot.model import Snapshot
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.load_history.known_rates import LoadHistory
-    from include.warehouse import PlanDirectory
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.load_history.known_rates import LoadHistory
+    from rehome.warehouse import PlanDirectory
 
 EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
 

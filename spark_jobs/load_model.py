@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
-from include.errors import InvalidRequestError
-from include.load_history.daily_rollups import last_days, merged
-from include.load_history.load_profile import LOADS, loads_of
-from include.load_history.rollup import Rollup
-from include.places.path_parts import id_of
-from include.warehouse import ROLLUP_FILE, Warehouse
+from rehome.errors import InvalidRequestError
+from rehome.load_history.daily_rollups import last_days, merged
+from rehome.load_history.load_profile import LOADS, loads_of
+from rehome.load_history.rollup import Rollup
+from rehome.places.path_parts import id_of
+from rehome.warehouse import ROLLUP_FILE, Warehouse
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:

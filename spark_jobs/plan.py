@@ -20,26 +20,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from include.domain.text import count_text
-from include.planning.options import PlanOptions
+from rehome.domain.text import count_text
+from rehome.planning.options import PlanOptions
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
-from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import refuse_changed, sealed
-from include.domain.request.request import Action, ReassignmentRequest, request_to_params
-from include.errors import InvalidRequestError, RehomeError
-from include.load_history.forecast import load_report
-from include.load_history.known_rates import Demands, LoadHistory
-from include.planning.planner import make_plan
-from include.planning.result.summary_figures import NO_HISTORY
-from include.planning.rollback import rollback_plan
-from include.planning.slices.slice_planner import OVERLAID, plan_in_slices
-from include.quality.engine.context import prepare
-from include.settings import THROTTLE_EFFICIENCY, Settings
-from include.warehouse import (
+from rehome.domain.plan.kafka_json import KafkaFiles
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import refuse_changed, sealed
+from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.load_history.forecast import load_report
+from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.planning.planner import make_plan
+from rehome.planning.result.summary_figures import NO_HISTORY
+from rehome.planning.rollback import rollback_plan
+from rehome.planning.slices.slice_planner import OVERLAID, plan_in_slices
+from rehome.quality.engine.context import prepare
+from rehome.settings import THROTTLE_EFFICIENCY, Settings
+from rehome.warehouse import (
     PlanDirectory,
     PlanExistsError,
     Warehouse,
@@ -62,8 +63,8 @@ from spark_jobs.spark_slices import slices_of, spark_slices
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot.model import Snapshot
-    from include.quality.gates import Evidence
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.quality.gates import Evidence
 
 
 RATED = "rated_replicas.parquet"

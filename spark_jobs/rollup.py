@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
-from include.load_history.daily_rollups import PendingDay, SnapshotPace, pending_days, roll_up
-from include.warehouse import Warehouse
+from rehome.load_history.daily_rollups import PendingDay, SnapshotPace, pending_days, roll_up
+from rehome.warehouse import Warehouse
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:

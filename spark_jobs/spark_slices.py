@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from include.planning.slices.slices import Work
+from rehome.planning.slices.slices import Work
 
 if TYPE_CHECKING:
     import pyarrow as pa

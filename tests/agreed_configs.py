@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.rights import Call
-from include.cluster.messages.configs import describe_configs_request, read_describe_configs
-from include.domain.configs import ConfigResource, ResourceType
-from include.domain.kafka import BrokerError, ConfigValue
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.rights import Call
+from rehome.cluster.messages.configs import describe_configs_request, read_describe_configs
+from rehome.domain.configs import ConfigResource, ResourceType
+from rehome.domain.kafka import BrokerError, ConfigValue
 
 Configs = dict[ConfigResource, dict[str, ConfigValue] | BrokerError]
 

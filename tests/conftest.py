@@ -17,18 +17,18 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from hypothesis import settings
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster, Security
+from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from local.kafka.cluster import LocalCluster, Security
-from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
 from tests.execution.throttle.on_brokers import DEFAULT, marks
 from tests.ledger.empty_ledgers import EmptyLedgers

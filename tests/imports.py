@@ -44,11 +44,20 @@ def _runs_on_import(node: ast.AST) -> bool:
     return not isinstance(node, FUNCTIONS)
 
 
+def folder_of(name: str) -> str:
+    """The folder at the top that a module of ours lies in, by its dotted name."""
+    package, *inner = name.split(".")
+    if package != "rehome":
+        return package
+    there = (ROOT / "include" / "rehome").joinpath(*inner[:1])
+    return "include" if there.is_dir() or there.with_suffix(".py").exists() else "plugins"
+
+
 @cache
 def sources() -> dict[str, Path]:
     """Dotted name → file, of all code that is tested; packages are named as their folder."""
     found = {}
-    for folder in ("include", "plugins/rehome", "dags", "spark_jobs", "world"):
+    for folder in ("include/rehome", "plugins/rehome", "dags", "spark_jobs", "world"):
         for path in (ROOT / folder).rglob("*.py"):
             parts = path.relative_to((ROOT / folder).parent).with_suffix("").parts
             found[".".join(parts).removesuffix(".__init__")] = path

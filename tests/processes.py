@@ -9,4 +9,4 @@ from __future__ import annotations
 import multiprocessing
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["include.ledger.store", "tests.execution.killed"])
+FORKED.set_forkserver_preload(["rehome.ledger.store", "tests.execution.killed"])

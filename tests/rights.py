@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from include.cluster.interface.rights import readable
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.interface.rights import readable
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "security.md"
 

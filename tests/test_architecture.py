@@ -9,29 +9,34 @@ from pathlib import Path
 
 import pytest
 
-from tests.imports import imports, imports_of
+from tests.imports import folder_of, imports, imports_of
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = {"include", "rehome", "dags", "spark_jobs", "local", "handbook", "world"}
+OURS = {"include", "plugins", "dags", "spark_jobs", "local", "handbook", "world"}
 ALLOWED = {
     "include": {"include"},
-    "plugins": {"include", "rehome"},
-    "dags": {"include", "rehome"},
+    "plugins": {"include", "plugins"},
+    "dags": {"include", "plugins"},
     "spark_jobs": {"include", "spark_jobs"},
     "local": {"include", "local"},
-    "handbook": {"include", "rehome", "handbook"},
-    "world": {"include", "rehome", "dags", "world"},
+    "handbook": {"include", "plugins", "handbook"},
+    "world": {"include", "plugins", "dags", "world"},
 }
 # A model of Kafka that knew what Rehome expects of brokers would agree with it.
-KAFKA_MODEL = ("include.domain", "include.cluster.interface")
+KAFKA_MODEL = ("rehome.domain", "rehome.cluster.interface")
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
 NO_GATEWAY = (
-    *("include/planning", "include/execution", "include/reporting", "include/ledger"),
-    *("include/load_history", "world"),
+    *(
+        "include/rehome/planning",
+        "include/rehome/execution",
+        "include/rehome/reporting",
+        "include/rehome/ledger",
+    ),
+    *("include/rehome/load_history", "world"),
 )
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
-WIRE = ("include/cluster/", "local/kafka/acls.py")
-GATEWAY = ("include.cluster.gateway", "include.cluster.clients", "kafka", "confluent_kafka")
+WIRE = ("include/rehome/cluster/", "local/kafka/acls.py")
+GATEWAY = ("rehome.cluster.gateway", "rehome.cluster.clients", "kafka", "confluent_kafka")
 
 
 def _sources() -> Iterator[Path]:
@@ -51,23 +56,24 @@ def _wrong_imports(place: str, found: Iterable[tuple[str, bool]]) -> Iterator[st
     allowed = ALLOWED[place.split("/")[0]]
     for name, at_import in found:
         package = name.split(".")[0]
-        if package in OURS - allowed:
+        folder = folder_of(name)
+        if folder in OURS - allowed:
             yield f"{place} imports {name}"
         if place.startswith("include/"):
             if package == "airflow":
                 yield f"{place} imports Airflow"
             if package in ("pyspark", "great_expectations") and (
-                at_import or not place.startswith("include/quality/")
+                at_import or not place.startswith("include/rehome/quality/")
             ):
-                yield f"{place} imports {name}: only include/quality may, inside functions"
+                yield f"{place} imports {name}: only include/rehome/quality may, inside functions"
         if _within(place, NO_GATEWAY, "/") and _within(name, GATEWAY, "."):
             yield f"{place} imports {name}: it gets data or a ClusterPort"
-        ours = place.startswith("world/kafka/") and package in ("include", "rehome")
+        ours = place.startswith("world/kafka/") and folder in ("include", "plugins")
         if ours and not _within(name, KAFKA_MODEL, "."):
             yield f"{place} imports {name}: it knows the protocol and the port, nothing else"
-        wire = _within(name, ("include.cluster.clients.wire", "kafka"), ".")
+        wire = _within(name, ("rehome.cluster.clients.wire", "kafka"), ".")
         if wire and not place.startswith(WIRE):
-            yield f"{place} imports {name}: only include/cluster speaks the wire protocol"
+            yield f"{place} imports {name}: only include/rehome/cluster speaks the wire protocol"
 
 
 def test_imports_point_one_way() -> None:
@@ -82,19 +88,19 @@ def test_imports_point_one_way() -> None:
 @pytest.mark.parametrize(
     ("place", "source"),
     [
-        ("include/planning/a.py", "from include.cluster import gateway"),
-        ("include/execution/a.py", "from include.cluster.gateway import Gateway"),
-        ("include/execution/a.py", "def f():\n    import confluent_kafka.admin"),
-        ("include/quality/a.py", "try:\n    import pyspark\nexcept ImportError:\n    pass"),
-        ("include/quality/a.py", "class A:\n    from pyspark import sql"),
-        ("include/planning/a.py", "def f():\n    import pyspark"),
-        ("include/ledger/a.py", "from airflow import models"),
-        ("include/cluster/a.py", "from rehome.hooks import cluster"),
+        ("include/rehome/planning/a.py", "from rehome.cluster import gateway"),
+        ("include/rehome/execution/a.py", "from rehome.cluster.gateway import Gateway"),
+        ("include/rehome/execution/a.py", "def f():\n    import confluent_kafka.admin"),
+        ("include/rehome/quality/a.py", "try:\n    import pyspark\nexcept ImportError:\n    pass"),
+        ("include/rehome/quality/a.py", "class A:\n    from pyspark import sql"),
+        ("include/rehome/planning/a.py", "def f():\n    import pyspark"),
+        ("include/rehome/ledger/a.py", "from airflow import models"),
+        ("include/rehome/cluster/a.py", "from rehome.hooks import cluster"),
         ("plugins/rehome/a.py", "from dags import reassign_partitions"),
-        ("plugins/rehome/a.py", "from include.cluster.clients import wire"),
-        ("spark_jobs/a.py", "import rehome"),
-        ("include/execution/a.py", "from world.kafka import cluster"),
-        ("world/kafka/a.py", "from include.execution import decide"),
+        ("plugins/rehome/a.py", "from rehome.cluster.clients import wire"),
+        ("spark_jobs/a.py", "from rehome.hooks import cluster"),
+        ("include/rehome/execution/a.py", "from world.kafka import cluster"),
+        ("world/kafka/a.py", "from rehome.execution import decide"),
     ],
 )
 def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
@@ -104,13 +110,13 @@ def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("place", "source"),
     [
-        ("include/quality/a.py", "def f():\n    import pyspark"),
-        ("include/quality/a.py", "if TYPE_CHECKING:\n    import pyspark"),
-        ("include/execution/a.py", "from include.cluster.interface.port import ClusterPort"),
-        ("plugins/rehome/a.py", "from include.cluster.gateway import Gateway"),
-        ("include/planning/a.py", "import kafkaesque"),
-        ("world/kafka/a.py", "from include.domain.kafka import Broker"),
-        ("world/a.py", "from include.execution import decide"),
+        ("include/rehome/quality/a.py", "def f():\n    import pyspark"),
+        ("include/rehome/quality/a.py", "if TYPE_CHECKING:\n    import pyspark"),
+        ("include/rehome/execution/a.py", "from rehome.cluster.interface.port import ClusterPort"),
+        ("plugins/rehome/a.py", "from rehome.cluster.gateway import Gateway"),
+        ("include/rehome/planning/a.py", "import kafkaesque"),
+        ("world/kafka/a.py", "from rehome.domain.kafka import Broker"),
+        ("world/a.py", "from rehome.execution import decide"),
     ],
 )
 def test_an_import_along_the_arrows_is_let_through(place: str, source: str) -> None:
@@ -173,7 +179,7 @@ def test_no_test_reaches_into_private_names() -> None:
         "gateway._clients",
         "from local.demo import _options",
         'patch.setattr(trigger, "_open", 1)',
-        'monkeypatch.setattr("include.domain.text._plural", None)',
+        'monkeypatch.setattr("rehome.domain.text._plural", None)',
         'mock.patch(f"{MODULE}._open")',
         'getattr(cluster, "_layout")',
     ],

@@ -1,6 +1,7 @@
 """Where the tests of a module are: in a file of its name, or in the one that a table names.
 
-The tests of ``include/planning/search/shed.py`` are ``tests/planning/search/test_shed.py`` or
+The tests of ``include/rehome/planning/search/shed.py`` are
+``tests/planning/search/test_shed.py`` or
 ``test_shed_….py`` beside it. Those of ``plugins/rehome/`` are in ``tests/plugins/``, those of its
 page in ``tests/ui/``, those of ``world/`` in ``tests/world/``. Tests of a large module may have a
 folder of its name. All other modules are in ``tested_in.txt``.
@@ -17,7 +18,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.imports import TESTS, imports_directly, near, sources
+from tests.imports import TESTS, folder_of, imports_directly, near, sources
 
 Pairs = list[tuple[str, str]]
 
@@ -60,9 +61,9 @@ def places() -> dict[str, str]:
     found = {}
     for name in sources():
         house, *parts = name.split(".")
-        if house in ("include", "rehome", "world") and "migrations" not in parts:
+        if house in ("rehome", "world") and "migrations" not in parts:
             below = ["world"] if house == "world" else []
-            if house == "rehome" and parts[:1] != ["ui"]:
+            if folder_of(name) == "plugins" and parts[:1] != ["ui"]:
                 below = ["plugins"]
             found["/".join((*below, *parts))] = name
     return found

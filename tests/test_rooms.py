@@ -69,7 +69,7 @@ STRANGERS = {
 }
 """Who never imports whom, whatever the floors: the gate, for one, owes the planner nothing."""
 
-PLANNING_OF_EXECUTION = ("include.planning.model.packing", "include.planning.model.volumes")
+PLANNING_OF_EXECUTION = ("rehome.planning.model.packing", "rehome.planning.model.volumes")
 """All that the execution side has of the planner: how copies fit into log dirs."""
 
 MOST_MODULES = 13
@@ -80,8 +80,8 @@ Imports = Iterable[tuple[str, bool]]
 
 def modules() -> dict[str, Path]:
     found = {}
-    for path in sorted((ROOT / "include").rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
+    for path in sorted((ROOT / "include" / "rehome").rglob("*.py")):
+        parts = path.relative_to(ROOT / "include").with_suffix("").parts
         if parts[-1] != "__init__" and "migrations" not in parts:
             found[".".join(parts)] = path
     return found
@@ -100,7 +100,7 @@ def floors() -> dict[str, int]:
 @cache
 def room_of(module: str) -> str:
     """The room with the longest name that a module's begins with; of none, the module itself."""
-    inner = module.removeprefix("include.")
+    inner = module.removeprefix("rehome.")
     rooms = [room for room in floors() if inner == room or inner.startswith(room + ".")]
     return max(rooms, key=len, default=inner)
 
@@ -150,18 +150,18 @@ def test_rooms_are_small() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("include.planning.search.a", "from include.planning.rebalance import solver"),
-        ("include.planning.search.a", "from include.planning.programs.flow_lp import Flow"),
-        ("include.domain.kafka", "from include.domain.plan.move import Move"),
+        ("rehome.planning.search.a", "from rehome.planning.rebalance import solver"),
+        ("rehome.planning.search.a", "from rehome.planning.programs.flow_lp import Flow"),
+        ("rehome.domain.kafka", "from rehome.domain.plan.move import Move"),
         (
-            "include.ledger.a",
-            "def f():\n    from include.cluster.interface.port import ClusterPort",
+            "rehome.ledger.a",
+            "def f():\n    from rehome.cluster.interface.port import ClusterPort",
         ),
-        ("include.quality.facts.a", "from include.planning.model import rack_tree"),
-        ("include.execution.decide", "if TYPE_CHECKING:\n    import include.execution.advance"),
-        ("include.execution.dry_run.a", "from include.planning.model import layout"),
-        ("include.planning.planner", "from include.ledger import store"),
-        ("include.elsewhere.a", ""),
+        ("rehome.quality.facts.a", "from rehome.planning.model import rack_tree"),
+        ("rehome.execution.decide", "if TYPE_CHECKING:\n    import rehome.execution.advance"),
+        ("rehome.execution.dry_run.a", "from rehome.planning.model import layout"),
+        ("rehome.planning.planner", "from rehome.ledger import store"),
+        ("rehome.elsewhere.a", ""),
     ],
 )
 def test_an_import_against_the_floors_is_found(module: str, source: str) -> None:
@@ -169,8 +169,8 @@ def test_an_import_against_the_floors_is_found(module: str, source: str) -> None
 
 
 def test_a_circle_is_found() -> None:
-    known = {"include.a": Path(), "include.b": Path()}
-    sources = {"include.a": "from include import b", "include.b": "import include.a"}
+    known = {"rehome.a": Path(), "rehome.b": Path()}
+    sources = {"rehome.a": "from rehome import b", "rehome.b": "import rehome.a"}
     graph = {
         name: set(imported(name, imports(ast.parse(source)), known))
         for name, source in sources.items()

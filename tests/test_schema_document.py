@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot.model import (
+from rehome.cluster.snapshot.model import (
     BROKERS,
     GROUP_OFFSETS,
     GROUPS,
@@ -18,16 +18,16 @@ from include.cluster.snapshot.model import (
     TABLES,
     TOPICS,
 )
-from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.move import MoveReason
-from include.domain.plan.move_table import MOVES_SCHEMA
-from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.load_history.forecast import DiskForecast
-from include.load_history.known_rates import ResourceHistory
-from include.load_history.rollup import ROLLUP
-from include.quality.engine.results import ExpectationOutcome
-from include.warehouse import OF_ONE_PLAN, ROLLUP_FILE
+from rehome.domain.plan.figures import Link, ResourceBalance, TargetPrice
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.move_table import MOVES_SCHEMA
+from rehome.domain.plan.summary import BrokerLoad, PlanSummary
+from rehome.load_history.forecast import DiskForecast
+from rehome.load_history.known_rates import ResourceHistory
+from rehome.load_history.rollup import ROLLUP
+from rehome.quality.engine.results import ExpectationOutcome
+from rehome.warehouse import OF_ONE_PLAN, ROLLUP_FILE
 
 TEXT = (Path(__file__).parents[1] / "docs" / "schema.md").read_text()
 SCHEMAS = {

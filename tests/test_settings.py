@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from include.errors import InvalidRequestError
-from include.settings import Settings, settings_described
+from rehome.errors import InvalidRequestError
+from rehome.settings import Settings, settings_described
 
 
 def test_the_environment_overrides_a_default_and_airflow_overrides_both(
@@ -68,7 +68,7 @@ def test_every_setting_is_documented_in_full() -> None:
 
 def test_settings_cost_little_to_import() -> None:
     """Airflow parses the DAG that reads them again and again."""
-    code = "import sys, include.settings; print(len([n for n in sys.modules if n in %r]))"
+    code = "import sys, rehome.settings; print(len([n for n in sys.modules if n in %r]))"
     heavy = ("airflow", "numpy", "pyarrow", "sqlalchemy", "jsonschema")
     done = subprocess.run(
         [sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True

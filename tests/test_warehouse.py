@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.cluster.snapshot.model import TABLES, Snapshot
-from include.directory import ROWS_TOGETHER
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest
-from include.errors import RehomeError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.warehouse import (
+from rehome.cluster.snapshot.model import TABLES, Snapshot
+from rehome.directory import ROWS_TOGETHER
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.errors import RehomeError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.warehouse import (
     OF_ONE_PLAN,
     PlanExistsError,
     Warehouse,
@@ -90,7 +90,7 @@ def test_the_tables_are_written_before_what_finishes_a_snapshot(
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("include.directory.pq.write_table", fail)
+    monkeypatch.setattr("rehome.directory.pq.write_table", fail)
     with pytest.raises(OSError, match="disk full"):
         warehouse.write_snapshot(snapshot())
     assert warehouse.latest_snapshot("test") is None

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from include.cluster.clients.wire import NoAnswerError, Wire, metadata_request
-from include.cluster.connection.settings import Connection
-from include.cluster.messages import admin as messages
-from include.cluster.messages.metadata import read_topics
-from include.domain.kafka import ReplicaId, TopicDescription, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.clients.wire import NoAnswerError, Wire, metadata_request
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.messages import admin as messages
+from rehome.cluster.messages.metadata import read_topics
+from rehome.domain.kafka import ReplicaId, TopicDescription, TopicPartition
 
 ANSWER_S = 30.0
 Assignment = Sequence[Sequence[int]]

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from include.alerts.kinds import AlertKind
-from include.domain.run.causes.cause import CauseKind
-from include.domain.run.causes.waits import WaitKind
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
-from include.errors import RehomeError
-from include.execution import decide
-from include.ledger.base.records import SetBy, ThrottleState
-from include.watching.kinds import FindingKind
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.causes.waits import WaitKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.errors import RehomeError
+from rehome.execution import decide
+from rehome.ledger.base.records import SetBy, ThrottleState
+from rehome.watching.kinds import FindingKind
 from world.airflow.runs import DagRun
 from world.airflow.shape import REASSIGN, graph_of
 from world.airflow.states import TaskState

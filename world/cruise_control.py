@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, Replicas, TopicPartition
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError, Replicas, TopicPartition
 from world.others import LISTS, RATES
 
 LOOKS_S = 10.0

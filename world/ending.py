@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.alerts.kinds import AlertKind
-from include.domain.kafka import TopicPartition
-from include.domain.run.states import Control, PlanState
-from include.errors import PlanConflictError
-from include.ledger.base.records import PlanRecord
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.states import Control, PlanState
+from rehome.errors import PlanConflictError
+from rehome.ledger.base.records import PlanRecord
 from world.airflow.shape import IN_WINDOW
 from world.history import OTHERS
 from world.script import What

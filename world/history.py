@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from include.domain.kafka import ReplicaId, Replicas, TopicPartition
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from rehome.domain.kafka import ReplicaId, Replicas, TopicPartition
 from world.kafka.metadata import MetadataLog
 
 OTHERS = "others"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from include.cluster.interface.errors import ClusterError
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
 from world.script import Do, Topic, What
 
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")

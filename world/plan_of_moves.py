@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import sealed
-from include.domain.plan.summary import PlanSummary
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.summary import PlanSummary
 
 
 def plan_of_moves(

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from include.cluster.interface.rights import Call
-from include.domain.configs import ConfigResource
-from include.domain.kafka import ReplicaId, TopicPartition
+from rehome.cluster.interface.rights import Call
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import ReplicaId, TopicPartition
 from world.history import DirAsked, History, IsrTaken
 from world.kafka.config_definitions import MIN_ISR
 from world.kafka.hooks import Fault, FaultKind, Hooks

@@ -13,13 +13,13 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from include.cluster.interface.errors import ClusterError
-from include.cluster.interface.port import ClusterPort
-from include.domain import clock
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan as RehomePlan
-from include.execution.access.open_windows import CronWindows
-from include.ledger.base.records import PlanRecord
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain import clock
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan as RehomePlan
+from rehome.execution.access.open_windows import CronWindows
+from rehome.ledger.base.records import PlanRecord
 from world import others
 from world.airflow.installed import Airflow
 from world.airflow.shape import REASSIGN, SWEEP

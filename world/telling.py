@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowException
 
-from include.domain.kafka import BrokerId, ReplicaId
-from include.domain.plan.plan import Plan as RehomePlan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState
-from include.errors import RehomeError
-from include.ledger.store import Ledger
+from rehome.domain.kafka import BrokerId, ReplicaId
+from rehome.domain.plan.plan import Plan as RehomePlan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState
+from rehome.errors import RehomeError
+from rehome.ledger.store import Ledger
 from world.judge.flights import Span
 from world.judge.judge import PlanSeen, Seen
 from world.kafka.metadata import PartitionKey

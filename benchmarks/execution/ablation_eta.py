@@ -14,12 +14,12 @@ from benchmarks.execution.simulate import bound_s, random_plan
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.quota import ThrottledCopies
 from benchmarks.simulation.simulator import Simulation
-from include.domain.kafka import BrokerId
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.admission.fair_share import Copies
-from include.execution.progress.eta import EtaParts, eta_errors
+from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.admission.fair_share import Copies
+from rehome.execution.progress.eta import EtaParts, eta_errors
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 EVERYTHING = EtaParts()

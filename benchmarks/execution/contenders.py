@@ -12,29 +12,29 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from include.cluster.clients.clients import batches
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.plan.kafka_json import reassignment_json
-from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.decide import decide, needs_worker
-from include.execution.governor.cluster_health import bystanders
-from include.execution.governor.control_loop import first_rate
-from include.execution.policy_from_request import policy_for
-from include.execution.poll import poll
-from include.execution.progress.eta import eta_errors
-from include.execution.rolling import steps
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
-from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.clients.clients import batches
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.plan.kafka_json import reassignment_json
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.decide import decide, needs_worker
+from rehome.execution.governor.cluster_health import bystanders
+from rehome.execution.governor.control_loop import first_rate
+from rehome.execution.policy_from_request import policy_for
+from rehome.execution.poll import poll
+from rehome.execution.progress.eta import eta_errors
+from rehome.execution.rolling import steps
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
+from rehome.settings import Settings
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 BARRIER = 10

@@ -24,15 +24,15 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks.document import DOCS, put, table
 from benchmarks.execution.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
 from benchmarks.execution.latency import LatencyProbe
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.settings import Settings
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "execute.json"

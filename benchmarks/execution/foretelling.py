@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from include.domain.kafka import ReplicaId
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import FLOWS_VIEWED, FlowSample
-from include.domain.run.ledger_view import LedgerView, MoveSums
-from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState
-from include.execution.actions import Decision
-from include.execution.admission.backlog import Backlog, Foreseen
-from include.execution.decide import decide
-from include.execution.progress.eta import EtaParts, foretell
-from include.execution.progress.flow_samples import Copied
-from include.execution.progress.measured import measure
-from include.execution.progress.progress import admitted, copies_at, replica_statuses
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import FLOWS_VIEWED, FlowSample
+from rehome.domain.run.ledger_view import LedgerView, MoveSums
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState
+from rehome.execution.actions import Decision
+from rehome.execution.admission.backlog import Backlog, Foreseen
+from rehome.execution.decide import decide
+from rehome.execution.progress.eta import EtaParts, foretell
+from rehome.execution.progress.flow_samples import Copied
+from rehome.execution.progress.measured import measure
+from rehome.execution.progress.progress import admitted, copies_at, replica_statuses
 
 
 class Unasked(Foreseen):

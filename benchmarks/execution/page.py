@@ -29,20 +29,20 @@ import psutil  # type: ignore[import-untyped]
 from sqlalchemy import create_engine, insert, update
 
 from benchmarks.document import DOCS, put, table
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import sealed
-from include.domain.plan.summary import BrokerLoad
-from include.domain.request.parse_request import parse_request
-from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState
-from include.ledger.base.models import FLOW_SAMPLES, MOVES, PROGRESS_SAMPLES, REASSIGNMENTS
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from local.process.guard import Guard
 from local.process.waiting import wait_until
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.flows import BrokerFlow, FlowSample, RateReason
+from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from rehome.domain.run.states import MoveState
+from rehome.ledger.base.models import FLOW_SAMPLES, MOVES, PROGRESS_SAMPLES, REASSIGNMENTS
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 from world.plan_of_moves import plan_of_moves
 
 ROOT = Path(__file__).parents[2]

@@ -25,21 +25,21 @@ from sqlalchemy import create_engine, update
 
 from benchmarks.document import DOCS, put, table
 from benchmarks.snapshots.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerId, Partial, ReplicaId, TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.admission.backlog import Backlog
-from include.execution.poll import poll
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from include.ledger.base.models import MOVES
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerId, Partial, ReplicaId, TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.poll import poll
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from rehome.ledger.base.models import MOVES
+from rehome.ledger.store import Ledger
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "poll.json"

@@ -26,16 +26,16 @@ import numpy as np
 from benchmarks.document import DOCS, put, table
 from benchmarks.execution.contenders import Watcher
 from benchmarks.execution.execute import MEMORY, busiest_bytes, create_topics
-from include.airflow_settings import AirflowSettings
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from local.airflow.standalone import AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.workload import Workload
+from rehome.airflow_settings import AirflowSettings
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 
 RESULTS = Path(__file__).parents[1] / "results" / "predict.json"
 DOCUMENT = DOCS / "benchmarks.md"

@@ -23,18 +23,18 @@ import numpy as np
 from benchmarks import document
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.simulator import Simulation
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Decision
-from include.execution.admission.backlog import Backlog
-from include.execution.decide import decide
-from include.execution.policy_from_request import MOST_SMALL_IN_FLIGHT
-from include.settings import Settings
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import Decision
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.decide import decide
+from rehome.execution.policy_from_request import MOST_SMALL_IN_FLIGHT
+from rehome.settings import Settings
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "simulator.json"

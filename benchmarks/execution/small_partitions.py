@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.document import DOCS, put, table
 from benchmarks.execution.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
 from benchmarks.execution.execute import MEMORY, Probe, create_topics, felt
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.settings import Settings
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.settings import Settings
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "small_partitions.json"

@@ -10,15 +10,15 @@ import numpy as np
 
 from benchmarks.people.optimum import Goal
 from benchmarks.people_clusters import People, people
-from include.domain.array_types import Rows
-from include.domain.request.request import Action
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
-from include.planning.model.resource_loads import capacities
-from include.planning.model.scope import brokers_named
-from include.planning.planner import PLANNERS
-from include.planning.rebalance.problem import only_into, problem_of
-from include.planning.result.outcome import Outcome, tree_of
+from rehome.domain.array_types import Rows
+from rehome.domain.request.request import Action
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.resource_loads import capacities
+from rehome.planning.model.scope import brokers_named
+from rehome.planning.planner import PLANNERS
+from rehome.planning.rebalance.problem import only_into, problem_of
+from rehome.planning.result.outcome import Outcome, tree_of
 
 CHOOSES = (Action.REBALANCE, Action.EXPAND)
 """Actions that choose what moves; of the others, the request says it."""

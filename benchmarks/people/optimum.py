@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
 
 MORE_BYTES = 1.02
 """Moves are counted among plans that copy at most this many times the fewest bytes."""

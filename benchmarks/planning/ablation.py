@@ -23,22 +23,22 @@ from benchmarks.clusters import CASES, Instance, build
 from benchmarks.execution import ablation_eta
 from benchmarks.planning.plan import POLICIES, SIZES, solved, where_and_when
 from benchmarks.small_clusters import KINDS, Kind, small
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
-from include.planning.actions.move_log_dirs import BYTES_ONLY
-from include.planning.effort.optional_parts import FAST, NEVER, THOROUGH, Parts
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
-from include.planning.model.resource_loads import capacities
-from include.planning.rebalance.problem import problem_of
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.rebalance.solver import rebalance
-from include.planning.result.lower_bounds import broker_loads, rebalance_bound
-from include.planning.result.outcome import tree_of
-from include.planning.result.summary_figures import bytes_across_racks
-from include.planning.search.state import Problem, Search
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
+from rehome.planning.actions.move_log_dirs import BYTES_ONLY
+from rehome.planning.effort.optional_parts import FAST, NEVER, THOROUGH, Parts
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.resource_loads import capacities
+from rehome.planning.rebalance.problem import problem_of
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.result.lower_bounds import broker_loads, rebalance_bound
+from rehome.planning.result.outcome import tree_of
+from rehome.planning.result.summary_figures import bytes_across_racks
+from rehome.planning.search.state import Problem, Search
 
-INCLUDE = Path(__file__).parents[2] / "include"
+INCLUDE = Path(__file__).parents[2] / "include" / "rehome"
 RESULTS = Path(__file__).parents[1] / "results" / "ablation.json"
 
 LARGE: Mapping[str, Parts] = {

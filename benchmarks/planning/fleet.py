@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
 from benchmarks.planning.job import submitted
-from include.warehouse import Warehouse
+from rehome.warehouse import Warehouse
 
 RESULTS = Path(__file__).parents[1] / "results" / "fleet.json"
 BROKERS = 12

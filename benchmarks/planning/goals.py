@@ -20,9 +20,9 @@ from benchmarks.planning.judged import RESOURCES, Rows, judged, loads
 from benchmarks.planning.limits import caps_of, sets_of
 from benchmarks.planning.plan import ANYHOW, SIZES, request_of, solved, where_and_when
 from benchmarks.planning.topics import uneven
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.limits.apply_limits import limited
-from include.planning.rebalance.rebalance import plan_rebalance
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.limits.apply_limits import limited
+from rehome.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parents[1] / "results" / "goals.json"
 POLICIES = ("default", "strict")

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
-from include.packaging import local_spark
+from rehome.packaging import JOB_PATH, local_spark
 
 ROOT = Path(__file__).parents[2]
 EVERY_S = 0.2
@@ -57,7 +57,11 @@ def submitted(script: str, *arguments: str) -> tuple[float, dict[str, float]]:
         str(ROOT / "spark_jobs" / script),
         *arguments,
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": JOB_PATH,
+        "PYSPARK_PYTHON": sys.executable,
+    }
     started = time.perf_counter()
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

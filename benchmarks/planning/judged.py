@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.clusters import Instance
-from include.quality.facts.rack_spread import badly_placed
+from rehome.quality.facts.rack_spread import badly_placed
 
 RESOURCES = ("bytes", "replicas", "bytes_in", "leaders", "bytes_out")
 

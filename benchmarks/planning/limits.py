@@ -24,10 +24,10 @@ from benchmarks import document
 from benchmarks.clusters import CASES, Instance, build
 from benchmarks.planning.job import whole_job
 from benchmarks.planning.plan import SIZES, prepared, where_and_when
-from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from include.domain.request.request import Action, ReassignmentRequest, request_to_params
-from include.planning.limits.apply_limits import above_caps, limited, outside_sets
-from include.planning.rebalance.rebalance import plan_rebalance
+from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
+from rehome.planning.limits.apply_limits import above_caps, limited, outside_sets
+from rehome.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parents[1] / "results" / "limits.json"
 PLAIN = ReassignmentRequest(Action.REBALANCE)

@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
 from benchmarks.planning.plan import WHERE, solved, where_and_when
-from include.domain.array_types import Rows
-from include.planning.model.arrays import broker_sums
+from rehome.domain.array_types import Rows
+from rehome.planning.model.arrays import broker_sums
 
 RESULTS = WHERE / "peers.json"
 ROOT = Path(__file__).parents[2]

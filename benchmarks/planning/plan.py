@@ -29,30 +29,30 @@ from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.planning.job import whole_job
 from benchmarks.planning.judged import judged
 from benchmarks.planning.plan_table import summary, table, write_document
-from include.domain.array_types import NONE, Floats, Ints
-from include.domain.plan.move import MoveReason
-from include.domain.request.param_types import TOPIC_SPREAD
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.effort.optional_parts import Parts
-from include.planning.leadership.leader_balance import LedShares
-from include.planning.leadership.preferred_leaders import settle_leaders
-from include.planning.model.arrays import ClusterArrays, broker_sums
-from include.planning.model.layout import Layout
-from include.planning.model.rack_tree import RackTree
-from include.planning.options import PlanOptions
-from include.planning.planner import plan_of
-from include.planning.programs.lagrangian_bound import lagrangian_bound
-from include.planning.rebalance.copy_sources import prefer_sources
-from include.planning.rebalance.problem import problem_of, tolerances_of
-from include.planning.rebalance.rebalance import lead_evenly
-from include.planning.rebalance.solver import rebalance
-from include.planning.result.log_dir_choice import choose_log_dirs
-from include.planning.result.lower_bounds import broker_loads, rebalance_bound
-from include.planning.result.outcome import Outcome, tree_of
-from include.planning.result.plan_moves import planned_moves
-from include.planning.result.summary_figures import bytes_across_racks
-from include.planning.search.state import Problem
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from rehome.domain.array_types import NONE, Floats, Ints
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.param_types import TOPIC_SPREAD
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.effort.optional_parts import Parts
+from rehome.planning.leadership.leader_balance import LedShares
+from rehome.planning.leadership.preferred_leaders import settle_leaders
+from rehome.planning.model.arrays import ClusterArrays, broker_sums
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import plan_of
+from rehome.planning.programs.lagrangian_bound import lagrangian_bound
+from rehome.planning.rebalance.copy_sources import prefer_sources
+from rehome.planning.rebalance.problem import problem_of, tolerances_of
+from rehome.planning.rebalance.rebalance import lead_evenly
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.result.log_dir_choice import choose_log_dirs
+from rehome.planning.result.lower_bounds import broker_loads, rebalance_bound
+from rehome.planning.result.outcome import Outcome, tree_of
+from rehome.planning.result.plan_moves import planned_moves
+from rehome.planning.result.summary_figures import bytes_across_racks
+from rehome.planning.search.state import Problem
+from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 WHERE = Path(__file__).parents[1] / "results"
 RESULTS = WHERE / "plan.json"

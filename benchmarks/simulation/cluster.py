@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from benchmarks.simulation.quota import ThrottledCopies
-from include.domain.disks import Disk
-from include.domain.kafka import (
+from rehome.domain.disks import Disk
+from rehome.domain.kafka import (
     BrokerId,
     OngoingReassignment,
     PartitionState,
     ReplicaId,
     TopicPartition,
 )
-from include.domain.plan.move import Move
-from include.domain.run.observation import Observation
-from include.execution.admission.fair_share import Copies
-from include.execution.admission.slots import Direction, Slot
+from rehome.domain.plan.move import Move
+from rehome.domain.run.observation import Observation
+from rehome.execution.admission.fair_share import Copies
+from rehome.execution.admission.slots import Direction, Slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.states import MoveState
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.states import MoveState
 
 
 class Crash(BaseException):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 
-from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
-from include.execution.admission.fair_share import DONE_BELOW_BYTES, CopyId
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
+from rehome.execution.admission.fair_share import DONE_BELOW_BYTES, CopyId
 
 SAMPLE_S = 1.0
 GOLDEN = (5**0.5 - 1) / 2

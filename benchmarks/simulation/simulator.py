@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 
 from benchmarks.simulation.cluster import ClusterEvent, ModelledCluster
 from benchmarks.simulation.journal import Crash, Entry, Journal
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import (
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import (
     CHANGES_VIEWED,
     FLOWS_VIEWED,
     FlowSample,
@@ -24,17 +24,17 @@ from include.domain.run.flows import (
     RateReason,
     Strain,
 )
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.pace import SMALL_STEP_S
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
-from include.execution.admission.backlog import Backlog
-from include.execution.decide import decide
-from include.execution.governor.control_loop import first_rate
-from include.execution.progress.flow_samples import Copied, flow_sample
-from include.execution.stall import held_up
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.pace import SMALL_STEP_S
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.decide import decide
+from rehome.execution.governor.control_loop import first_rate
+from rehome.execution.progress.flow_samples import Copied, flow_sample
+from rehome.execution.stall import held_up
 
 
 @dataclass(frozen=True, slots=True)

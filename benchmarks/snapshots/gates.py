@@ -23,15 +23,15 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.request.request import Action, ReassignmentRequest
-from include.packaging import local_spark
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.quality.engine.context import prepare
-from include.quality.engine.results import GateResult, refusal
-from include.quality.gates import check_plan, check_snapshot
-from include.warehouse import Warehouse
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.packaging import local_spark
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.quality.engine.context import prepare
+from rehome.quality.engine.results import GateResult, refusal
+from rehome.quality.gates import check_plan, check_snapshot
+from rehome.warehouse import Warehouse
 from spark_jobs.session import compile_for
 
 if TYPE_CHECKING:

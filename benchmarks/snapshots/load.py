@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.snapshot.model import (
+from rehome.cluster.snapshot.model import (
     BROKERS,
     GROUP_OFFSETS,
     GROUPS,
@@ -31,11 +31,11 @@ from include.cluster.snapshot.model import (
     TOPICS,
     Snapshot,
 )
-from include.load_history.daily_rollups import SnapshotPace, pending_days, window
-from include.load_history.histogram import RELATIVE_ERROR
-from include.load_history.known_rates import LoadHistory
-from include.load_history.load_profile import loads_of
-from include.warehouse import Warehouse, read_snapshot
+from rehome.load_history.daily_rollups import SnapshotPace, pending_days, window
+from rehome.load_history.histogram import RELATIVE_ERROR
+from rehome.load_history.known_rates import LoadHistory
+from rehome.load_history.load_profile import loads_of
+from rehome.warehouse import Warehouse, read_snapshot
 from spark_jobs.load_model import loads
 from spark_jobs.rollup import roll_up_all
 from spark_jobs.session import spark_session

@@ -19,12 +19,12 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.model import Snapshot
-from include.cluster.snapshot.take import take_snapshot
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.cluster.snapshot.take import take_snapshot
 
 REPLICATION_FACTOR = 3
 PARTITIONS_PER_TOPIC = 1_000

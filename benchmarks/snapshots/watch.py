@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
-from include.cluster.snapshot.model import Snapshot
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse, read_snapshot
-from include.watching.judging.judge import ClusterFacts, judge
-from include.watching.kinds import FindingKind
-from include.watching.rules import WatchRules
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.ledger.store import Ledger
+from rehome.warehouse import Warehouse, read_snapshot
+from rehome.watching.judging.judge import ClusterFacts, judge
+from rehome.watching.kinds import FindingKind
+from rehome.watching.rules import WatchRules
 
 RESULTS = Path(__file__).parents[1] / "results" / "watch.json"
 DEAD = 7

@@ -21,12 +21,12 @@ from types import TracebackType
 
 import psutil  # type: ignore[import-untyped]
 
-from include.airflow_settings import AirflowSettings
-from include.private_files import folder
 from local.airflow.api import AirflowApi
 from local.process.guard import Guard
 from local.process.ports import free_ports
 from local.process.waiting import wait_until
+from rehome.airflow_settings import AirflowSettings
+from rehome.private_files import folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE_TASKS = ROOT / "local" / "airflow" / "before_tasks"

@@ -14,10 +14,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from include.cluster.clients.wire import Wire
-from include.cluster.connection.settings import Connection
 from kafka.protocol.admin import DescribeAclsRequest
 from local.process.waiting import wait_until
+from rehome.cluster.clients.wire import Wire
+from rehome.cluster.connection.settings import Connection
 
 _RESOURCES = {
     "cluster": ResourceType.BROKER,  # librdkafka's name for Kafka's CLUSTER

@@ -15,7 +15,6 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from include.private_files import folder
 from local.kafka.acls import Acls
 from local.kafka.jvm import ClusterStartError, run_java, write_properties
 from local.kafka.node_config import CONTROLLER_ID, NodeLayout, default_rack, server_properties
@@ -23,6 +22,7 @@ from local.kafka.node_processes import NodeProcesses
 from local.kafka.security import ADMIN, Security
 from local.kafka.storage import format_broker, format_controller, random_id
 from local.process.waiting import wait_until
+from rehome.private_files import folder
 
 __all__ = ["CONTROLLER_ID", "ClusterStartError", "LocalCluster", "Security", "default_rack"]
 

@@ -1,1 +1,11 @@
-"""Airflow's side of Rehome: hooks, operators, a sensor with its trigger, a notifier."""
+"""Airflow's side of Rehome: hooks, operators, a sensor with its trigger, a notifier.
+
+In a checkout the engine lies in ``include/rehome``: whoever imports ``rehome`` from ``plugins/``,
+as Airflow does, finds both. A wheel has both in one folder.
+"""
+
+from pathlib import Path
+
+_ENGINE = Path(__file__).resolve().parents[2] / "include" / "rehome"
+if _ENGINE.is_dir():
+    __path__.append(str(_ENGINE))

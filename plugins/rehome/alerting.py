@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from include.domain.clock import utc_now
-from include.errors import RehomeError
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.errors import RehomeError
 from rehome.notifiers import delivery
 from rehome.ui.links import page_of_cluster, page_of_plan, report_of_plan
 
 if TYPE_CHECKING:
-    from include.alerts.alert import Alert
-    from include.alerts.kinds import AlertKind
-    from include.ledger.base.alert_records import DueAlert, RaisedAlert
-    from include.ledger.store import Ledger
+    from rehome.alerts.alert import Alert
+    from rehome.alerts.kinds import AlertKind
+    from rehome.ledger.base.alert_records import DueAlert, RaisedAlert
+    from rehome.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def remind(ledger: Ledger) -> None:
     """Remind people of approvals that are missing, on every cluster. What a person
     answers meanwhile is not raised again.
     """
-    from include.alerts.approval_reminders import unanswered
+    from rehome.alerts.approval_reminders import unanswered
 
     again_s = installation.settings().alert_again_s
     reminders, over = unanswered(ledger, utc_now())
@@ -75,8 +75,8 @@ def send(due: Sequence[DueAlert]) -> None:
 
     Where the ledger cannot record it, the next task that finds it sends it again, with the same id.
     """
-    from include.alerts.alert import Alert
-    from include.alerts.message import one_line
+    from rehome.alerts.alert import Alert
+    from rehome.alerts.message import one_line
 
     alerts = [replace(Alert.from_json(one.alert), message_id=one.message_id) for one in due]
     for alert in alerts:
@@ -105,8 +105,8 @@ def send_left_over(ledger: Ledger) -> None:
 
 def send_once(alert: Alert) -> None:
     """Into the log: that is always there."""
-    from include.alerts.message import one_line
-    from include.domain.run.findings import Severity
+    from rehome.alerts.message import one_line
+    from rehome.domain.run.findings import Severity
 
     levels = {Severity.ERROR: logging.ERROR, Severity.WARNING: logging.WARNING}
     log.log(levels.get(alert.severity, logging.INFO), "%s", one_line(alert))

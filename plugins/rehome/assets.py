@@ -14,9 +14,9 @@ from airflow.sdk import Asset
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.snapshot.model import Snapshot
-    from include.domain.run.states import MoveState
-    from include.ledger.store import Ledger
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.domain.run.states import MoveState
+    from rehome.ledger.store import Ledger
 
 SNAPSHOTS_ASSET = Asset("rehome_snapshots", group="rehome")
 """An event for each snapshot of a cluster."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.errors import RehomeError
 from rehome.airflow_versions import configured_executors
+from rehome.errors import RehomeError
 
 if TYPE_CHECKING:
     from airflow.executors.executor_utils import ExecutorName

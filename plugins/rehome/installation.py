@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook, Variable
 
-from include.clusters.clusters_file import ClustersFileError
-from include.errors import InvalidRequestError
-from include.setting_problems import env_name
-from include.settings import Settings
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters
+from rehome.setting_problems import env_name
+from rehome.settings import Settings
 
 if TYPE_CHECKING:
-    from include.ledger.store import Ledger
-    from include.warehouse import Warehouse
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
 
@@ -89,14 +89,14 @@ def _sqlalchemy_url(connection: Any) -> str:
 
 def open_ledger() -> Ledger:
     """The ledger, migrated; close it, or use it as a context manager."""
-    from include.ledger.store import Ledger
+    from rehome.ledger.store import Ledger
 
     return Ledger.open(settings().ledger_url)
 
 
 def warehouse() -> Warehouse:
     """Where snapshots and plans are kept; on a disk of this machine, closed as the settings say."""
-    from include.warehouse import Warehouse
+    from rehome.warehouse import Warehouse
 
     chosen = settings()
     found = Warehouse(chosen.warehouse)

@@ -10,16 +10,16 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
 from pydantic import BaseModel
 
-from include.clusters.due import FleetParams
-from include.domain.request.fields.types import FORMERLY
-from include.domain.request.parameters import ReassignmentParams
-from include.domain.request.partition_counts import PartitionCountsParams
-from include.domain.request.presets import PRESETS
-from include.domain.request.request import Action
-from include.domain.run.control_parameters import ControlParams
-from include.domain.run.foreign.foreign_request import ForeignParams
-from include.errors import InvalidRequestError
-from include.field_descriptions import Described, described
+from rehome.clusters.due import FleetParams
+from rehome.domain.request.fields.types import FORMERLY
+from rehome.domain.request.parameters import ReassignmentParams
+from rehome.domain.request.partition_counts import PartitionCountsParams
+from rehome.domain.request.presets import PRESETS
+from rehome.domain.request.request import Action
+from rehome.domain.run.control_parameters import ControlParams
+from rehome.domain.run.foreign.foreign_request import ForeignParams
+from rehome.errors import InvalidRequestError
+from rehome.field_descriptions import Described, described
 
 IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
 """What runs of windows do by default. A run that a person triggers names its action: a form that is
@@ -47,7 +47,7 @@ def fixed_params(form: Collection[str] = (), **values: Any) -> dict[str, Param]:
     :raises InvalidRequestError: the values cannot be carried out together, or there are no such
         parameters: lists every problem. With a ``form``, the first task judges them together.
     """
-    from include.domain.request.parse_request import parse_request
+    from rehome.domain.request.parse_request import parse_request
 
     params = reassignment_params()
     unknown = sorted({*form, *values} - params.keys())

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 
-from include.domain.run.causes.cause import CauseKind
-from include.places.uris import OTHER_SCHEMES
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.places.uris import OTHER_SCHEMES
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import LOG_HAS_ALL
@@ -33,7 +33,7 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
     conf: dict[str, Any] | None
 
     def __init__(self, *, job: str, **kwargs: Any):
-        from include.packaging import ROOT
+        from rehome.packaging import ROOT
 
         super().__init__(
             application=str(ROOT / "spark_jobs" / job),
@@ -55,7 +55,7 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
                 raise _failed(Path(str(self.application)).name, self.task_id, error) from error
 
     def _ship_sources(self, scratch: Path) -> None:
-        from include.packaging import build_job_zip, local_spark
+        from rehome.packaging import build_job_zip, local_spark
 
         self.py_files = str(build_job_zip(scratch / "rehome.zip"))
         env = {"PYSPARK_PYTHON": sys.executable}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.plan.plan import Plan
-from include.ledger.store import Ledger
+from rehome.domain.plan.plan import Plan
+from rehome.ledger.store import Ledger
 from tests.account.plans_with_bytes import started
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock

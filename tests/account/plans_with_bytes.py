@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.run.observation import Observation
-from include.domain.run.states import MoveState
-from include.execution.admission.backlog import Backlog
-from include.execution.progress.progress import record_progress
-from include.ledger.store import Ledger
+from rehome.domain.kafka import OngoingReassignment, PartitionState, ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.progress.progress import record_progress
+from rehome.ledger.store import Ledger
 from tests.execution.observed import POLICY
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from include.account.account import account_of
-from include.account.attempts import Barred, barred_by, controls_of, last_attempt
-from include.account.evidence import PlanEvidence, read_evidence
-from include.account.words.attempt_words import label_of
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.ledger_view import MoveSums
-from include.domain.run.states import Control, MoveState, PlanState
-from include.ledger.store import Ledger
-from include.ledger.stores.approvals.written_files import DryRun
-from include.ledger.stores.by_run.causes import EndedRun
+from rehome.account.account import account_of
+from rehome.account.attempts import Barred, barred_by, controls_of, last_attempt
+from rehome.account.evidence import PlanEvidence, read_evidence
+from rehome.account.words.attempt_words import label_of
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
+from rehome.ledger.stores.by_run.causes import EndedRun
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 from tests.reporting.reported_plans import moves, plan_of, record

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from include.account.evidence import EvidenceFollower, read_evidence, read_samples
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState
-from include.ledger.store import Ledger
+from rehome.account.evidence import EvidenceFollower, read_evidence, read_samples
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState
+from rehome.ledger.store import Ledger
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
 from tests.ledger.set_clock import SetClock
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = (
-    *(f"include/{room}" for room in ("page", "reporting", "alerts", "metrics", "watching")),
+    *(f"include/rehome/{room}" for room in ("page", "reporting", "alerts", "metrics", "watching")),
     "plugins/rehome/ui",
 )
 READS = {"samples", "move_sums", "moves_changed", "flying", "hurts", "turns", "ended_runs_of"}
@@ -26,8 +26,8 @@ FIGURES = {"bytes_done", "bytes_total", "received_bytes", "grown_bytes", "shrunk
 FIGURES_OF_RECORDS = {"bytes_in_place", "bytes_taken_back", "in_place", "not_recorded"}
 """Of rows: the account's bytes."""
 PICTURES = {
-    "include/reporting/charts/progress_charts.py": {"bytes_done", "bytes_total"},
-    "include/reporting/report.py": {"in_place"},
+    "include/rehome/reporting/charts/progress_charts.py": {"bytes_done", "bytes_total"},
+    "include/rehome/reporting/report.py": {"in_place"},
 }
 """Who draws samples over time, or a bar of the account."""
 

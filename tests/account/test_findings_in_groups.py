@@ -6,14 +6,14 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from include.account.findings import findings_of
-from include.account.words.finding_words import (
+from rehome.account.findings import findings_of
+from rehome.account.words.finding_words import (
     counted_text,
     found_sentence,
     group_line,
     names_text,
 )
-from include.domain.run.findings import Finding, Severity
+from rehome.domain.run.findings import Finding, Severity
 
 GROWN = [
     Finding(

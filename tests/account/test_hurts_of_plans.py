@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.account.evidence import PlanEvidence, read_evidence
-from include.account.hurts import covered_by, hurts_of
-from include.account.words.hurt_words import held_back_text, hurt_text
-from include.alerts.kinds import AlertKind
-from include.domain.plan.plan import Plan
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.event_kind import EventKind
-from include.domain.run.progress import ProgressSample
-from include.domain.run.states import PlanState
-from include.ledger.base.alert_records import AlertRecord
-from include.ledger.store import Ledger
+from rehome.account.evidence import PlanEvidence, read_evidence
+from rehome.account.hurts import covered_by, hurts_of
+from rehome.account.words.hurt_words import held_back_text, hurt_text
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.alert_records import AlertRecord
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.reporting.reported_plans import moves, plan_of, record
 

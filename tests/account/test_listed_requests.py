@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.account.requests import RequestLine, RequestState, in_order, line_of
-from include.account.words.attempt_words import REQUEST_WORDS
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.ledger.store import Ledger
-from include.ledger.stores.by_run.causes import EndedRun
+from rehome.account.requests import RequestLine, RequestState, in_order, line_of
+from rehome.account.words.attempt_words import REQUEST_WORDS
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_run.causes import EndedRun
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 CAUSE = Cause(CauseKind.GATE, "Broker 3 is away.", "", "Bring it back.", T0, "snapshot")

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from include.account.account import account_of
-from include.account.evidence import EvidenceFollower, PaceFollower, read_evidence
-from include.account.known import Known, NotKnown, Source, Unknown
-from include.account.pace import PlanPace, pace_at_poll, pace_of
-from include.account.words.pace_words import rate_of, rate_of_partition
-from include.account.words.unknown_words import WHY_UNKNOWN
-from include.domain.plan.plan import Plan
-from include.domain.plan.summary import BrokerLoad
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.store import Ledger
-from include.metrics.catalog import BROKER_BYTES_IN, BROKER_BYTES_OUT, BROKER_REASSIGNING, Label
-from include.metrics.readings import Polled, broker_readings
-from include.page.brokers import broker_lines
+from rehome.account.account import account_of
+from rehome.account.evidence import EvidenceFollower, PaceFollower, read_evidence
+from rehome.account.known import Known, NotKnown, Source, Unknown
+from rehome.account.pace import PlanPace, pace_at_poll, pace_of
+from rehome.account.words.pace_words import rate_of, rate_of_partition
+from rehome.account.words.unknown_words import WHY_UNKNOWN
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.store import Ledger
+from rehome.metrics.catalog import BROKER_BYTES_IN, BROKER_BYTES_OUT, BROKER_REASSIGNING, Label
+from rehome.metrics.readings import Polled, broker_readings
+from rehome.page.brokers import broker_lines
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
 from tests.execution.observed import POLICY
 from tests.ledger.set_clock import SetClock

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from include.account.evidence import read_evidence, read_line
-from include.account.known import Known, NotKnown, Source, Unknown
-from include.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll, bytes_of
-from include.account.words.byte_words import in_place_text
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.models import MOVES as ROWS
-from include.ledger.base.models import PLANS, PROGRESS_SAMPLES
-from include.ledger.base.paging import PlanFilter
-from include.ledger.store import Ledger
+from rehome.account.evidence import read_evidence, read_line
+from rehome.account.known import Known, NotKnown, Source, Unknown
+from rehome.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll, bytes_of
+from rehome.account.words.byte_words import in_place_text
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.models import MOVES as ROWS
+from rehome.ledger.base.models import PLANS, PROGRESS_SAMPLES
+from rehome.ledger.base.paging import PlanFilter
+from rehome.ledger.store import Ledger
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.account.evidence import read_evidence
-from include.account.known import Fact, Known, NotKnown, Source, Unknown
-from include.account.times import (
+from rehome.account.evidence import read_evidence
+from rehome.account.known import Fact, Known, NotKnown, Source, Unknown
+from rehome.account.times import (
     Elapsed,
     Predicted,
     elapsed_of,
@@ -17,15 +17,15 @@ from include.account.times import (
     ends_of,
     predicted_of,
 )
-from include.account.words.time_words import elapsed_text, end_of, predicted_text
-from include.account.words.unknown_words import WHY_UNKNOWN
-from include.domain.plan.plan import Plan
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.progress import ProgressSample
-from include.domain.run.states import PlanState
-from include.domain.time_range import TimeRange
-from include.ledger.store import Ledger
-from include.ledger.stores.approvals.written_files import DryRun
+from rehome.account.words.time_words import elapsed_text, end_of, predicted_text
+from rehome.account.words.unknown_words import WHY_UNKNOWN
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.states import PlanState
+from rehome.domain.time_range import TimeRange
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
 from tests.ledger.set_clock import SetClock
 
 POLLED = ProgressSample(datetime(2026, 1, 1, tzinfo=UTC), 5, 10, 0, 3, 3, eta_s=30.0)

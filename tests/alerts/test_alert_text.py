@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.alerts.alert_text import dag_paused, held, orphaned, owed, stalled
-from include.domain.run.states import PlanState
+from rehome.alerts.alert_text import dag_paused, held, orphaned, owed, stalled
+from rehome.domain.run.states import PlanState
 from tests.reporting.reported_plans import moves, plan_of, record
 
 

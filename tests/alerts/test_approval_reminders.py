@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from include.alerts.alert import Alert
-from include.alerts.approval_reminders import Reminder, reminder_of, unanswered
-from include.alerts.due_alerts import approval_waits
-from include.alerts.kinds import AlertKind
-from include.domain.run.states import PlanState
-from include.ledger.base.alert_records import AlertRecord
-from include.ledger.store import Ledger
+from rehome.alerts.alert import Alert
+from rehome.alerts.approval_reminders import Reminder, reminder_of, unanswered
+from rehome.alerts.due_alerts import approval_waits
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.alert_records import AlertRecord
+from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.alerts.catalog import CATALOG, entry_of
-from include.alerts.kinds import AlertKind, Repeats
+from rehome.alerts.catalog import CATALOG, entry_of
+from rehome.alerts.kinds import AlertKind, Repeats
 
 
 def test_every_kind_is_in_the_catalog_once_and_the_worst_come_first() -> None:

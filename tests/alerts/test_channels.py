@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from include.alerts.alert import Alert
-from include.alerts.channels import SMTP, read_channels
-from include.alerts.kinds import AlertKind
-from include.errors import InvalidRequestError
-from include.settings import Settings
+from rehome.alerts.alert import Alert
+from rehome.alerts.channels import SMTP, read_channels
+from rehome.alerts.kinds import AlertKind
+from rehome.errors import InvalidRequestError
+from rehome.settings import Settings
 
 
 def test_every_problem_of_the_setting_is_named_at_once_by_entry_and_remedy() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from include.alerts.finding_alerts import of_findings, with_own_alert
-from include.watching.finding import FindingRecord
-from include.watching.kinds import FindingKind
-from include.watching.rules import WatchRules
+from rehome.alerts.finding_alerts import of_findings, with_own_alert
+from rehome.watching.finding import FindingRecord
+from rehome.watching.kinds import FindingKind
+from rehome.watching.rules import WatchRules
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 FORECAST_DAYS = 30

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.alerts.plan_alerts import Signs, alerts_of
-from include.domain.kafka import HighWatermark, TopicPartition
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.ledger_view import DataSeen, MoveSums, RefusedCancel
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.alert_records import AlertRecord
+from rehome.alerts.kinds import AlertKind
+from rehome.alerts.plan_alerts import Signs, alerts_of
+from rehome.domain.kafka import HighWatermark, TopicPartition
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.ledger_view import DataSeen, MoveSums, RefusedCancel
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.alert_records import AlertRecord
 from tests.reporting.reported_plans import moves, plan_of, record
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.alerts.run_end import Ended, RunEnd
-from include.domain.run.causes.cause import Cause, CauseKind
+from rehome.alerts.kinds import AlertKind
+from rehome.alerts.run_end import Ended, RunEnd
+from rehome.domain.run.causes.cause import Cause, CauseKind
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 STALE = Cause(CauseKind.STALE, "t-0 has changed.", "Nothing moved.", "Plan anew.", AT, "snapshot")

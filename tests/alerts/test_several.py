@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from include.alerts.alert import Alert
-from include.alerts.kinds import AlertKind
-from include.alerts.message import html_body, one_line, payload
-from include.alerts.several import about_all
-from include.domain.run.findings import Severity
+from rehome.alerts.alert import Alert
+from rehome.alerts.kinds import AlertKind
+from rehome.alerts.message import html_body, one_line, payload
+from rehome.alerts.several import about_all
+from rehome.domain.run.findings import Severity
 
 DONE = Alert(AlertKind.DONE, "p1", "It is done.", plan_id="p1", message_id="a")
 STALLED = Alert(

@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from include.airflow_settings import AirflowSettings
-from include.domain.request.parse_request import parse_request
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.airflow_settings import AirflowSettings
+from rehome.domain.request.parse_request import parse_request
+from rehome.ledger.store import Ledger
+from rehome.warehouse import Warehouse
 from tests.attacks.in_process import GUARDED, LAX, Attacked, moving
 from tests.attacks.kafka_seen import Witness
 from tests.attacks.listener import Trap

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.request.partition_counts import AddedPartitions
+from rehome.domain.request.partition_counts import AddedPartitions
 from tests.attacks.conftest import RATE, Stack
 from tests.attacks.in_process import GUARDED, LAX, moving
 from tests.attacks.people import RETURNED, TRIED, Run

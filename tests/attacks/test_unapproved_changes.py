@@ -99,9 +99,9 @@ def test_figures_that_were_edited_are_not_what_a_person_is_asked_by(
 
 def test_a_cluster_id_leads_to_no_other_folder(tmp_path: Path) -> None:
     """(9) It comes from the brokers that answer, whoever they are."""
-    from include.domain.kafka import TopicPartition
-    from include.errors import RehomeError
-    from include.warehouse import Warehouse
+    from rehome.domain.kafka import TopicPartition
+    from rehome.errors import RehomeError
+    from rehome.warehouse import Warehouse
     from tests.planning.clusters import Cluster
 
     cluster = Cluster(

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.partition_counts import AddedPartitions
 from local.kafka.cluster import LocalCluster
+from rehome.domain.request.partition_counts import AddedPartitions
 from tests.attacks.conftest import DAGS, RATE, Stack, attacked_airflow
 from tests.attacks.in_process import GUARDED, moving
 from tests.attacks.listener import Trap

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.domain.request.partition_counts import AddedPartitions
+from rehome.domain.request.partition_counts import AddedPartitions
 from tests.attacks.in_process import GUARDED, Attacked, forged, moving
 from tests.attacks.listener import Trap
 from tests.dags.runs import fresh_dag

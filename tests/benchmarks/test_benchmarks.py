@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.execution import contenders, execute, governor, page, poll
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.settings import Settings
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.settings import Settings
 from tests.conftest import Topics
 from world.plan_of_moves import plan_of_moves
 

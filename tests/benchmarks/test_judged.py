@@ -16,7 +16,7 @@ from benchmarks.planning.limits import sets_of
 from benchmarks.planning.plan import measured, prepared, request_of
 from benchmarks.planning.plan_table import table
 from benchmarks.planning.topics import uneven
-from include.planning.limits.apply_limits import limited, outside_sets
+from rehome.planning.limits.apply_limits import limited, outside_sets
 
 ASKED = {"bytes": 0.02, "bytes_in": 0.05}
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
 
 
 @pytest.fixture

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from include.cluster import gateway as gateway_module
-from include.cluster.clients.clients import UNANSWERED
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.error_codes import TRANSIENT
-from include.cluster.interface.errors import broker_error
-from include.cluster.messages import admin as messages
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, HighWatermark, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster import gateway as gateway_module
+from rehome.cluster.clients.clients import UNANSWERED
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.error_codes import TRANSIENT
+from rehome.cluster.interface.errors import broker_error
+from rehome.cluster.messages import admin as messages
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError, HighWatermark, ReplicaId, TopicPartition
 from tests.conftest import Topics
 
 RATE = "follower.replication.throttled.rate"

@@ -13,15 +13,15 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from include.cluster.connection.check import check_connection
-from include.cluster.connection.keys import CONTROLLER_SERVERS
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import ClusterError, ClusterUnreachableError
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.check import check_connection
+from rehome.cluster.connection.keys import CONTROLLER_SERVERS
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError, ClusterUnreachableError
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
 from tests.cluster.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 from tests.conftest import Topics
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.clusters.binding import Misled, MisledBy, MisledError, all_misled, entries_for, misled
-from include.clusters.binding_alert import of_connection
-from include.clusters.clusters_file import NO_FILE, ClustersFile, read_clusters
-from include.ledger.stores.by_cluster.bindings import Bindings
+from rehome.alerts.kinds import AlertKind
+from rehome.clusters.binding import Misled, MisledBy, MisledError, all_misled, entries_for, misled
+from rehome.clusters.binding_alert import of_connection
+from rehome.clusters.clusters_file import NO_FILE, ClustersFile, read_clusters
+from rehome.ledger.stores.by_cluster.bindings import Bindings
 
 FILE = read_clusters("""
 clusters:

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from include.clusters.clusters_file import (
+from rehome.clusters.clusters_file import (
     NO_FILE,
     ClustersFile,
     ClustersFileError,
     clusters_of,
     read_clusters,
 )
-from include.domain.request.presets import Filled, filled
-from include.domain.request.request import Preset
-from include.domain.request.targets import target_problems, with_targets
-from include.execution.access.connection_policy import PolicyError
-from include.settings import Settings
+from rehome.domain.request.presets import Filled, filled
+from rehome.domain.request.request import Preset
+from rehome.domain.request.targets import target_problems, with_targets
+from rehome.execution.access.connection_policy import PolicyError
+from rehome.settings import Settings
 
 GOOD = """
 clusters:

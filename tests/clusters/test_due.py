@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from include.clusters.due import NOT_DUE_WORDS, DueFacts, NotDue, parse_fleet, why_not_due
-from include.errors import InvalidRequestError
-from include.execution.access.open_windows import CronWindow
+from rehome.clusters.due import NOT_DUE_WORDS, DueFacts, NotDue, parse_fleet, why_not_due
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.open_windows import CronWindow
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.clusters.clusters_file import read_clusters
-from include.clusters.overlaps import overlap_notes
+from rehome.clusters.clusters_file import read_clusters
+from rehome.clusters.overlaps import overlap_notes
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)  # a Tuesday
 

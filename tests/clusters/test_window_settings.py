@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from include.clusters.clusters_file import ClusterEntry, ClustersFileError
-from include.clusters.window_settings import entry_of_settings
-from include.settings import Settings
+from rehome.clusters.clusters_file import ClusterEntry, ClustersFileError
+from rehome.clusters.window_settings import entry_of_settings
+from rehome.settings import Settings
 
 
 def entry(**given: object) -> ClusterEntry:

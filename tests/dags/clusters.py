@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerError, TopicDescription
-from include.execution.throttle.keys import (
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerError, TopicDescription
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -16,8 +17,7 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     own_value,
 )
-from include.execution.throttle.ownership.marks import is_mark
-from local.process.waiting import wait_until
+from rehome.execution.throttle.ownership.marks import is_mark
 from tests.agreed_configs import agreed_configs
 
 KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS, LOG_DIR_RATE)

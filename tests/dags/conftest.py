@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.run.run_policy import Policy
-from include.execution.access.lease import hold
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.access.lease import hold
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
-from local.kafka.cluster import LocalCluster
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
+from rehome.warehouse import Warehouse
 from tests.conftest import Topics
 from tests.dags.clusters import MARKS, Throttles, throttles_become, to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag

@@ -116,8 +116,8 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
-    from include import packaging
-    from include.quality.engine.results import GateResult
+    from rehome import packaging
+    from rehome.quality.engine.results import GateResult
     from spark_jobs import gated_plan, plan
 
     def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
@@ -142,8 +142,8 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
-    from include import packaging
-    from include.quality.engine.results import GateResult
+    from rehome import packaging
+    from rehome.quality.engine.results import GateResult
     from spark_jobs import fleet, gated_plan
 
     submitted: list[list[str]] = []

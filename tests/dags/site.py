@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from include.cluster.gateway import ClusterGateway
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.runs import Run
 

@@ -17,8 +17,8 @@ from tests.session.airflow_home import HOME, ROOT
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import NEEDED, Action, ReassignmentRequest
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import NEEDED, Action, ReassignmentRequest
 from rehome.params import (
     control_params,
     foreign_params,

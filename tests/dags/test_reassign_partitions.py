@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.domain.plan.infeasible_text import subject_text
-from include.domain.request.parse_request import parse_request
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.plan.infeasible_text import subject_text
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import Run

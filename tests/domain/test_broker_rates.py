@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.broker_rates import NO_OWN_RATES, BrokerRates, RateSide
+from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates, RateSide
 
 OWN = BrokerRates({1: 5_000_000, 4: 1_000_000}, {1: 2_000_000, 4: 1_000_000})
 

@@ -9,21 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from include.domain import clock
-from include.execution.access.progress_timeout import ProgressTimeout
+from rehome.domain import clock
+from rehome.execution.access.progress_timeout import ProgressTimeout
 from tests.imports import imports
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SIMULATED = (
-    *("include/domain", "include/ledger", "include/execution", "include/alerts"),
-    *("include/metrics", "include/planning", "include/cluster/snapshot"),
+    *(
+        "include/rehome/domain",
+        "include/rehome/ledger",
+        "include/rehome/execution",
+        "include/rehome/alerts",
+    ),
+    *("include/rehome/metrics", "include/rehome/planning", "include/rehome/cluster/snapshot"),
     *("plugins/rehome/run", "plugins/rehome/sensors", "plugins/rehome/triggers"),
     *("plugins/rehome/operators/throttle.py", "plugins/rehome/operators/execute.py"),
     *("plugins/rehome/operators/sweep.py", "plugins/rehome/operators/completion"),
     "world",
 )
 """What runs in the simulator: files and folders."""
-NOT_RUN = ("include/ledger/migrations",)
+NOT_RUN = ("include/rehome/ledger/migrations",)
 MODULES = ("time", "random", "uuid", "secrets")
 SEEDED = ("imports random.Random", "imports uuid.UUID")
 """What the world may import: a generator with a seed, and a type."""
@@ -49,7 +54,7 @@ def direct_uses(source: str) -> Iterator[str]:
 
 
 ALLOWED = {
-    "include/domain/clock.py": "the one place",
+    "include/rehome/domain/clock.py": "the one place",
     "plugins/rehome/triggers/progress.py": "the trigger's own loop, which Airflow runs",
 }
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.kafka_limits import refuse_topic_name
+from rehome.domain.kafka_limits import refuse_topic_name
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "t" * 249, "__consumer_offsets"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.resources import Resource
-from include.domain.text import (
+from rehome.domain.resources import Resource
+from rehome.domain.text import (
     amount_text,
     brokers_text,
     bytes_text,

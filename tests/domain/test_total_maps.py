@@ -19,42 +19,42 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import ReplicaId
-from include.domain.run.progress import ReplicaState, ReplicaStatus
-from include.execution.progress.progress import status_table, status_text
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.run.progress import ReplicaState, ReplicaStatus
+from rehome.execution.progress.progress import status_table, status_text
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"include": "include", "plugins/rehome": "rehome", "spark_jobs": "spark_jobs"}
+PACKAGES = {"include/rehome": "rehome", "plugins/rehome": "rehome", "spark_jobs": "spark_jobs"}
 
 DEALT_WITH_BEFORE = {
-    "include.domain.plan.infeasible_text._SENTENCES": {  # they have figures: _WITH_FIGURES
+    "rehome.domain.plan.infeasible_text._SENTENCES": {  # they have figures: _WITH_FIGURES
         *("RACKS_ALLOW_NO_MORE", "RACKS_FORCE_MORE"),
         *("LARGE_PARTITION", "OUTSIDE_SET", "MOVED_SINCE", "WAY_BACK_NOT_LIVE", "IN_SYNC_KEPT"),
         *("REPLACEMENT_HOLDS_ONE", "REPLACEMENT_RACKS", "REPLACEMENT_FULL"),
         *("REPLACEMENT_LIMITED", "OUTSIDE_DESTINATIONS", "OTHER"),
     },
-    "include.execution.assessed._ENDS": {
+    "rehome.execution.assessed._ENDS": {
         *("UNTOUCHED", "IN_FLIGHT", "MISPLACED", "UNDONE", "UNREADABLE")
     },
-    "include.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
+    "rehome.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
         *("EXPIRED", "HASH", "RATE", "LEAST_RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED"),
         *("SETTINGS", "EVIDENCE", "RATES_BY_BROKER"),
     },
-    "include.page.controls._EFFECTS": {"NEXT_WINDOW"},
-    "include.planning.planner.PLANNERS": {
+    "rehome.page.controls._EFFECTS": {"NEXT_WINDOW"},
+    "rehome.planning.planner.PLANNERS": {
         *("REASSIGN", "MOVE_LOG_DIRS", "EVACUATE_LOG_DIRS", "ROLLBACK")
     },
-    "include.reporting.plan_text._OUTCOMES": {"PENDING", "ADMITTED", "DONE", "CANCELLED"},
-    "include.watching.paused_text._REASONS": {"PAUSED_BY_PERSON"},
-    "include.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
+    "rehome.reporting.plan_text._OUTCOMES": {"PENDING", "ADMITTED", "DONE", "CANCELLED"},
+    "rehome.watching.paused_text._REASONS": {"PAUSED_BY_PERSON"},
+    "rehome.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
-    "include.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
-    "include.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
-    "include.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",
-    "include.planning.slices.slices.PLACING": "actions that place replicas: asked after `in`",
-    "include.ledger.stores.events.DECIDED": "kinds of decisions: asked after `in`",
-    "include.reporting.plan_text._KINDS": "kinds of exceptions: asked after `in`",
+    "rehome.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
+    "rehome.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
+    "rehome.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",
+    "rehome.planning.slices.slices.PLACING": "actions that place replicas: asked after `in`",
+    "rehome.ledger.stores.events.DECIDED": "kinds of decisions: asked after `in`",
+    "rehome.reporting.plan_text._KINDS": "kinds of exceptions: asked after `in`",
 }
 
 
@@ -119,7 +119,7 @@ def test_every_map_that_is_asked_for_a_member_has_all_of_them() -> None:
 def test_maps_are_found() -> None:
     found = looked_up()
     assert len(found) > 30
-    assert "include.execution.progress.progress._TEXTS" in found
+    assert "rehome.execution.progress.progress._TEXTS" in found
 
 
 @pytest.mark.parametrize("state", ReplicaState)

@@ -15,12 +15,12 @@ import httpx
 import pytest
 from sqlalchemy import make_url
 
-from include.airflow_settings import AirflowSettings
-from include.cluster.gateway import ClusterGateway
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
+from rehome.airflow_settings import AirflowSettings
+from rehome.cluster.gateway import ClusterGateway
+from rehome.ledger.store import Ledger
+from rehome.warehouse import Warehouse
 from tests.conftest import impatient_gateway
 from tests.e2e.listening import ListeningSockets
 from tests.e2e.webhook import Webhook

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from include.domain.plan.move import Move
-from include.domain.request.parse_request import parse_request
-from include.ledger.base.records import PlanRecord
 from local.process.waiting import wait_until
+from rehome.domain.plan.move import Move
+from rehome.domain.request.parse_request import parse_request
+from rehome.ledger.base.records import PlanRecord
 from tests.dags.clusters import to
 from tests.e2e.conftest import World
 from tests.ledger.small_plans import make_plan, move

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.run.states import MoveState, PlanState
 from local.airflow.standalone import COMPONENTS
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.run.states import MoveState, PlanState
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import World

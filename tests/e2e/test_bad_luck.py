@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import TopicPartition
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.alerts.kinds import AlertKind
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
 from tests.conftest import Topics
 from tests.dags.clusters import no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import World

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.run.states import MoveState
-from include.execution.observation.move_status import RECREATED
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.states import MoveState
+from rehome.execution.observation.move_status import RECREATED
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LISTS,
 )
-from local.kafka.cluster import LocalCluster
 from tests.agreed_configs import agreed_configs
 from tests.conftest import Topics
 from tests.dags.clusters import name_of, no_throttles, throttles_become, throttles_of, to

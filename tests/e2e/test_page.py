@@ -14,13 +14,13 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.configs import ConfigResource
-from include.domain.run.causes.cause import CauseKind
-from include.domain.run.states import PlanState
-from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.configs import ConfigResource
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.keys import FOLLOWER_RATE
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World

@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.run.states import MoveState, PlanState
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.run.states import MoveState, PlanState
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
 from tests.e2e.conftest import World

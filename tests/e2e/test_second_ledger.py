@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
-from include.domain.run.states import PlanState
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigResource
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from tests.conftest import Topics
 from tests.dags.clusters import name_of, no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import World

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import ReplicaId
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval.questions import AnswerKind
-from include.domain.run.causes.cause import CauseKind
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.records import PlanRecord
 from local.airflow.api import ENDED
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval.questions import AnswerKind
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.records import PlanRecord
 from tests.conftest import Topics
 from tests.dags.clusters import no_throttles, throttles_become, to
 from tests.e2e.conftest import WINDOW_DAG, World

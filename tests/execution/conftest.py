@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.execution.control.cancel import abort
-from include.execution.throttle.keys import own_value
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle.keys import own_value
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan

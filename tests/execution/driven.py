@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import PartitionState
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.execution.advance import Advance, advance
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import PartitionState
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.advance import Advance, advance
+from rehome.ledger.store import Ledger
 
 FAST = Policy(100_000_000, metadata_grace_s=2)
 SLOW_RATE = 1_000_000

@@ -15,18 +15,18 @@ from typing import Any
 
 import psutil
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.errors import RehomeError
-from include.execution.access.lease import hold
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.throttle.set_up import set_up_throttle
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.errors import RehomeError
+from rehome.execution.access.lease import hold
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.throttle.set_up import set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.processes import FORKED
 
 LEASE_S = 60.0

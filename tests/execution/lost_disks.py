@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import HighWatermark, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import HighWatermark, TopicPartition
 
 
 def lose(cluster: LocalCluster, gateway: ClusterGateway, topic: str, broker: int) -> None:

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import BrokerFlow, FlowSample
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
+from rehome.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import BrokerFlow, FlowSample
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

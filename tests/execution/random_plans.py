@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.domain.plan.plan import Plan
-from include.execution.admission.backlog import Backlog
-from include.execution.progress.eta import Remaining
+from rehome.domain.plan.plan import Plan
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.progress.eta import Remaining
 from tests.execution.observed import POLICY, running, seen
 from tests.ledger.small_plans import make_plan, move
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from include.cluster.interface.errors import ClusterError
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import (
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import (
     Broker,
     BrokerError,
     BrokerId,
@@ -27,8 +27,8 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.move import Move
-from include.execution.throttle.keys import source_of, split
+from rehome.domain.plan.move import Move
+from rehome.execution.throttle.keys import source_of, split
 
 
 class Crash(BaseException):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.execution.access import progress_timeout
+from rehome.execution.access import progress_timeout
 from tests.execution.simulated_cluster import SimulatedCluster
 
 
@@ -28,7 +28,7 @@ class VirtualTime:
 
 
 def virtual_time(monkeypatch: Any) -> VirtualTime:
-    """What :mod:`include.execution.access.progress_timeout` waits by, from now on."""
+    """What :mod:`rehome.execution.access.progress_timeout` waits by, from now on."""
     time = VirtualTime()
     monkeypatch.setattr(progress_timeout, "monotonic_s", time.monotonic)
     monkeypatch.setattr(progress_timeout, "sleep", time.sleep)

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
-from include.domain.request.request import OnWindowEnd
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.ledger_view import MoveSums
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, PlaceReplicas, SetRate
-from include.execution.decide import decide, is_stop, needs_worker, waits_for
-from include.execution.stall import patience_s
+from rehome.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
+from rehome.domain.request.request import OnWindowEnd
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.actions import Admit, Cancel, Decision, Finish, Hold, PlaceReplicas, SetRate
+from rehome.execution.decide import decide, is_stop, needs_worker, waits_for
+from rehome.execution.stall import patience_s
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 from tests.ledger.small_plans import make_plan, move
 

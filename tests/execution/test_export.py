@@ -6,13 +6,13 @@ import json
 import shlex
 from typing import Any
 
-from include.domain.configs import ConfigResource, DescribedConfigs
-from include.domain.kafka import BrokerError, ConfigValue
-from include.domain.plan.kafka_json import parse_reassignment
-from include.domain.plan.move import Move
-from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.export import Exported, export, in_batches
-from include.execution.throttle.keys import (
+from rehome.domain.configs import ConfigResource, DescribedConfigs
+from rehome.domain.kafka import BrokerError, ConfigValue
+from rehome.domain.plan.kafka_json import parse_reassignment
+from rehome.domain.plan.move import Move
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.execution.export import Exported, export, in_batches
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

@@ -11,19 +11,19 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import event
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import PartitionState, TopicDescription, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.observation import Observation
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution import poll as poll_module
-from include.execution.actions import Admit, Finish
-from include.execution.admission.backlog import Backlog
-from include.execution.observation.waiting_metadata import AssumedStates
-from include.execution.poll import Poll, poll
-from include.ledger.store import Ledger
-from include.ledger.stores.events import FOREIGN_NAMED
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import PartitionState, TopicDescription, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution import poll as poll_module
+from rehome.execution.actions import Admit, Finish
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.observation.waiting_metadata import AssumedStates
+from rehome.execution.poll import Poll, poll
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.events import FOREIGN_NAMED
 from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0, seen
 from tests.execution.simulated_cluster import SimulatedCluster

@@ -8,15 +8,15 @@ from typing import cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.access.lease import hold
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import Advance, advance
-from include.execution.stall import overdue
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.lease import hold
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import Advance, advance
+from rehome.execution.stall import overdue
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.throttle.set_up import set_up_throttle
-from include.execution.without_worker import keep_window, stop_now
-from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
-from include.ledger.store import Ledger
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.throttle.set_up import set_up_throttle
+from rehome.execution.without_worker import keep_window, stop_now
+from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
@@ -108,7 +108,7 @@ def kept(flying: Flying, within_s: float) -> PlanState | None:
 def test_the_sweep_waits_for_a_windows_end_that_comes_before_the_next_sweep(
     flying: Flying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("include.execution.without_worker.sleep", flying.clock.pass_s)
+    monkeypatch.setattr("rehome.execution.without_worker.sleep", flying.clock.pass_s)
     assert kept(flying, 30.0) is None, "the next sweep comes in time"
     assert len(flying.memory.targets) == 2
     flying.ledger.acquire_lease("sim", "run-1", 1000.0)

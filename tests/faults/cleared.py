@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.plan.plan import Plan
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import PlanState
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics
 from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import state_of, to

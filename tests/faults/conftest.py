@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.ledger.base import database
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.ledger.base import database
 from tests.conftest import Topics, impatient_gateway
 from tests.faults.matrix import Case, Fault
 from tests.faults.site import Site

@@ -14,19 +14,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import ClusterError
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.run.states import MoveState
-from include.execution.throttle.keys import (
+from local.process.waiting import wait_until
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.run.states import MoveState
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.ledger.store import Ledger
-from local.process.waiting import wait_until
+from rehome.ledger.store import Ledger
 from tests.execution.throttle.on_brokers import DEFAULT
 from tests.faults.matrix import Fault, Moment
 from tests.faults.site import DESTINATION, ELSEWHERE, FOLLOWER, LEADER, MESSAGES, Site

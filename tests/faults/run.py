@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from include.cluster.interface.errors import ClusterError
-from include.cluster.interface.port import ClusterPort
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.errors import RehomeError
-from include.execution.advance import Advance
 from local.process.waiting import wait_until
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.errors import RehomeError
+from rehome.execution.advance import Advance
 from tests.faults.injections import INJECTIONS, Broken, Injection
 from tests.faults.matrix import Case, Fault, Moment
 from tests.faults.site import Site

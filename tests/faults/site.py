@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.move import Move
-from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion.drained import wait_until_drained
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-from include.ledger.store import Ledger
 from local.kafka.cluster import CONTROLLER_ID, LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.completion.drained import wait_until_drained
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.execution.driven import replicas_of
 from tests.execution.throttle.on_brokers import BROKERS, set_config, throttle_settings

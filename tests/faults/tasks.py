@@ -16,22 +16,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.port import ClusterPort
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.execution.access.lease import LeasedCluster, hold
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import Advance, advance
-from include.execution.control.cancel import abort
-from include.execution.decide import decide, needs_worker
-from include.execution.governor.cluster_health import bystanders
-from include.execution.poll import poll
-from include.execution.throttle.set_up import Cleared, clear_throttle, set_up_throttle, sweep
-from include.ledger.base.fencing import Lease
-from include.ledger.store import Ledger
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.access.lease import LeasedCluster, hold
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import Advance, advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.decide import decide, needs_worker
+from rehome.execution.governor.cluster_health import bystanders
+from rehome.execution.poll import poll
+from rehome.execution.throttle.set_up import Cleared, clear_throttle, set_up_throttle, sweep
+from rehome.ledger.base.fencing import Lease
+from rehome.ledger.store import Ledger
 from tests.faults.matrix import Case, Moment
 
 LEASE_S = 60.0

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState, PlanState
-from include.execution.completion.verify import verify
-from include.execution.observation.log_dir_copies import wanted_log_dirs
-from include.execution.throttle.set_up import sweep
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.completion.verify import verify
+from rehome.execution.observation.log_dir_copies import wanted_log_dirs
+from rehome.execution.throttle.set_up import sweep
+from rehome.ledger.store import Ledger
 from tests.faults.cleared import ClearedTasks
 from tests.faults.injections import ForeignReassignment, Superseded
 from tests.faults.matrix import CASES, QUICK, Case, Fault, Moment

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| `((?:[a-z_]+\.)+[a-z_]+)` \|", re.MULTILINE)
-ROOTS = (ROOT, ROOT / "include", ROOT / "plugins")
+ROOTS = (ROOT, ROOT / "include" / "rehome", ROOT / "plugins" / "rehome")
 MODULE_PATH = re.compile(r"\b(?:tests|include|plugins|benchmarks|dags|spark_jobs)/[\w/.-]*\.py\b")
 NAMES_EARLIER_MODULES = ROOT / "docs" / "decisions" / "036-the-house-rebuilt.md"
 """It says which modules there were before."""
@@ -54,7 +54,7 @@ def test_every_path_of_a_module_leads_to_one(page: Path) -> None:
 
 
 def test_a_path_that_leads_nowhere_is_found() -> None:
-    text = "`include/execution/decide.py`, [there](../tests/handbook/gone.py)."
+    text = "`include/rehome/execution/decide.py`, [there](../tests/handbook/gone.py)."
     assert missing_paths(text) == ["tests/handbook/gone.py"]
 
 

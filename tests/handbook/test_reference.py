@@ -10,8 +10,8 @@ import pytest
 from handbook.parameters import kind
 from handbook.reference import REFERENCE, pages
 from handbook.sources import ROOT, dags, member_docs, param_docs
-from include.alerts.catalog import CATALOG, CatalogEntry
-from include.settings import Settings
+from rehome.alerts.catalog import CATALOG, CatalogEntry
+from rehome.settings import Settings
 
 written = cache(pages)
 """Once, and not while tests are collected: every process of them would wait for it."""

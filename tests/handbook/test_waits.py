@@ -6,13 +6,13 @@ import ast
 import re
 from pathlib import Path
 
-from include.settings import Settings
+from rehome.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "waits.md").read_text()
 BOUND = re.compile(r"`([\w./]+?)(?::(\w+))?` = (\d+) s")
 WAITS = ("ProgressTimeout(", "monotonic_s() +", "sleep(")
-OF_WAITING = {"include/execution/access/progress_timeout.py"}
+OF_WAITING = {"include/rehome/execution/access/progress_timeout.py"}
 """What others wait with."""
 
 
@@ -43,7 +43,7 @@ def test_the_bounds_are_those_of_the_code() -> None:
 def test_no_module_of_the_execution_waits_without_a_row() -> None:
     waiting = {
         path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "include" / "execution").rglob("*.py")
+        for path in (ROOT / "include" / "rehome" / "execution").rglob("*.py")
         if any(how in path.read_text() for how in WAITS)
     }
     assert {path for path in waiting - OF_WAITING if path not in TEXT} == set()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.ledger.store import Ledger
+from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock

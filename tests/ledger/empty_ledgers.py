@@ -7,8 +7,8 @@ import uuid
 from collections import deque
 from pathlib import Path
 
-from include.ledger.store import Ledger
-from include.private_files import private_file
+from rehome.ledger.store import Ledger
+from rehome.private_files import private_file
 
 KEPT_OPEN = 8
 

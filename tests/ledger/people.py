@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from include.domain.run.approval.questions import Answered, AnswerKind, Question
-from include.domain.run.approval_terms import Person, Terms
-from include.ledger.store import Ledger
+from rehome.domain.run.approval.questions import Answered, AnswerKind, Question
+from rehome.domain.run.approval_terms import Person, Terms
+from rehome.ledger.store import Ledger
 
 
 def ask(ledger: Ledger, plan_id: str, terms: Terms, asked_by: str | None = None) -> int:

@@ -18,9 +18,9 @@ from sqlalchemy import create_engine, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from include.ledger.store import Ledger
 from local.process.guard import Guard
 from local.process.waiting import wait_until
+from rehome.ledger.store import Ledger
 
 NOBODY = "65534"
 """PostgreSQL refuses to be run by root."""

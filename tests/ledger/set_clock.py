@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from include.domain.clock import Clock, utc_now
+from rehome.domain.clock import Clock, utc_now
 
 
 class SetClock:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
 from world.plan_of_moves import plan_of_moves
 
 

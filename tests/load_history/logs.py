@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from include.cluster.snapshot.model import GROUP_OFFSETS, GROUPS, REPLICAS, TOPICS
-from include.load_history.log_readings import Readings, readings_of
+from rehome.cluster.snapshot.model import GROUP_OFFSETS, GROUPS, REPLICAS, TOPICS
+from rehome.load_history.log_readings import Readings, readings_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 

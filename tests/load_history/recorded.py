@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up, window
-from include.load_history.rollup import Rollup
-from include.warehouse import Warehouse
+from rehome.load_history.daily_rollups import SnapshotPace, pending_days, roll_up, window
+from rehome.load_history.rollup import Rollup
+from rehome.warehouse import Warehouse
 from tests.quality.snapshots import Rows
 
 CLUSTER = "test"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from include.load_history.bytes_written import Interval, between
-from include.load_history.log_readings import Readings
+from rehome.load_history.bytes_written import Interval, between
+from rehome.load_history.log_readings import Readings
 from tests.load_history.logs import Log, read
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from include.load_history.bytes_written import between
-from include.load_history.daily_rollups import merged
-from include.load_history.known_rates import Demands, LoadHistory
-from include.load_history.load_profile import loads_of
-from include.load_history.rollup import Rollup, rollup_of
+from rehome.load_history.bytes_written import between
+from rehome.load_history.daily_rollups import merged
+from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.load_history.load_profile import loads_of
+from rehome.load_history.rollup import Rollup, rollup_of
 from tests.load_history.logs import Log, read
 from tests.load_history.recorded import RATE, START, Cluster
 from tests.quality.snapshots import Rows

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.load_history.daily_rollups import (
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.load_history.daily_rollups import (
     last_days,
     merged,
     pending_days,
     roll_up,
 )
-from include.load_history.retention import remove_old
-from include.load_history.rollup import Rollup
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.warehouse import taken_at_of
+from rehome.load_history.retention import remove_old
+from rehome.load_history.rollup import Rollup
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.warehouse import taken_at_of
 from tests.load_history.recorded import CLUSTER, PACE, RATE, START, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.load_history.histogram import RELATIVE_ERROR, Histogram, bin_of, rate_of
+from rehome.load_history.histogram import RELATIVE_ERROR, Histogram, bin_of, rate_of
 from tests.examples import examples
 
 RATE = st.one_of(st.just(0.0), st.floats(1.0, 2e10))

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.time_range import DAY_S
-from include.load_history.forecast import disk_forecast, load_report
-from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory
-from include.planning.model.arrays import ClusterArrays
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.time_range import DAY_S
+from rehome.load_history.forecast import disk_forecast, load_report
+from rehome.load_history.known_rates import Demands, LoadHistory, ResourceHistory
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.load_history.recorded import RATE, START, Change, Cluster
 from tests.quality.snapshots import PARTITIONS, Rows
 

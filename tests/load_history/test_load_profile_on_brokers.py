@@ -13,15 +13,15 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.kafka import TopicPartition
-from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up, window
-from include.load_history.load_profile import loads_of
-from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.kafka import TopicPartition
+from rehome.load_history.daily_rollups import SnapshotPace, pending_days, roll_up, window
+from rehome.load_history.load_profile import loads_of
+from rehome.warehouse import Warehouse
 from tests.conftest import Topics
 from tests.load_history.one_day import clock_of_one_day
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.airflow_settings import AirflowSettings, SettingsFileError
+from rehome.airflow_settings import AirflowSettings, SettingsFileError
 
 FILE = """
 airflow:

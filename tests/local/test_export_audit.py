@@ -11,10 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from include.domain.run.event_kind import EventKind
-from include.ledger.base.audit_entry import AuditEntry, Decided, Door
-from include.ledger.base.database import LedgerUnavailableError, utc_now
-from include.ledger.store import Ledger
+from rehome.domain.run.event_kind import EventKind
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
+from rehome.ledger.base.database import LedgerUnavailableError, utc_now
+from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 
 FILE = Path(__file__).resolve().parents[2] / "bin" / "export_audit.py"

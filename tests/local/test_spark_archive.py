@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from include import packaging
-from include.packaging import DRIVER_JVM, local_spark
+from rehome import packaging
+from rehome.packaging import DRIVER_JVM, local_spark
 
 OPTIONS = "spark.driver.extraJavaOptions"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.metrics import catalog
-from include.metrics.dashboard import Query, dashboard, expression
-from include.metrics.naming import in_prometheus
+from rehome.metrics import catalog
+from rehome.metrics.dashboard import Query, dashboard, expression
+from rehome.metrics.naming import in_prometheus
 
 FRESH = in_prometheus(catalog.FRESH_UNTIL)
 

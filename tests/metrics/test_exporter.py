@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from include.metrics.catalog import METRICS, STATSD_PREFIX
-from include.metrics.naming import in_prometheus
-from include.metrics.readings import Reading
 from local.process.waiting import wait_until
-from rehome import metrics
+from rehome import airflow_metrics
+from rehome.metrics.catalog import METRICS, STATSD_PREFIX
+from rehome.metrics.naming import in_prometheus
+from rehome.metrics.readings import Reading
 from tests.metrics.prometheus import Monitoring
 from tests.metrics.statsd_listener import restart_stats, statsd_env
 
@@ -37,7 +37,7 @@ def test_prometheus_has_every_metric_with_its_labels(
             patched.setenv(name, value)
         patched.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", str(tags))
         restart_stats()
-        metrics.emit(one_of_each)
+        airflow_metrics.emit(one_of_each)
         wait_until(lambda: len(monitoring.now(OURS)) >= len(METRICS), "all of them", 240)
         found = {
             (

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from include.metrics.catalog import METRICS
+from rehome.metrics.catalog import METRICS
 from tests.metrics.otlp_receiver import OtlpReceiver
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,9 +17,9 @@ from airflow.sdk.observability.metrics import stats_utils
 
 stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=True)
 
-from include.metrics.catalog import METRICS, Label
-from include.metrics.readings import Reading
-from rehome import metrics
+from rehome.metrics.catalog import METRICS, Label
+from rehome.metrics.readings import Reading
+from rehome import airflow_metrics
 
 def each():
     for at, metric in enumerate(METRICS, 1):
@@ -27,7 +27,7 @@ def each():
         yield Reading(metric, at, labels)
         yield Reading(metric, at, labels)
 
-metrics.emit(each)
+airflow_metrics.emit(each)
 """
 
 

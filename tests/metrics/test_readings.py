@@ -7,25 +7,25 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from include.account.known import Known, NotKnown, Source, Unknown
-from include.account.pace import PlanPace
-from include.domain.kafka import BrokerError, PartitionState, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
-from include.domain.run.ledger_view import LedgerView, MoveSums
-from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import SetRate
-from include.execution.advance import Advance
-from include.execution.poll import Poll
-from include.execution.progress.progress import Progress
-from include.ledger.store import Ledger
-from include.metrics import catalog
-from include.metrics.catalog import METRICS, MetricKind, MetricSubject
-from include.metrics.naming import dotted
-from include.metrics.readings import (
+from rehome.account.known import Known, NotKnown, Source, Unknown
+from rehome.account.pace import PlanPace
+from rehome.domain.kafka import BrokerError, PartitionState, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
+from rehome.domain.run.ledger_view import LedgerView, MoveSums
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import SetRate
+from rehome.execution.advance import Advance
+from rehome.execution.poll import Poll
+from rehome.execution.progress.progress import Progress
+from rehome.ledger.store import Ledger
+from rehome.metrics import catalog
+from rehome.metrics.catalog import METRICS, MetricKind, MetricSubject
+from rehome.metrics.naming import dotted
+from rehome.metrics.readings import (
     FOUND_BY_POLLS,
     ClusterGauges,
     ErrorKind,
@@ -74,7 +74,7 @@ def a_poll(view: LedgerView, seen: Observation, sample: ProgressSample) -> Poll:
 
 
 def _replica(partition: TopicPartition, broker: int):
-    from include.domain.kafka import ReplicaId
+    from rehome.domain.kafka import ReplicaId
 
     return ReplicaId(*partition, broker)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.plan.figures import TargetPrice
-from include.domain.plan.summary import PlanSummary, summary_from_json, summary_to_json
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import request_to_params
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
-from include.page.alternatives import Instead, choices_of, params_instead
+from rehome.domain.plan.figures import TargetPrice
+from rehome.domain.plan.summary import PlanSummary, summary_from_json, summary_to_json
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import request_to_params
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.page.alternatives import Instead, choices_of, params_instead
 from tests.ledger.small_plans import make_plan
 from tests.reporting.reported_plans import offered
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from include.account.known import Known, NotKnown, Source, Unknown
-from include.account.pace import PlanPace
-from include.domain.plan.summary import BrokerLoad
-from include.page.brokers import BROKERS_SHOWN, broker_lines, shifted
+from rehome.account.known import Known, NotKnown, Source, Unknown
+from rehome.account.pace import PlanPace
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.page.brokers import BROKERS_SHOWN, broker_lines, shifted
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.run.approval_terms import Terms
-from include.domain.run.states import Control, PlanState
-from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
-from include.ledger.store import Ledger
-from include.ledger.stores.approvals.written_files import DryRun
-from include.page.controls import offer
-from include.page.plan_view import PlanFollower
-from include.watching.paused_plan import GoesOn, NeedsPerson, Outlook, Why
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.states import Control, PlanState
+from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
+from rehome.page.controls import offer
+from rehome.page.plan_view import PlanFollower
+from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, Why
 from tests.ledger.small_plans import make_plan
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.request.parse_request import parse_request
-from include.ledger.store import Ledger
-from include.ledger.stores.approvals.written_files import DryRun
-from include.page.files import PlanFiles, files_of
-from include.warehouse import PlanDirectory
+from rehome.domain.plan.kafka_json import KafkaFiles
+from rehome.domain.request.parse_request import parse_request
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
+from rehome.page.files import PlanFiles, files_of
+from rehome.warehouse import PlanDirectory
 from tests.ledger.small_plans import make_plan
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from include.page.cluster_brokers import BrokerState, broker_states
-from include.page.cluster_view import cluster_view
-from include.page.fleet import FleetMember, fleet_lines, imbalance, members
+from rehome.page.cluster_brokers import BrokerState, broker_states
+from rehome.page.cluster_view import cluster_view
+from rehome.page.fleet import FleetMember, fleet_lines, imbalance, members
 from tests.quality.snapshots import Rows
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action
-from include.errors import InvalidRequestError
-from include.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action
+from rehome.errors import InvalidRequestError
+from rehome.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
 
 DRAIN = PlanForm("drain", ("3", "4"))
 

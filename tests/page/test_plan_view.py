@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from include.account.evidence import read_line
-from include.account.known import Known, NotKnown, Unknown
-from include.account.times import ends_of
-from include.alerts.kinds import AlertKind
-from include.domain.clock import utc_now
-from include.domain.configs import ConfigResource
-from include.domain.plan.plan_hash import sealed
-from include.domain.plan.summary import BrokerLoad
-from include.domain.request.parse_request import parse_request
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.progress import ProgressSample
-from include.domain.run.states import Control, MoveState, PlanState
-from include.execution.access.connection_policy import ANYTHING
-from include.ledger.base.models import MOVES
-from include.ledger.base.paging import PlanFilter
-from include.ledger.base.records import ThrottleEntry
-from include.ledger.store import Ledger
-from include.ledger.stores.by_run.causes import EndedRun
-from include.page.controls import offer
-from include.page.plan_view import PlanFollower, PlanView
-from include.reporting.status_facts import Tone
-from include.warehouse import PlanDirectory
+from rehome.account.evidence import read_line
+from rehome.account.known import Known, NotKnown, Unknown
+from rehome.account.times import ends_of
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.clock import utc_now
+from rehome.domain.configs import ConfigResource
+from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.execution.access.connection_policy import ANYTHING
+from rehome.ledger.base.models import MOVES
+from rehome.ledger.base.paging import PlanFilter
+from rehome.ledger.base.records import ThrottleEntry
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.page.controls import offer
+from rehome.page.plan_view import PlanFollower, PlanView
+from rehome.reporting.status_facts import Tone
+from rehome.warehouse import PlanDirectory
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from include.domain.run.flows import RateChange, RateReason
-from include.ledger.base.paging import BusiestRate
-from include.page.throughput import POINTS, throughput
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.ledger.base.paging import BusiestRate
+from rehome.page.throughput import POINTS, throughput
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 

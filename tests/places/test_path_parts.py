@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.request.param_types import checked_plan_id
-from include.places.path_parts import EMPTY, LONGEST_PART, PathPartError, id_of, ids_of, path_part
-from include.warehouse import Warehouse, cluster_of, read_snapshot, taken_at_of
+from rehome.domain.request.param_types import checked_plan_id
+from rehome.places.path_parts import EMPTY, LONGEST_PART, PathPartError, id_of, ids_of, path_part
+from rehome.warehouse import Warehouse, cluster_of, read_snapshot, taken_at_of
 from tests.quality.snapshots import Rows
 
 HOSTILE = st.text(st.sampled_from("./\\~%2EeFf*?[]:\0\n\u2028é\udc80 Aa-_")) | st.text()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from include.directory import Directory
-from include.errors import InvalidRequestError, RehomeError
-from include.places.uris import OTHER_SCHEMES, UriNotAllowedError, is_below, refuse_other_scheme
-from include.settings import Settings
-from include.warehouse import Warehouse
+from rehome.directory import Directory
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.places.uris import OTHER_SCHEMES, UriNotAllowedError, is_below, refuse_other_scheme
+from rehome.settings import Settings
+from rehome.warehouse import Warehouse
 
 
 @pytest.mark.parametrize(

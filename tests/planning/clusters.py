@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
+from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
 
 REPLICA_KEYS = ("topic", "partition")
 TAKEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.domain.request import request as requests
+from rehome.domain.request import request as requests
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.planning.clusters import Cluster
 
 GB = 10**9

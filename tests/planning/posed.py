@@ -9,15 +9,15 @@ import numpy as np
 
 from benchmarks.clusters import CASES, build
 from benchmarks.planning.plan import request_of
-from include.domain.array_types import Floats, Mask
-from include.domain.request.request import Effort, ReassignmentRequest
-from include.planning.effort.optional_parts import FAST
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
-from include.planning.model.resource_loads import capacities
-from include.planning.rebalance.problem import problem_of
-from include.planning.result.outcome import tree_of
-from include.planning.search.state import Problem
+from rehome.domain.array_types import Floats, Mask
+from rehome.domain.request.request import Effort, ReassignmentRequest
+from rehome.planning.effort.optional_parts import FAST
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.resource_loads import capacities
+from rehome.planning.rebalance.problem import problem_of
+from rehome.planning.result.outcome import tree_of
+from rehome.planning.search.state import Problem
 
 PLAIN = replace(FAST, other_starts=0, reconsidered=0)
 """The search once: for tests of what is done with its result. Small clusters take a tenth."""

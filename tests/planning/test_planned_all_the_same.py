@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import include.planning
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.planning.options import PlanOptions
-from include.planning.rollback import rollback_plan
+import rehome.planning
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.planning.options import PlanOptions
+from rehome.planning.rollback import rollback_plan
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import T, plan
 
@@ -146,7 +146,7 @@ RAISES = ("raise_if", "InvalidRequestError")
 
 def refusing() -> set[str]:
     """Functions of the planner that refuse, by the name of their module."""
-    root = Path(include.planning.__path__[0])
+    root = Path(rehome.planning.__path__[0])
     found = set()
     for path in root.rglob("*.py"):
         module = ".".join(path.relative_to(root).with_suffix("").parts)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.plan.move import MoveReason
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.planning.rollback import rollback_plan
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.planning.rollback import rollback_plan
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, infeasible, plan
 

@@ -14,8 +14,8 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from include.alerts.channels import SMTP as SMTP_NOTIFIER
 from local.process.ports import free_ports
+from rehome.alerts.channels import SMTP as SMTP_NOTIFIER
 from tests.e2e.webhook import Webhook
 
 TO, FROM = "kafka-team@example.org", "rehome@example.org"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot.model import BROKERS, GROUPS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.cluster.snapshot.model import BROKERS, GROUPS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 
 TAKEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BROKER_IDS = (1, 2, 3, 4)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.engine.rules import DEFECT, every_rule
-from include.quality.facts.gate_input import Checked
-from include.quality.gates import check_snapshot
-from include.warehouse import Warehouse
+from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.engine.rules import DEFECT, every_rule
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.gates import check_snapshot
+from rehome.warehouse import Warehouse
 from tests.planning.clusters import cluster
 from tests.planning.planned import T
 from tests.quality.plan.cases import broken_by, planned

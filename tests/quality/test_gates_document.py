@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.engine.rules import DEFECT, Rule
-from include.quality.plan.rules import plan_rules
-from include.quality.snapshot.rules import snapshot_rules
+from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.engine.rules import DEFECT, Rule
+from rehome.quality.plan.rules import plan_rules
+from rehome.quality.snapshot.rules import snapshot_rules
 
 TEXT = (Path(__file__).parents[2] / "docs" / "gates.md").read_text()
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from include.load_history.known_rates import LoadHistory, ResourceHistory
-from include.load_history.rollup import Span
-from include.quality.history import check_history
+from rehome.load_history.known_rates import LoadHistory, ResourceHistory
+from rehome.load_history.rollup import Span
+from rehome.quality.history import check_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from include.reporting.data import ReportData
-from include.reporting.report import render
+from rehome.reporting.data import ReportData
+from rehome.reporting.report import render
 
 VOID = {"meta", "br", "line", "polyline", "polygon"}
 

@@ -8,24 +8,24 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.account.account import account_of
-from include.account.evidence import PlanEvidence
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.figures import BudgetPoint, TargetPrice
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.plan.summary import BrokerLoad
-from include.domain.run.event_kind import EventKind
-from include.domain.run.findings import Finding, Severity
-from include.domain.run.ledger_view import MoveSums
-from include.domain.run.progress import ProgressSample
-from include.domain.run.states import MoveState, PlanState
-from include.domain.time_range import TimeRange
-from include.execution.dry_run.result import DryRunResult
-from include.ledger.base.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
-from include.ledger.stores.approvals.written_files import DryRun
-from include.reporting.data import ReportData
+from rehome.account.account import account_of
+from rehome.account.evidence import PlanEvidence
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.figures import BudgetPoint, TargetPrice
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.time_range import TimeRange
+from rehome.execution.dry_run.result import DryRunResult
+from rehome.ledger.base.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
+from rehome.ledger.stores.approvals.written_files import DryRun
+from rehome.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)

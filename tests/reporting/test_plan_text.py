@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.domain.run.event_kind import EventKind, OtherKind
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.records import Event, SetBy, ThrottleState
-from include.reporting.charts.rate_chart import rate_picture
-from include.reporting.data import ReportData
-from include.reporting.plan_text import asked_for, done, ended_note, planned_note, time_taken
+from rehome.domain.configs import ConfigResource
+from rehome.domain.run.event_kind import EventKind, OtherKind
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.records import Event, SetBy, ThrottleState
+from rehome.reporting.charts.rate_chart import rate_picture
+from rehome.reporting.data import ReportData
+from rehome.reporting.plan_text import asked_for, done, ended_note, planned_note, time_taken
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import (
     MB,

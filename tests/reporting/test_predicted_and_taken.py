@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from include.account.known import Known
-from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.records import Event
+from rehome.account.known import Known
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.records import Event
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import MB, START, carried_out, dry_run_only, good_end
 

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.request.parse_request import parse_request
-from include.domain.resources import Resource
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.records import Reassignment, ThrottleState
-from include.ledger.store import Ledger
-from include.reporting.charts.rate_chart import rate_picture
-from include.reporting.collect import report_data, write_plan_report
-from include.reporting.data import ReportData
-from include.reporting.plan_text import done, planned_note, time_taken
-from include.reporting.report import MOVES_SHOWN, render, status_facts
-from include.reporting.status_facts import Tone
-from include.reporting.status_summary import summarize_status
-from include.warehouse import Warehouse
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import Resource
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.records import Reassignment, ThrottleState
+from rehome.ledger.store import Ledger
+from rehome.reporting.charts.rate_chart import rate_picture
+from rehome.reporting.collect import report_data, write_plan_report
+from rehome.reporting.data import ReportData
+from rehome.reporting.plan_text import done, planned_note, time_taken
+from rehome.reporting.report import MOVES_SHOWN, render, status_facts
+from rehome.reporting.status_facts import Tone
+from rehome.reporting.status_summary import summarize_status
+from rehome.warehouse import Warehouse
 from tests.reporting.pages import Page, page
 from tests.reporting.reported_plans import (
     MB,

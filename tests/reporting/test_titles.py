@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.states import PlanState
-from include.reporting.titles import title_of
+from rehome.domain.run.states import PlanState
+from rehome.reporting.titles import title_of
 from tests.reporting.reported_plans import moves, plan_of, record
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from include.account.account import account_of
-from include.account.evidence import PlanEvidence
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.states import PlanState
-from include.ledger.stores.by_run.causes import EndedRun
-from include.reporting.report import render, status_facts
-from include.reporting.status_facts import StatusSummary, Tone
-from include.reporting.status_summary import summarize_status
+from rehome.account.account import account_of
+from rehome.account.evidence import PlanEvidence
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.states import PlanState
+from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.reporting.report import render, status_facts
+from rehome.reporting.status_facts import StatusSummary, Tone
+from rehome.reporting.status_summary import summarize_status
 from tests.reporting.reported_plans import (
     NO_ROOM,
     START,

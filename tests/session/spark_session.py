@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.packaging import local_spark
+from rehome.packaging import local_spark
 from tests.session.needs import Need, needs
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.request.parse_request import parse_request
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.warehouse import PlanDirectory, Warehouse
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.request.parse_request import parse_request
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.warehouse import PlanDirectory, Warehouse
 from tests.quality.snapshots import Rows
 
 GOOD: Mapping[str, Mapping[str, Any]] = {

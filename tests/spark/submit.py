@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from include.packaging import build_job_zip
+from rehome.packaging import build_job_zip
 from tests.session.spark_session import QUICK
 
 BIN = Path(sys.executable).parent

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.cluster.snapshot.model import REPLICAS
-from include.domain.request.parse_request import parse_request
-from include.warehouse import Warehouse, read_snapshot
+from rehome.cluster.snapshot.model import REPLICAS
+from rehome.domain.request.parse_request import parse_request
+from rehome.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job
 from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.load_history.daily_rollups import merged, window
-from include.load_history.load_profile import LOADS, loads_of
-from include.load_history.rollup import Rollup
-from include.warehouse import Warehouse
+from rehome.load_history.daily_rollups import merged, window
+from rehome.load_history.load_profile import LOADS, loads_of
+from rehome.load_history.rollup import Rollup
+from rehome.warehouse import Warehouse
 from spark_jobs import load_model, rollup
 from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows

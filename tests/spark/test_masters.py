@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.warehouse import read_snapshot
+from rehome.warehouse import read_snapshot
 from tests.spark.fleets import good_fleet, hash_alone
 from tests.spark.standalone import StandaloneSpark
 from tests.spark.submit import submit

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.limits import caps_to_json
-from include.errors import InvalidRequestError
+from rehome.domain.request.limits import caps_to_json
+from rehome.errors import InvalidRequestError
 from spark_jobs import fleet_requests
 from spark_jobs.gated_plan import read_request
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.ledger.store import Ledger
+from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 

@@ -17,30 +17,30 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi import FastAPI
 from sqlalchemy import update
 
-from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import sealed
-from include.domain.plan.summary import BrokerLoad
-from include.domain.request.parse_request import parse_request
-from include.domain.resources import Resource
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
-from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.models import MOVES
-from include.ledger.store import Ledger
-from include.ledger.stores.by_run.causes import EndedRun
-from include.ledger.stores.watched.starts import StartRecord
-from include.warehouse import PlanDirectory, Warehouse
-from include.watching.finding import Seen
-from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
+from rehome.domain.kafka import PartitionState, ReplicaId, TopicPartition
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import Resource
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import BrokerFlow, FlowSample, RateReason
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.models import MOVES
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.ui.lazy_app import URL_PREFIX, LazyPage
+from rehome.warehouse import PlanDirectory, Warehouse
+from rehome.watching.finding import Seen
+from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.watching.rules import WatchRules
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import Cluster

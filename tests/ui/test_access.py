@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import Control
-from include.warehouse import PlanDirectory
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import Control
+from rehome.warehouse import PlanDirectory
 from tests.ui.site import EVIL, Site, drain_moves, snapshot_of
 
 Client = Callable[[str], TestClient]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
-from include.domain.run.findings import Finding, Severity
-from include.domain.run.flows import RateReason
-from include.domain.run.states import MoveState, PlanState
+from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.flows import RateReason
+from rehome.domain.run.states import MoveState, PlanState
 from tests.reporting.reported_plans import dry_run_json
 from tests.session.browser import CONTRAST, keep, opened, overflow, serious
 from tests.ui.site import (

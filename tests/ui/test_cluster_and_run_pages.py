@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from include.alerts.alert import Alert
-from include.alerts.kinds import AlertKind
-from include.domain.kafka import TopicPartition
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.ledger.stores.by_run.causes import EndedRun
-from include.warehouse import PlanDirectory
-from include.watching.finding import Seen
-from include.watching.kinds import FindingKind
-from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
+from rehome.alerts.alert import Alert
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.states import PlanState
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.warehouse import PlanDirectory
+from rehome.watching.finding import Seen
+from rehome.watching.kinds import FindingKind
+from rehome.watching.rules import WatchRules
 from tests.reporting.reported_plans import gates_json
 from tests.ui.site import EVIL, Site, snapshot_of, staying_open
 

@@ -15,36 +15,36 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.account.account import PlanAccount, account_of
-from include.account.evidence import read_evidence
-from include.account.hurts import covered_by
-from include.account.known import Known
-from include.account.words.byte_words import bytes_sentence, in_place_text
-from include.account.words.hurt_words import hurt_text
-from include.alerts.due_alerts import at_poll
-from include.alerts.kinds import AlertKind
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import TopicPartition
-from include.domain.plan.kafka_json import reassignment_json
-from include.domain.plan.plan import Plan
-from include.domain.plan.summary import BrokerLoad
-from include.domain.run.causes.hurts import HurtKind
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.domain.text import bytes_text
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.poll import Poll, poll
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
-from include.reporting.collect import report_data
-from include.reporting.plan_text import ended_note
-from include.reporting.report import status_facts
-from include.reporting.status_summary import summarize_status
-from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.account.account import PlanAccount, account_of
+from rehome.account.evidence import read_evidence
+from rehome.account.hurts import covered_by
+from rehome.account.known import Known
+from rehome.account.words.byte_words import bytes_sentence, in_place_text
+from rehome.account.words.hurt_words import hurt_text
+from rehome.alerts.due_alerts import at_poll
+from rehome.alerts.kinds import AlertKind
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.kafka_json import reassignment_json
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.run.causes.hurts import HurtKind
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.text import bytes_text
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.poll import Poll, poll
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
+from rehome.reporting.collect import report_data
+from rehome.reporting.plan_text import ended_note
+from rehome.reporting.report import status_facts
+from rehome.reporting.status_summary import summarize_status
+from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics, impatient_gateway
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from fastapi.testclient import TestClient
 
-from include.ledger.base.audit_entry import Decided, Door
 from rehome.api import bounded
 from rehome.api.decisions import RECORDER
+from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ui.headers import HEADERS
 from rehome.ui.page_bounds import LARGEST_FORM_BYTES, LONGEST_PATH, LONGEST_QUERY, MOST_FIELDS
 from tests.ui.site import Site, snapshot_of

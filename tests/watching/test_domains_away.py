@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.watching.domains_away import domains_away
+from rehome.watching.domains_away import domains_away
 
 RACKS = {broker: (f"r{broker % 3}",) for broker in range(12)}
 CENTRES = {broker: (f"dc{broker % 2}", f"r{broker}") for broker in range(1, 5)}

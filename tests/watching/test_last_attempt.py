@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.watching.last_attempt import (
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.watching.last_attempt import (
     AGAIN,
     FINAL,
     Attempted,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from include.ledger.store import Ledger
-from include.watching.finding import Seen
-from include.watching.kinds import FindingKind
-from include.watching.rules import WatchRules
+from rehome.ledger.store import Ledger
+from rehome.watching.finding import Seen
+from rehome.watching.kinds import FindingKind
+from rehome.watching.rules import WatchRules
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DEAD = Seen(FindingKind.DEAD_BROKER, "broker 3", {"replicas": 7})

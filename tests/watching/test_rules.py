@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.errors import InvalidRequestError
-from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.rules import REMOVED, WatchRules, rules_described
+from rehome.errors import InvalidRequestError
+from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.watching.rules import REMOVED, WatchRules, rules_described
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from include.domain.claims import NoThrottleLeft
-from include.domain.configs import ConfigChange, ConfigOperation
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Cancel, Finish
-from include.execution.throttle.coverage import Coverage
-from include.execution.throttle.keys import Restored
-from include.execution.throttle.ownership.lost import Lost
-from include.execution.throttle.ownership.marks import is_mark
-from include.ledger.base.records import SetBy, ThrottleState
+from rehome.domain.claims import NoThrottleLeft
+from rehome.domain.configs import ConfigChange, ConfigOperation
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import Cancel, Finish
+from rehome.execution.throttle.coverage import Coverage
+from rehome.execution.throttle.keys import Restored
+from rehome.execution.throttle.ownership.lost import Lost
+from rehome.execution.throttle.ownership.marks import is_mark
+from rehome.ledger.base.records import SetBy, ThrottleState
 from world import cases
 from world.judge.violations import Kind
 from world.others import LISTS, RATES
@@ -187,7 +187,7 @@ def played(
     return Script(1, 4, topics, plans, configs, (cases.START, *does), strikes, quiet_s=300.0)
 
 
-EXECUTION = "include.execution"
+EXECUTION = "rehome.execution"
 THROTTLE = f"{EXECUTION}.throttle"
 CONFIGS = frozenset({Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED, Kind.TAKEN_AWAY, Kind.FALSE_CLAIM})
 MUTANTS = (
@@ -266,7 +266,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is owed is called cleared",
-        "include.ledger.stores.throttles:ThrottleStore.mark_throttles",
+        "rehome.ledger.stores.throttles:ThrottleStore.mark_throttles",
         _clears_unread,
         CONFIGS,
     ),
@@ -321,7 +321,7 @@ MUTANTS += (
     ),
     Mutant(
         "B6: a cancel that is refused for good is waited for, for ever",
-        "include.domain.run.ledger_view:RefusedCancel.given_up",
+        "rehome.domain.run.ledger_view:RefusedCancel.given_up",
         returns(False),
         frozenset({Kind.NEVER_ENDS}),
     ),

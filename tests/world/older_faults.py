@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.completion.drained import Drained
-from include.execution.throttle.cordon import CORDONED, EVERY_LOG_DIR
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.execution.completion.drained import Drained
+from rehome.execution.throttle.cordon import CORDONED, EVERY_LOG_DIR
 from tests.world.mutants import Mutant, Original, played, returns
 from world import cases
 from world.judge.violations import Kind
 from world.script import Do, Plan, Script, Topic, Watch, What
 
-EXECUTION = "include.execution"
+EXECUTION = "rehome.execution"
 
 
 def _believes_the_plan(original: Original) -> Original:
@@ -108,7 +108,7 @@ OLDER = (
     ),
     Mutant(
         "an end is named that comes after the window",
-        "include.domain.run.progress:ProgressSample.ends_at",
+        "rehome.domain.run.progress:ProgressSample.ends_at",
         lambda _original: lambda sample, _window_end: sample.at_this_pace,
         frozenset({Kind.FALSE_CLAIM}),
     ),
@@ -120,20 +120,20 @@ OLDER = (
     ),
     Mutant(
         "what is lost before a move starts is not known",
-        "include.ledger.base.reassignment_rows:started_row",
+        "rehome.ledger.base.reassignment_rows:started_row",
         _begins_with_what_is_left,
         frozenset({Kind.LOST_UNSAID}),
-        ("include.ledger.stores.moves",),
+        ("rehome.ledger.stores.moves",),
     ),
     Mutant(
         "a broker that restarts is healed",
-        "include.watching.open_and_close:_opens",
+        "rehome.watching.open_and_close:_opens",
         _without_grace,
         frozenset({Kind.HEALED_WRONGLY}),
     ),
     Mutant(
         "an outage of a data centre is healed",
-        "include.watching.domains_away:domains_away",
+        "rehome.watching.domains_away:domains_away",
         returns([]),
         frozenset({Kind.HEALED_WRONGLY}),
     ),

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from include.domain.kafka import TopicPartition
+from rehome.domain.kafka import TopicPartition
 from world.fate import FULL_BUT, Fate
 from world.history import History
 from world.kafka.cluster import KafkaModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import sealed
 from tests.ledger.small_plans import move
 from world.plan_of_moves import plan_of_moves
 

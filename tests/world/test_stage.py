@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
 from world.airflow.states import TaskState
 from world.judge.judge import judge
 from world.judge.violations import Kind

@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
-from include.domain.plan.plan import Plan
-from include.domain.plan.summary import summary_to_json
-from include.domain.request.param_types import checked_plan_id
-from include.domain.request.request import ReassignmentRequest, request_to_params
-from include.errors import RehomeError
-from include.warehouse import PlanDirectory, Warehouse, is_snapshot, refuse_outside
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.summary import summary_to_json
+from rehome.domain.request.param_types import checked_plan_id
+from rehome.domain.request.request import ReassignmentRequest, request_to_params
+from rehome.errors import RehomeError
+from rehome.warehouse import PlanDirectory, Warehouse, is_snapshot, refuse_outside
 
 Files = dict[str, str]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, TriggerRule
 
-from include.execution.access.open_windows import CronWindow
+from rehome.execution.access.open_windows import CronWindow
 from rehome.fleet.cluster_dag_texts import REBALANCE_IN_WINDOW
 from rehome.fleet.cluster_dags import rebalance_in_window
 from rehome.fleet.clusters import DEFAULT_CONNECTION, ScheduledCluster

@@ -13,22 +13,22 @@ from typing import Any, Protocol
 
 from airflow.providers.standard.operators import hitl as operators_hitl
 
-import include.reporting.collect
-import include.warehouse
-from include.cluster.interface.port import ClusterPort
-from include.clusters.clusters_file import ClustersFile
-from include.domain.plan import plan_hash
-from include.domain.plan.plan import Plan
-from include.ledger.store import Ledger
-from include.settings import Settings
-from rehome import installation, metrics
+import rehome.reporting.collect
+import rehome.warehouse
+from rehome import airflow_metrics, installation
+from rehome.cluster.interface.port import ClusterPort
+from rehome.clusters.clusters_file import ClustersFile
+from rehome.domain.plan import plan_hash
+from rehome.domain.plan.plan import Plan
 from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.ledger.store import Ledger
 from rehome.notifiers import delivery
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.run import run_askers
 from rehome.run.asking import hitl
+from rehome.settings import Settings
 from world.airflow.in_memory import WarehouseInMemory
 
 CONNECTION = "kafka_default"
@@ -116,9 +116,9 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (installation, "settings", lambda _connection=None: SETTINGS),
         (installation, "open_ledger", lambda: site().ledger()),
         (installation, "warehouse", lambda: site().warehouse),
-        (include.warehouse, "read_snapshot", lambda uri, **_: site().warehouse.read(uri)),
-        (include.reporting.collect, "write_plan_report", _report),
-        (include.reporting.collect, "note_of_end", lambda *_: ""),
+        (rehome.warehouse, "read_snapshot", lambda uri, **_: site().warehouse.read(uri)),
+        (rehome.reporting.collect, "write_plan_report", _report),
+        (rehome.reporting.collect, "note_of_end", lambda *_: ""),
         (clusters, "file", lambda: site().file),
         (clusters, "at_work", lambda: CONNECTION),
         (KafkaClusterHook, "gateway", lambda _hook, _settings: Gateway(site().connect())),
@@ -128,7 +128,7 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (operators_hitl, "upsert_hitl_detail", lambda **_: None),
         (plan_hash, "hash_of", _remembered(plan_hash.hash_of)),
         (RollUpSnapshotsOperator, "step", lambda _operator, _context: None),
-        (metrics, "way", lambda: metrics.Way.OFF),
+        (airflow_metrics, "way", lambda: airflow_metrics.Way.OFF),
         (delivery, "deliver", lambda *_: {}),
         (delivery, "problems", lambda: ()),
         (

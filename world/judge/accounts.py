@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from math import inf, isclose
 from typing import Any
 
-from include.account.account import PlanAccount, account_of
-from include.account.evidence import read_evidence
-from include.account.known import Known
-from include.domain.clock import utc_now
-from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.move import Move
-from include.domain.run.causes.hurts import HurtKind
-from include.domain.run.observation import Observation
-from include.domain.run.states import Control, PlanState
-from include.execution.poll import Poll
-from include.execution.progress.progress import admitted
+from rehome.account.account import PlanAccount, account_of
+from rehome.account.evidence import read_evidence
+from rehome.account.known import Known
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.run.causes.hurts import HurtKind
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import Control, PlanState
+from rehome.execution.poll import Poll
+from rehome.execution.progress.progress import admitted
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import PartitionKey
 from world.kafka.world_state import WorldState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.domain.claims import (
+from rehome.domain.claims import (
     AsFound,
     Claim,
     Emptied,
@@ -16,7 +16,7 @@ from include.domain.claims import (
     Placed,
     RunGoesOn,
 )
-from include.domain.kafka import Replicas
+from rehome.domain.kafka import Replicas
 from world.history import History
 from world.judge.configs import Configs, as_wanted
 from world.judge.flights import in_flight

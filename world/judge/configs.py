@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from include.domain.configs import ConfigOperation, ConfigResource
+from rehome.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigKey, ConfigWrite, History, TopicChanged
 from world.judge.violations import Kind, Violation
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId, Replicas, TopicPartition
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId, Replicas, TopicPartition
 from world.history import OTHERS, Alter
 from world.judge.configs import Configs, Moment, items
 from world.judge.placement import Partitions, target_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from include.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId
 from world.judge.living import Alive, away_all_the_time, between, longest_alive, states_of
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.domain.claims import InFlight
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord, ThrottleEntry
+from rehome.domain.claims import InFlight
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord, ThrottleEntry
 from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory

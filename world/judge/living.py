@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from include.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Registration
 
 MOST_DEAD = 0.4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from include.ledger.base.records import ThrottleEntry
+from rehome.ledger.base.records import ThrottleEntry
 
 _WORDS = {
     "leader.replication.throttled.rate": "leader",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from include.domain.kafka import Replicas, TopicPartition
+from rehome.domain.kafka import Replicas, TopicPartition
 from world.history import OTHERS, Alter
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey

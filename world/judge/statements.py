@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from include.domain.claims import Claim
+from rehome.domain.claims import Claim
 
 
 @dataclass(frozen=True, slots=True)

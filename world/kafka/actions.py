@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, BrokerId, ConsumerGroup, TopicPartition
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError, BrokerId, ConsumerGroup, TopicPartition
 from world.kafka.acls import Binding
 from world.kafka.brokers import Brokers
 from world.kafka.controller import Controller

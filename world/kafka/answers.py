@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import ClusterError, MissingRightError
-from include.cluster.interface.rights import Call, naming_right
-from include.domain.kafka import (
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import ClusterError, MissingRightError
+from rehome.cluster.interface.rights import Call, naming_right
+from rehome.domain.kafka import (
     Broker,
     BrokerError,
     BrokerId,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
-from include.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId
 from world.kafka.config_definitions import (
     CORDONED,
     FOLLOWER_LIST,

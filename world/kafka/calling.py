@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import (
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import (
     ClusterError,
     ClusterUnreachableError,
     MissingRightError,
     Unreachable,
 )
-from include.cluster.interface.rights import Call, naming_right
-from include.domain.kafka import (
+from rehome.cluster.interface.rights import Call, naming_right
+from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
 )

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from random import Random
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId
 from world.kafka.actions import Actions
 from world.kafka.brokers import Brokers, records_of
 from world.kafka.config_definitions import MIN_ISR

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from include.domain.kafka import (
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from rehome.domain.kafka import (
     BrokerError,
     ConfigValue,
 )

@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from include.domain.kafka import ConfigValue
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from rehome.domain.kafka import ConfigValue
 from world.kafka.config_definitions import (
     CORDONED,
     FOLLOWER_LIST,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from include.domain.configs import ConfigChange, ConfigResource, ResourceType
-from include.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.configs import ConfigChange, ConfigResource, ResourceType
+from rehome.domain.kafka import BrokerId, TopicPartition
 from world.kafka import config_rules
 from world.kafka import errors as codes
 from world.kafka.controlling import out_of_isr

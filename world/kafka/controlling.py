@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from include.domain.kafka import BrokerError, BrokerId, TopicPartition
+from rehome.domain.kafka import BrokerError, BrokerId, TopicPartition
 from world.kafka import errors as codes
 from world.kafka.config_definitions import MIN_ISR, TIERS_THERE, UNCLEAN
 from world.kafka.errors import Refusal

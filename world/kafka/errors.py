@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from include.cluster.interface.errors import broker_error
-from include.domain.kafka import BrokerError
+from rehome.cluster.interface.errors import broker_error
+from rehome.domain.kafka import BrokerError
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from include.cluster.interface.rights import Call
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId
+from rehome.cluster.interface.rights import Call
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId
 
 
 class FaultKind(enum.Enum):

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId
 
 Paths = tuple[str, ...]
 """Log dirs, in order."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from include.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId
 from world.kafka.brokers import Brokers
 from world.kafka.controller import Controller
 from world.kafka.flows import Pair, share

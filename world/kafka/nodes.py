@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from include.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId
 from world.kafka.log import Log
 from world.kafka.metadata import PartitionKey, View
 from world.kafka.quota import Quota

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from include.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId
 from world.kafka.errors import INVALID_REPLICA_ASSIGNMENT, Refusal
 from world.kafka.metadata import Partition
 

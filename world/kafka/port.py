@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from include.cluster.interface.errors import (
+from rehome.cluster.interface.errors import (
     ClusterError,
 )
-from include.cluster.interface.rights import Call, naming_right
-from include.domain.configs import ConfigChange, ConfigResource
-from include.domain.kafka import (
+from rehome.cluster.interface.rights import Call, naming_right
+from rehome.domain.configs import ConfigChange, ConfigResource
+from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
     ReplicaId,
@@ -32,7 +32,7 @@ from world.kafka.reading_port import ReadingPort
 
 
 class ModelPort(ReadingPort):
-    """Implements :class:`include.cluster.interface.port.ClusterPort` on a model."""
+    """Implements :class:`rehome.cluster.interface.port.ClusterPort` on a model."""
 
     def alter_reassignments(
         self,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import (
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import (
     ClusterError,
 )
-from include.cluster.interface.rights import Call, naming_right
-from include.domain.configs import ConfigResource
-from include.domain.kafka import (
+from rehome.cluster.interface.rights import Call, naming_right
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
     ClusterDescription,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId
 from world.kafka import config_rules
 from world.kafka import errors as codes
 from world.kafka.controlling import Controlling

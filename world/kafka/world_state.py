@@ -9,8 +9,8 @@ from functools import cache
 from random import Random
 from uuid import UUID
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId, ConsumerGroup, TopicPartition
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId, ConsumerGroup, TopicPartition
 from world.kafka.config_definitions import SCHEMA
 from world.kafka.metadata import Image, MetadataLog, Partition, PartitionKey, Table
 from world.kafka.nodes import Node, Replica

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.domain.request.request import Cordon
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.request.request import Cordon
 from world import script
 from world.kafka.metadata import Partition, PartitionKey
 from world.kafka.nodes import Node

@@ -10,10 +10,11 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-import include
-from include.domain.claims import (
+from rehome import packaging
+from rehome.domain.claims import (
     AsFound,
     ConfigSetting,
     Emptied,
@@ -23,15 +24,15 @@ from include.domain.claims import (
     Owed,
     Placed,
 )
-from include.domain.run.states import MoveState, PlanState
-from include.execution.dry_run.result import DryRunResult
-from include.execution.policy_from_request import rate_for
-from include.execution.throttle.ownership.marks import DEFAULT
-from include.ledger.base.records import ThrottleEntry
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.dry_run.result import DryRunResult
+from rehome.execution.policy_from_request import rate_for
+from rehome.execution.throttle.ownership.marks import DEFAULT
+from rehome.ledger.base.records import ThrottleEntry
 from world.judge.accounts import Accounts
 from world.rehome.installation import Installation, Spent
 
-APART = ("include.quality", "include.cluster.clients")
+APART = ("rehome.quality", "rehome.cluster.clients")
 """Packages that no simulated process imports."""
 LEFT_OUT = "left out"
 """The only check of a dry run that is to refuse nothing: the world changes after it."""
@@ -41,8 +42,8 @@ def import_all() -> None:
     """Import all that operators import when they run: what is first imported while something is
     replaced would keep the replacement.
     """
-    for module in pkgutil.walk_packages(include.__path__, "include."):
-        if not module.name.startswith((*APART, "include.ledger.migrations")):
+    for module in pkgutil.walk_packages([str(Path(packaging.__file__).parent)], "rehome."):
+        if not module.name.startswith((*APART, "rehome.ledger.migrations")):
             importlib.import_module(module.name)
 
 
@@ -67,7 +68,7 @@ class Ears:
         self._where = where
 
     def _wrappers(self) -> Sequence[tuple[Any, str, Callable[[Any], Any]]]:
-        execution: Any = importlib.import_module("include.execution")
+        execution: Any = importlib.import_module("rehome.execution")
         return (
             (execution.advance, "advance", self._advance),
             (execution.poll, "poll", self._poll),

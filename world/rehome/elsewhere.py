@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import BrokerId, TopicPartition
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerId, TopicPartition
 from world.history import ConfigWrite, History
 from world.kafka.cluster import KafkaModel
 from world.ports import Wire

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from include.quality.engine.rules import Expectation, Rule
-from include.quality.gates import Evidence
+from rehome.quality.engine.rules import Expectation, Rule
+from rehome.quality.gates import Evidence
 
 Row = Mapping[str, Any]
 _CONDITION = re.compile(r"(NOT )?(\w+)")

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.cluster.interface.port import ClusterPort
-from include.clusters.clusters_file import NO_FILE, ClustersFile
-from include.domain.claims import Claim
-from include.domain.plan.plan import Plan
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.clusters.clusters_file import NO_FILE, ClustersFile
+from rehome.domain.claims import Claim
+from rehome.domain.plan.plan import Plan
+from rehome.ledger.store import Ledger
 from world import script
 from world.airflow.in_memory import WarehouseInMemory
 from world.history import ConfigKey

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from include.domain.clock import utc_now
-from include.domain.run.states import Control
+from rehome.domain.clock import utc_now
+from rehome.domain.run.states import Control
 from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
 from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun

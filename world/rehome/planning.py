@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from include.domain.clock import utc_now
-from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import sealed
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.causes.cause import CauseKind
-from include.errors import InvalidRequestError, RehomeError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.planning.rollback import rollback_plan
-from include.quality.gates import Evidence
-from include.quality.plan.rules import EXPLICIT
-from include.warehouse import PlanDirectory
+from rehome.domain.clock import utc_now
+from rehome.domain.plan.kafka_json import KafkaFiles
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.planning.rollback import rollback_plan
+from rehome.quality.gates import Evidence
+from rehome.quality.plan.rules import EXPLICIT
 from rehome.run.causes.errors import EndedError
+from rehome.warehouse import PlanDirectory
 from world.rehome.gates import refused_plan
 from world.rehome.installation import Installation
 from world.rehome.snapshot_gate import refused_snapshot

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.request.request import ReassignmentRequest
-from include.quality.snapshot.rules import snapshot_rules
-from include.quality.snapshot.tables import Concerned, beside_replicas, small_tables
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.quality.snapshot.rules import snapshot_rules
+from rehome.quality.snapshot.tables import Concerned, beside_replicas, small_tables
 from world.rehome.gates import Row, broken_rules
 
 

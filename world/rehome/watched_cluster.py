@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from include.clusters.clusters_file import ClustersFile
-from include.domain.clock import CLOCKS_DIFFER
-from include.watching.kinds import FindingKind
-from include.watching.remedy import broker_of
+from rehome.clusters.clusters_file import ClustersFile
+from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.fleet.watch_runs import RUN_ID_PREFIX
+from rehome.watching.kinds import FindingKind
+from rehome.watching.remedy import broker_of
 from world.airflow.runs import DagRun
 from world.airflow.shape import IN_WINDOW
 from world.airflow.standing_in import CONNECTION

@@ -13,11 +13,11 @@ from typing import Any, cast
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import StaticPool
 
-from include.domain.clock import new_id, utc_now
-from include.domain.plan.plan import Plan
-from include.ledger.base.database import LedgerUnavailableError
-from include.ledger.base.fencing import Lease
-from include.ledger.store import Ledger
+from rehome.domain.clock import new_id, utc_now
+from rehome.domain.plan.plan import Plan
+from rehome.ledger.base.database import LedgerUnavailableError
+from rehome.ledger.base.fencing import Lease
+from rehome.ledger.store import Ledger
 from world.running.scheduler import Point, Scheduler
 
 

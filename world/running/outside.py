@@ -12,7 +12,7 @@ EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class VirtualTime:
-    """:class:`include.domain.clock.Outside` in a simulated world.
+    """:class:`rehome.domain.clock.Outside` in a simulated world.
 
     :ivar ahead: by how much the time of day is wrong, by the name of the machine: the part of an
         actor's name before the colon.

@@ -14,9 +14,9 @@ __all__: list[str] = []  # it would become part of Airflow's own settings
 _FORKING = {"scheduler", "dag-processor"}
 _HEAVY = (
     "airflow.providers.apache.spark.hooks.spark_submit",
-    "include.cluster.gateway",
-    "include.ledger.store",
-    "include.warehouse",
+    "rehome.cluster.gateway",
+    "rehome.ledger.store",
+    "rehome.warehouse",
     "psycopg",
 )
 

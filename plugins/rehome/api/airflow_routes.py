@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from include.ledger.base.audit_entry import Decided
+from rehome.ledger.base.audit_entry import Decided
 
 if TYPE_CHECKING:
     from starlette.types import Scope

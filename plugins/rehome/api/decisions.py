@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.api.airflow_routes import ApiRequest
 from rehome.api.bounded import LARGEST_BODY_BYTES
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.trigger_check import is_ours
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import monotonic_s
-from include.errors import first_problems
-from include.ledger.base.audit_entry import Decided
 from rehome.api import bounded, decisions
 from rehome.api.airflow_routes import ApiRequest, asked
 from rehome.api.places import NoRoomError, Places
+from rehome.domain.clock import monotonic_s
+from rehome.errors import first_problems
+from rehome.ledger.base.audit_entry import Decided
 from rehome.trigger_check import is_ours, problems_of
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from include.domain.run.causes.cause import CauseKind
-from include.watching.last_attempt import AGAIN, Attempted, LastAttempt
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import watch_runs
+from rehome.watching.last_attempt import AGAIN, Attempted, LastAttempt
 
 if TYPE_CHECKING:
-    from include.domain.run.causes.cause import Cause
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.ledger.stores.watched.starts import StartRecord
-    from include.watching.kinds import FindingKind
+    from rehome.domain.run.causes.cause import Cause
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.watched.starts import StartRecord
+    from rehome.watching.kinds import FindingKind
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[
     """What the circuit breaker counts: when heals of the last day began that have changed
     something, or may. One that was handed over begins when a window takes it up.
     """
-    from include.watching.kinds import WatchPolicy
-    from include.watching.respond import DAY
+    from rehome.watching.kinds import WatchPolicy
+    from rehome.watching.respond import DAY
 
     begun = []
     for start in starts:
@@ -87,7 +87,7 @@ def _attempt(ledger: Ledger, start: StartRecord, now: datetime) -> LastAttempt:
 
 def _cause(ledger: Ledger, start: StartRecord, plan: PlanRecord | None) -> Cause | None:
     """What has ended its run, or the one that had its plan last."""
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.states import PlanState
 
     if start.ended_at is None:
         return None
@@ -119,8 +119,8 @@ def _came_of(
     ledger: Ledger, start: StartRecord, plan: PlanRecord, cause: Cause | None
 ) -> Attempted:
     """What came of a plan whose run has ended."""
-    from include.domain.run.states import PlanState
-    from include.watching.kinds import WatchPolicy
+    from rehome.domain.run.states import PlanState
+    from rehome.watching.kinds import WatchPolicy
 
     if plan.end_reason is not None or plan.cancel_requested:
         return Attempted.BY_PERSON
@@ -141,8 +141,8 @@ def _came_of(
 
 def _not_reached(ledger: Ledger, found: LastAttempt) -> tuple[str, ...]:
     """What its plan could not do, a sentence each; () = all, or its files cannot be read."""
-    from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
-    from include.page.files import files_of
+    from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
+    from rehome.page.files import files_of
 
     if found.outcome not in (Attempted.NOT_ENOUGH, Attempted.NOTHING_TO_MOVE):
         return ()

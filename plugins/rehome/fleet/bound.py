@@ -6,14 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.clusters.clusters_file import NO_FILE, ClustersFileError
 from rehome import alerting
+from rehome.clusters.clusters_file import NO_FILE, ClustersFileError
 from rehome.fleet import clusters, policies
 from rehome.run.authority import refusals
 
 if TYPE_CHECKING:
-    from include.clusters.binding import Misled
-    from include.ledger.store import Ledger
+    from rehome.clusters.binding import Misled
+    from rehome.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ def require(ledger: Ledger, connection: str, cluster_id: str, context: Mapping[s
     :raises MisledError: it does not; people have been alerted, and the audit has the refusal.
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from include.clusters.binding import MisledError
-    from include.clusters.binding_alert import of_connection
+    from rehome.clusters.binding import MisledError
+    from rehome.clusters.binding_alert import of_connection
 
     clusters.file()
     found = _look(ledger, connection, cluster_id, context)
@@ -43,7 +43,7 @@ def seen(
     """Record where a connection leads, and tell people if nothing acts through it; None = it fits,
     as far as that is known while the clusters file cannot be used.
     """
-    from include.clusters.binding_alert import of_connection
+    from rehome.clusters.binding_alert import of_connection
 
     found = _look(ledger, connection, cluster_id, context)
     if found is None:
@@ -57,8 +57,8 @@ def tell(ledger: Ledger, found: Misled, context: Mapping[str, Any]) -> None:
     """Alert people that nothing acts through a connection. The audit is told once, for as long as
     that lasts.
     """
-    from include.alerts.kinds import AlertKind
-    from include.clusters.binding_alert import of_connection
+    from rehome.alerts.kinds import AlertKind
+    from rehome.clusters.binding_alert import of_connection
 
     log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
     raised = {each.subject for each in ledger.open_alerts(AlertKind.WRONG_CLUSTER)}
@@ -71,7 +71,7 @@ def _look(
     ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]
 ) -> Misled | None:
     """Record where a connection leads; why nothing acts through it."""
-    from include.clusters.binding import entry_name, misled
+    from rehome.clusters.binding import entry_name, misled
 
     read_by = _reader(context)
     ledger.record_connection(connection, cluster_id, read_by)
@@ -94,7 +94,7 @@ def known_misled(ledger: Ledger, connection: str, cluster_id: str) -> Misled | N
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from include.clusters.binding import misled
+    from rehome.clusters.binding import misled
 
     return misled(connection, cluster_id, clusters.file(), ledger.bindings())
 
@@ -103,7 +103,7 @@ def all_known_misled(ledger: Ledger) -> list[Misled]:
     """Connections through which nothing acts, by where each was last seen to lead, as far as that
     is known while the clusters file cannot be used.
     """
-    from include.clusters.binding import all_misled
+    from rehome.clusters.binding import all_misled
 
     try:
         file = clusters.file()
@@ -132,8 +132,8 @@ def settle(ledger: Ledger) -> None:
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from include.alerts.kinds import AlertKind
-    from include.clusters.binding import all_misled
+    from rehome.alerts.kinds import AlertKind
+    from rehome.clusters.binding import all_misled
 
     raised = ledger.open_alerts(AlertKind.WRONG_CLUSTER)
     if not raised:

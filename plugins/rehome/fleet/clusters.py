@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from include.clusters.clusters_file import (
+from rehome.clusters.clusters_file import (
     ClusterEntry,
     ClustersFile,
     ClustersFileError,
     clusters_of,
     connections_named,
 )
-from include.clusters.window_settings import entry_of_settings
-from include.domain.request.presets import Filled, filled
-from include.domain.request.request import upgraded_params
-from include.domain.request.targets import only_exported, with_targets
-from include.execution.access.open_windows import CronWindows
-from include.settings import Settings
+from rehome.clusters.window_settings import entry_of_settings
+from rehome.domain.request.presets import Filled, filled
+from rehome.domain.request.request import upgraded_params
+from rehome.domain.request.targets import only_exported, with_targets
+from rehome.execution.access.open_windows import CronWindows
 from rehome.params import FORM_DEFAULTS
+from rehome.settings import Settings
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 DEFAULT_CONNECTION = "kafka_default"

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.domain.request.request import Action
 from rehome import installation
+from rehome.domain.request.request import Action
 from rehome.fleet import clusters, policies
 from rehome.fleet.bound import known_misled
 
 if TYPE_CHECKING:
-    from include.clusters.binding import Misled
-    from include.clusters.clusters_file import ClusterEntry
-    from include.clusters.due import FleetParams, NotDue
-    from include.domain.request.request import ReassignmentRequest
-    from include.ledger.store import Ledger
-    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
-    from include.settings import Settings
+    from rehome.clusters.binding import Misled
+    from rehome.clusters.clusters_file import ClusterEntry
+    from rehome.clusters.due import FleetParams, NotDue
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
+    from rehome.settings import Settings
 
 DAG_ID = "plan_fleet"
 
@@ -56,7 +56,7 @@ def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], 
 
 
 def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
-    from include.errors import InvalidRequestError
+    from rehome.errors import InvalidRequestError
 
     known = clusters.file().clusters
     unknown = sorted(set(asked.clusters) - set(known))
@@ -73,7 +73,7 @@ def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
 def _state_of(
     ledger: Ledger, name: str, entry: ClusterEntry, now: datetime, *, named: bool
 ) -> Due | NotDue:
-    from include.clusters.due import DueFacts, NotDue, why_not_due
+    from rehome.clusters.due import DueFacts, NotDue, why_not_due
 
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
@@ -110,8 +110,8 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
 
     :raises RehomeError: the cluster's policy or settings cannot be used.
     """
-    from include.domain.request.limits import with_limits
-    from include.domain.request.parse_request import parse_request
+    from rehome.domain.request.limits import with_limits
+    from rehome.domain.request.parse_request import parse_request
 
     asked = {
         "kafka_config_id": due.connection,
@@ -127,7 +127,7 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
 
 def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, Any]:
     """A cluster's own options of the job, by its settings."""
-    from include.execution.policy_from_request import rate_for
+    from rehome.execution.policy_from_request import rate_for
 
     return {
         "rate_bytes_per_s": rate_for(request, settings),

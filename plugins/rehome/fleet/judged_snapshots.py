@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from include.domain.clock import CLOCKS_DIFFER, utc_now
-from include.watching.rules import WatchRules
 from rehome import installation
+from rehome.domain.clock import CLOCKS_DIFFER, utc_now
 from rehome.fleet import bound, clusters
+from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
-    from include.cluster.snapshot.model import Snapshot
-    from include.ledger.store import Ledger
-    from include.ledger.stores.watched.findings import FollowedFindings
-    from include.load_history.forecast import DiskForecast
-    from include.load_history.known_rates import LoadHistory
-    from include.watching.judging.judge import ClusterFacts
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.watched.findings import FollowedFindings
+    from rehome.load_history.forecast import DiskForecast
+    from rehome.load_history.known_rates import LoadHistory
+    from rehome.watching.judging.judge import ClusterFacts
 
 _COLUMNS = {
     "leader.replication.throttled.rate": "leader_throttled_rate",
@@ -57,9 +57,9 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
     :param connection: of the cluster, for its broker sets and targets.
     :raises RehomeError: the snapshot cannot be read.
     """
-    from include.warehouse import read_snapshot
-    from include.watching.judging.judge import judge
-    from include.watching.kinds import FindingKind
+    from rehome.warehouse import read_snapshot
+    from rehome.watching.judging.judge import judge
+    from rehome.watching.kinds import FindingKind
 
     snapshot, now = read_snapshot(uri), utc_now()
     if snapshot.taken_at > now + CLOCKS_DIFFER:
@@ -92,8 +92,8 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
 def _from_the_future(
     ledger: Ledger, uri: str, snapshot: Snapshot, rules: WatchRules, now: datetime
 ) -> JudgedSnapshot:
-    from include.watching.finding import Seen
-    from include.watching.kinds import FindingKind
+    from rehome.watching.finding import Seen
+    from rehome.watching.kinds import FindingKind
 
     about = {
         "taken_at": f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC",
@@ -135,8 +135,8 @@ def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
 
 def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
     """What is away as a whole in a snapshot, as people name it."""
-    from include.cluster.snapshot.columns import rack_path
-    from include.watching.domains_away import domains_away
+    from rehome.cluster.snapshot.columns import rack_path
+    from rehome.watching.domains_away import domains_away
 
     live, known = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
     rows = snapshot.brokers.select(["broker", "rack"]).to_pylist()
@@ -147,7 +147,7 @@ def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> ClusterFacts:
     """What was Rehome's own when a snapshot was taken, and what people have asked for."""
-    from include.watching.judging.judge import ClusterFacts
+    from rehome.watching.judging.judge import ClusterFacts
 
     cluster_id, at = snapshot.cluster_id, snapshot.taken_at
     moving = ledger.moving_here_at(cluster_id, at)
@@ -167,8 +167,8 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
 
 def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
     """Brokers that a plan has emptied, and none has filled since."""
-    from include.domain.request.request import Action
-    from include.domain.run.states import PlanState
+    from rehome.domain.request.request import Action
+    from rehome.domain.run.states import PlanState
 
     emptied: set[int] = set()
     for plan in sorted(ledger.plans(cluster_id), key=lambda plan: plan.created_at):
@@ -192,7 +192,7 @@ def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
 
 def _history(snapshot: Snapshot) -> LoadHistory | None:
     """What is known of the cluster's load; None = there is no history."""
-    from include.load_history.known_rates import Demands, LoadHistory
+    from rehome.load_history.known_rates import Demands, LoadHistory
 
     settings, warehouse = installation.settings(), installation.warehouse()
     if not warehouse.rollups(snapshot.cluster_id).days():
@@ -203,8 +203,8 @@ def _history(snapshot: Snapshot) -> LoadHistory | None:
 
 def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskForecast, ...] | None:
     """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
-    from include.load_history.forecast import disk_forecast
-    from include.load_history.known_rates import GROWTH
+    from rehome.load_history.forecast import disk_forecast
+    from rehome.load_history.known_rates import GROWTH
 
     if history is None or not history.known(GROWTH):
         return None
@@ -213,7 +213,7 @@ def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskFore
 
 def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
     """Bytes per second into and out of each broker, as far as the history knows them."""
-    from include.page.cluster_brokers import broker_states
+    from rehome.page.cluster_brokers import broker_states
 
     if history is None:
         return {}

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from include.execution.access.open_windows import HEAD_START
+from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import clusters
 
 if TYPE_CHECKING:
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.watching.paused_plan import DagState, Outlook
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.watching.paused_plan import DagState, Outlook
 
 DagPaused = Callable[[str], bool | None]
 """Whether a DAG is paused in Airflow; None = that is not known."""
@@ -28,8 +28,8 @@ def outlook(
     ledger: Ledger, plan: PlanRecord, now: datetime, dag_paused: DagPaused = cannot_ask
 ) -> Outlook | None:
     """What a plan waits for; None = it is neither paused nor handed over."""
-    from include.domain.run.event_kind import EventKind
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.event_kind import EventKind
+    from rehome.domain.run.states import PlanState
 
     if plan.state is PlanState.PLANNED and plan.for_window_at is not None:
         return next_window(ledger, plan, now, dag_paused)
@@ -51,8 +51,8 @@ def next_window(
 
     :param since: a window that was open then does not; None = any does whose run begins.
     """
-    from include.errors import RehomeError
-    from include.watching import paused_plan
+    from rehome.errors import RehomeError
+    from rehome.watching import paused_plan
 
     handed_over = since is None
     try:
@@ -75,8 +75,8 @@ def next_window(
 
 def is_stuck(ledger: Ledger, plan: PlanRecord) -> bool:
     """Whether the end of a window has paused a plan of which no move could end in that window."""
-    from include.domain.run.event_kind import EventKind
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.event_kind import EventKind
+    from rehome.domain.run.states import PlanState
 
     if plan.state is not PlanState.PAUSED or plan.pause_requested:
         return False
@@ -87,7 +87,7 @@ def is_stuck(ledger: Ledger, plan: PlanRecord) -> bool:
 
 def _state_of(dag_ids: Collection[str], dag_paused: DagPaused) -> DagState:
     """One that runs is enough."""
-    from include.watching.paused_plan import DagState
+    from rehome.watching.paused_plan import DagState
 
     if not dag_ids:
         return DagState.NONE

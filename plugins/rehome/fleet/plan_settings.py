@@ -9,21 +9,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from include.clusters.clusters_file import ClustersFileError
-from include.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
 from rehome import installation
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
 from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
 
 if TYPE_CHECKING:
-    from include.cluster.snapshot.model import Snapshot
-    from include.domain.plan.move import Move
-    from include.domain.request.cluster_values import ClusterValues, Counting
-    from include.domain.request.limits import BrokerCaps
-    from include.domain.request.presets import Filled
-    from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.findings import Finding
-    from include.warehouse import PlanDirectory
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.domain.plan.move import Move
+    from rehome.domain.request.cluster_values import ClusterValues, Counting
+    from rehome.domain.request.limits import BrokerCaps
+    from rehome.domain.request.presets import Filled
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.domain.run.findings import Finding
+    from rehome.warehouse import PlanDirectory
 
 FILE = "settings.json"
 _RATES = ("bytes_in", "bytes_out")
@@ -38,7 +38,7 @@ def values_now(
     :param connection: of the cluster; None = the one that this step works through.
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from include.domain.request.cluster_values import ClusterValues
+    from rehome.domain.request.cluster_values import ClusterValues
 
     entry = clusters.through(connection or clusters.at_work())
     settings = installation.settings(connection)
@@ -48,8 +48,8 @@ def values_now(
 
 def stated(filled: Filled) -> frozenset[str]:
     """Parameters that a person or a preset has chosen: the cluster's values do not count there."""
-    from include.domain.request.targets import OF_A_RUN
-    from include.domain.request.validation import is_blank
+    from rehome.domain.request.targets import OF_A_RUN
+    from rehome.domain.request.validation import is_blank
 
     return frozenset(
         name
@@ -70,7 +70,7 @@ def recorded(directory: PlanDirectory) -> ClusterValues | None:
 
     :raises RehomeError: the record is damaged.
     """
-    from include.domain.request.cluster_values import ClusterValues
+    from rehome.domain.request.cluster_values import ClusterValues
 
     if not directory.exists(FILE):
         return None
@@ -145,7 +145,7 @@ class ComparedSettings:
 
         :param begun: moves that are done or in flight; ``left``: those that have not started.
         """
-        from include.execution.observation.changed_settings import not_compared, settings_findings
+        from rehome.execution.observation.changed_settings import not_compared, settings_findings
 
         if self.now is None:
             return [not_compared(self.problem)]
@@ -153,7 +153,7 @@ class ComparedSettings:
 
     def broken(self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]) -> list[str]:
         """What is left of the plan that breaks caps and broker sets of now, a sentence each."""
-        from include.planning.limits.current_limits import broken_by_what_is_left
+        from rehome.planning.limits.current_limits import broken_by_what_is_left
 
         if self.was is None or self.now is None:
             return []
@@ -166,7 +166,7 @@ class ComparedSettings:
 
 def _with_rates(snapshot: Snapshot) -> Snapshot:
     """With what the history knows of the traffic, as a plan is made with it."""
-    from include.load_history.known_rates import Demands, LoadHistory
+    from rehome.load_history.known_rates import Demands, LoadHistory
 
     warehouse, settings = installation.warehouse(), installation.settings()
     if not warehouse.rollups(snapshot.cluster_id).days():

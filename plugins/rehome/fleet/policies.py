@@ -11,10 +11,10 @@ from rehome.hooks.cluster import KafkaClusterHook
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from include.execution.access.cluster_policy import PaceAndApproval
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.execution.access.cluster_policy import PaceAndApproval
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def policy_of_cluster(
     :param as_last_read: take other policies from the ledger: for the page, which only shows them.
     :raises InvalidRequestError: the connection's own policy cannot be read.
     """
-    from include.execution.access.cluster_policy import PaceAndApproval, strictest
+    from rehome.execution.access.cluster_policy import PaceAndApproval, strictest
 
     own = KafkaClusterHook(connection).policy
     known = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
@@ -56,7 +56,7 @@ def policy_of_cluster(
 
 def differences(ledger: Ledger, cluster_id: str) -> list[str]:
     """Where the connections to a cluster do not say the same of approval and pace, as last read."""
-    from include.execution.access import cluster_policy
+    from rehome.execution.access import cluster_policy
 
     read = cluster_policy.PaceAndApproval.last_read
     known = ledger.last_policies(cluster_id)
@@ -68,7 +68,7 @@ def recorded_policy(connection: str) -> dict[str, Any]:
 
     :raises InvalidRequestError: its policy cannot be read.
     """
-    from include.execution.access.cluster_policy import PaceAndApproval
+    from rehome.execution.access.cluster_policy import PaceAndApproval
 
     return PaceAndApproval.of(KafkaClusterHook(connection).policy).to_json()
 
@@ -77,7 +77,7 @@ def note(ledger: Ledger, connection: str) -> None:
     """Keep what a connection says of approval and pace, so that it is known where it cannot be read
     any more. What cannot be read now stays as it was known.
     """
-    from include.errors import RehomeError
+    from rehome.errors import RehomeError
 
     try:
         ledger.record_policy(connection, recorded_policy(connection))
@@ -92,7 +92,7 @@ def _others(
     connection: str,
     as_last_read: bool,
 ) -> Iterator[PaceAndApproval]:
-    from include.execution.access.cluster_policy import PaceAndApproval
+    from rehome.execution.access.cluster_policy import PaceAndApproval
 
     for name, last in known.items():
         if name == connection:

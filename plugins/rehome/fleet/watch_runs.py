@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.domain.run.askers import STARTED_DAG
-from include.domain.run.states import PlanState
-from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.domain.run.askers import STARTED_DAG
+from rehome.domain.run.states import PlanState
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import clusters
 
 if TYPE_CHECKING:
-    from include.cluster.snapshot.model import Snapshot
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.ledger.stores.watched.starts import StartRecord
-    from include.watching.finding import About
-    from include.watching.kinds import FindingKind
-    from include.watching.respond import Start
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.watched.starts import StartRecord
+    from rehome.watching.finding import About
+    from rehome.watching.kinds import FindingKind
+    from rehome.watching.respond import Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,14 @@ def heal_of(plan: PlanRecord, ledger: Ledger) -> StartRecord | None:
 
 
 def _if_heal(start: StartRecord | None) -> StartRecord | None:
-    from include.watching.kinds import WatchPolicy
+    from rehome.watching.kinds import WatchPolicy
 
     return None if start is None or start.policy is not WatchPolicy.HEAL else start
 
 
 def goes_first(heal: StartRecord | None) -> bool:
     """Whether it is a heal that a plan which gets nowhere has to make way for."""
-    from include.watching.respond import makes_others_way
+    from rehome.watching.respond import makes_others_way
 
     return heal is not None and makes_others_way(heal.kind, heal.policy)
 
@@ -135,10 +135,10 @@ def refuse_away(heal: StartRecord, snapshot: Snapshot, ledger: Ledger) -> None:
         holds would be copied, for a restart.
     :raises DomainAwayError: a whole rack or data centre is away, or many brokers are.
     """
-    from include.domain.request.request import Action
-    from include.watching.kinds import FindingKind
-    from include.watching.remedy import action_of, broker_of
+    from rehome.domain.request.request import Action
     from rehome.fleet import judged_snapshots
+    from rehome.watching.kinds import FindingKind
+    from rehome.watching.remedy import action_of, broker_of
 
     if action_of(heal.kind) is Action.FIX_OFFLINE_REPLICAS:
         broker = broker_of(heal.subject)
@@ -162,8 +162,8 @@ def refuse_changed_rules(heal: StartRecord | None, connection: str) -> None:
     :param heal: None = it heals nothing.
     :raises NotHealedError: it is not.
     """
-    from include.watching.kinds import WatchPolicy
     from rehome.fleet import watched_through
+    from rehome.watching.kinds import WatchPolicy
 
     if heal is None:
         return
@@ -198,7 +198,7 @@ def by_watching(run: Any, ledger: Ledger) -> bool:
 
 def pending_until(start: StartRecord) -> datetime:
     """Until when a run may still make or carry out a plan: until its deadline, or for a day."""
-    from include.watching.respond import DAY
+    from rehome.watching.respond import DAY
 
     return start.deadline or start.started_at + DAY
 
@@ -222,7 +222,7 @@ def journal(
     ledger: Ledger, start: Start, connection: str, taken_at: datetime, now: datetime
 ) -> StartedRun:
     """Record a start before its run is triggered."""
-    from include.ledger.stores.watched.starts import StartRecord
+    from rehome.ledger.stores.watched.starts import StartRecord
 
     finding = start.finding
     assert finding.opened_at is not None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import clusters
 from rehome.fleet.bound import known_misled
+from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
-    from include.clusters.binding import Misled
-    from include.ledger.store import Ledger
+    from rehome.clusters.binding import Misled
+    from rehome.ledger.store import Ledger
 
 
 def rules_for(connection: str) -> WatchRules:
@@ -32,7 +32,7 @@ def rules_for(connection: str) -> WatchRules:
 
 
 def _only_watched(rules: WatchRules) -> WatchRules:
-    from include.watching.kinds import WatchPolicy
+    from rehome.watching.kinds import WatchPolicy
 
     return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
 
@@ -67,7 +67,7 @@ def connection_for(ledger: Ledger, cluster_id: str, taken_through: str) -> Watch
     :param taken_through: connection of the newest snapshot.
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from include.clusters.binding import entries_for
+    from rehome.clusters.binding import entries_for
 
     file, bindings = clusters.file(), ledger.bindings()
     named = [file.clusters[n].connection for n in entries_for(cluster_id, file, bindings)]

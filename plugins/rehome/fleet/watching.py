@@ -1,6 +1,6 @@
 """Watching on Airflow's side: snapshots that have come, and the facts that decide what follows.
 
-The rules, and what a snapshot shows by them, are in ``include/watching``.
+The rules, and what a snapshot shows by them, are in ``include/rehome/watching``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.execution.access.open_windows import HEAD_START
-from include.watching.rules import WatchRules
 from rehome import installation
+from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.authority import own_snapshot
+from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
-    from include.ledger.store import Ledger
-    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
-    from include.watching.respond import Facts
     from rehome.fleet.judged_snapshots import JudgedSnapshot
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
+    from rehome.watching.respond import Facts
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +64,8 @@ def known_facts(
     :param by_person: a person has asked to judge now: what went wrong is tried again.
     :param dag_paused: asks Airflow.
     """
-    from include.watching.kinds import WatchPolicy
-    from include.watching.respond import Facts
+    from rehome.watching.kinds import WatchPolicy
+    from rehome.watching.respond import Facts
 
     stamp, asked = (
         watch_runs.stamp(last.taken_at),
@@ -165,8 +165,8 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
-    from include.execution.access.connection_policy import PolicyError
-    from include.watching.remedy import REMEDIES
+    from rehome.execution.access.connection_policy import PolicyError
+    from rehome.watching.remedy import REMEDIES
 
     policy, refused = KafkaClusterHook(connection).policy, set()
     for action in REMEDIES:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
-from include.errors import InvalidRequestError, RehomeError
+from rehome.errors import InvalidRequestError, RehomeError
 
 if TYPE_CHECKING:
-    from include.cluster.connection.settings import Connection
-    from include.cluster.gateway import ClusterGateway
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.settings import Settings
+    from rehome.cluster.connection.settings import Connection
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.settings import Settings
 
 
 class KafkaClusterHook(KafkaBaseHook):
-    """Opens a :class:`~include.cluster.gateway.ClusterGateway` on a `kafka` connection.
+    """Opens a :class:`~rehome.cluster.gateway.ClusterGateway` on a `kafka` connection.
 
     :param kafka_config_id: the connection; its extra holds librdkafka settings.
     """
@@ -32,7 +32,7 @@ class KafkaClusterHook(KafkaBaseHook):
         :raises InvalidRequestError: there is no such connection, or its settings are missing,
             unknown or contradictory.
         """
-        from include.cluster.connection.settings import Connection
+        from rehome.cluster.connection.settings import Connection
 
         return Connection.from_settings(self._extra)
 
@@ -43,7 +43,7 @@ class KafkaClusterHook(KafkaBaseHook):
         :raises InvalidRequestError: there is no such connection, its policy is not one or stands
             in both places, or the clusters file cannot be used.
         """
-        from include.execution.access.connection_policy import KEY, ConnectionPolicy
+        from rehome.execution.access.connection_policy import KEY, ConnectionPolicy
         from rehome.fleet import clusters
 
         own = ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
@@ -82,7 +82,7 @@ class KafkaClusterHook(KafkaBaseHook):
 
     def gateway(self, settings: Settings) -> ClusterGateway:
         """A gateway with the settings' time limits; close it, or use it as a context manager."""
-        from include.cluster.gateway import ClusterGateway
+        from rehome.cluster.gateway import ClusterGateway
 
         return ClusterGateway(
             self.connection,
@@ -93,7 +93,7 @@ class KafkaClusterHook(KafkaBaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """What Airflow's UI shows: connected as whom, or the cause of the failure."""
-        from include.cluster.connection.check import check_connection
+        from rehome.cluster.connection.check import check_connection
 
         try:
             self.policy  # noqa: B018 - read for what is wrong with it

@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from include.domain.clock import utc_now
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.request.request import Action
-from include.errors import InvalidRequestError, first_problems
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.request.request import Action
+from rehome.errors import InvalidRequestError, first_problems
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
-    from include.cluster.gateway import ClusterGateway
-    from include.domain.kafka import BrokerError, BrokerId, OngoingReassignment, Partial
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.execution.direct.direct_throttle import DirectThrottle, TakenBack
-    from include.execution.direct.wanted_copies import CopyLimits, PlacedReplica
-    from include.execution.foreign.read_flights import DescribedFlights
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.domain.kafka import BrokerError, BrokerId, OngoingReassignment, Partial
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.execution.direct.direct_throttle import DirectThrottle, TakenBack
+    from rehome.execution.direct.wanted_copies import CopyLimits, PlacedReplica
+    from rehome.execution.foreign.read_flights import DescribedFlights
 
 PartitionName = tuple[str, int]
 """A topic and the number of a partition."""
@@ -90,8 +90,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param partitions: just these; None = all.
         :return: the reassignments that were asked about, and KIP-179's status of their replicas.
         """
-        from include.execution.foreign.in_flight import Chosen
-        from include.execution.foreign.read_flights import describe_reassignments
+        from rehome.execution.foreign.in_flight import Chosen
+        from rehome.execution.foreign.read_flights import describe_reassignments
 
         wanted = None
         if partitions is not None:
@@ -124,7 +124,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         starts = {partition: target for partition, target in wanted.items() if target is not None}
         with self._cluster() as cluster:
             if starts:
-                from include.execution.direct.wanted_copies import copy_limits, wanted_copies
+                from rehome.execution.direct.wanted_copies import copy_limits, wanted_copies
 
                 limits = copy_limits(cluster, wanted_copies(cluster, starts))
                 self._require(cluster, Action.REASSIGN, limits)
@@ -145,7 +145,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
 
         :return: per partition the controller's code and message; None = it would accept.
         """
-        from include.execution.direct.wanted_copies import validate_targets
+        from rehome.execution.direct.wanted_copies import validate_targets
 
         with self._cluster() as cluster:
             return validate_targets(
@@ -166,8 +166,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param brokers: ask these; None = those of ``replicas``, or all that are alive.
         :return: with ``missing``: brokers that did not answer, and why.
         """
-        from include.domain.kafka import Partial
-        from include.execution.direct.wanted_copies import placed_replicas
+        from rehome.domain.kafka import Partial
+        from rehome.execution.direct.wanted_copies import placed_replicas
 
         wanted = None if replicas is None else {ReplicaId(*each) for each in replicas}
         asked = brokers
@@ -186,7 +186,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param targets: replica → the path of the log dir that it is to lie in.
         :return: each broker's verdict per replica; None = accepted. Code 57: no such log dir.
         """
-        from include.execution.direct.wanted_copies import log_dir_limits
+        from rehome.execution.direct.wanted_copies import log_dir_limits
 
         wanted = {ReplicaId(*replica): path for replica, path in targets.items()}
         with self._cluster() as cluster:
@@ -213,8 +213,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param log_dir_brokers: brokers whose copies between log dirs get the rate, too.
         :return: what was changed; ``to_json()`` is what a task returns for a later one.
         """
-        from include.execution.direct.direct_throttle import set_direct_throttle
-        from include.execution.direct.wanted_copies import CopyLimits, wanted_copies
+        from rehome.execution.direct.direct_throttle import set_direct_throttle
+        from rehome.execution.direct.wanted_copies import CopyLimits, wanted_copies
 
         limits = CopyLimits((), {-1: rate_bytes_per_s})
         with self._cluster() as cluster:
@@ -230,7 +230,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param throttle: what that returned, or its ``to_json()``.
         :return: what is as before, and what another client has changed since, which stays.
         """
-        from include.execution.direct.direct_throttle import DirectThrottle, clear_direct_throttle
+        from rehome.execution.direct.direct_throttle import DirectThrottle, clear_direct_throttle
 
         known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
         with self._cluster() as cluster:
@@ -251,7 +251,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param validate_only: only ask whether it would be done. No policy refuses that.
         :return: the controller's verdict per topic; None = done, or it would be.
         """
-        from include.execution.access.connection_policy import ADD_PARTITIONS
+        from rehome.execution.access.connection_policy import ADD_PARTITIONS
 
         with self._cluster() as cluster:
             if not validate_only:
@@ -282,7 +282,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :raises PolicyError: it does not.
         :raises MisledError: the connection leads to another cluster than it is bound to.
         """
-        from include.clusters.binding import MisledError
+        from rehome.clusters.binding import MisledError
 
         cluster_id = cluster.describe_cluster().cluster_id
         with installation.open_ledger() as ledger:
@@ -306,7 +306,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         policy.require(action, rate, utc_now())
 
     def _refused(self, policy: ConnectionPolicy, what: str, next_step: str) -> Exception:
-        from include.execution.access.connection_policy import PolicyError
+        from rehome.execution.access.connection_policy import PolicyError
 
         return PolicyError(self.kafka_config_id, [what], policy.place, next_step)
 

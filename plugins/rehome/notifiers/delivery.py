@@ -19,8 +19,8 @@ from rehome import installation
 from rehome.notifiers.webhook import WEBHOOK_CONNECTION, why_unsafe
 
 if TYPE_CHECKING:
-    from include.alerts.alert import Alert
-    from include.alerts.channels import Channel
+    from rehome.alerts.alert import Alert
+    from rehome.alerts.channels import Channel
 
 DEADLINE_S = 60.0
 """No task waits longer than this for its alerts to be sent. Below that of the ledger's claims."""
@@ -39,7 +39,7 @@ def channels() -> tuple[tuple[Channel, ...], tuple[str, ...]]:
 
     The connection ``rehome_webhook``, where there is one, is a channel without being named.
     """
-    from include.alerts.channels import WEBHOOK, Channel, read_channels
+    from rehome.alerts.channels import WEBHOOK, Channel, read_channels
 
     found, problems = read_channels(installation.settings().alert_channels)
     named = any(
@@ -63,7 +63,7 @@ def problems() -> tuple[str, ...]:
 
 
 def _unusable(channel: Channel) -> str:
-    from include.alerts.channels import WEBHOOK
+    from rehome.alerts.channels import WEBHOOK
 
     try:
         notifier_class(channel.notifier)
@@ -134,7 +134,7 @@ def _begun(
     """A thread that ends with its process at the latest: a notifier may hang for ever. It begins
     with no other alert when the event is set.
     """
-    from include.alerts.several import about_all
+    from rehome.alerts.several import about_all
 
     over = threading.Event()
     messages = [([number], alert) for number, alert in alerts]

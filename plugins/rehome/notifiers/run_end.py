@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
-from include.domain.clock import utc_now
-from include.errors import RehomeError
 from rehome import alerting, installation
+from rehome.domain.clock import utc_now
+from rehome.errors import RehomeError
 from rehome.fleet import attempts, clusters, paused_plan
 from rehome.run import plan_ids, plan_of_run
 from rehome.run.authority import own_plan
@@ -20,10 +20,10 @@ from rehome.run.causes import recorded
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.alerts.run_end import PlanEnd, RunEnd
-    from include.domain.run.causes.cause import Cause
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.alerts.run_end import PlanEnd, RunEnd
+    from rehome.domain.run.causes.cause import Cause
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class RehomeNotifier(BaseNotifier):
             self._tell(context, self._end(context))
 
     def _tell(self, context: Context, end: RunEnd) -> None:
-        from include.alerts.due_alerts import OVER_WITH_ITS_RUN
+        from rehome.alerts.due_alerts import OVER_WITH_ITS_RUN
 
         try:
             with installation.open_ledger() as ledger:
@@ -92,7 +92,7 @@ class RehomeNotifier(BaseNotifier):
         return found
 
     def _end(self, context: Context) -> RunEnd:
-        from include.alerts.run_end import Ended, RunEnd
+        from rehome.alerts.run_end import Ended, RunEnd
 
         run = context.get("dag_run")
         recurring = not self.makes_plan and getattr(run, "run_type", "") == "scheduled"
@@ -131,7 +131,7 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
-    from include.domain.request.request import FOLLOWED_UP_ACTIONS
+    from rehome.domain.request.request import FOLLOWED_UP_ACTIONS
 
     if record.action not in FOLLOWED_UP_ACTIONS:
         return {}
@@ -144,7 +144,7 @@ def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
 
 def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
     """The plan, with what its dry run predicted where that can be read."""
-    from include.alerts.run_end import PlanEnd
+    from rehome.alerts.run_end import PlanEnd
 
     tried = None
     try:

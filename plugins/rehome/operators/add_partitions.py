@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import CauseKind
-from include.errors import STEP_UNCHANGED
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import STEP_UNCHANGED
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
@@ -34,18 +34,18 @@ from rehome.run.evidence import REPORT_FILE
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.snapshot.model import Snapshot
-    from include.domain.kafka import TopicPartition
-    from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
-    from include.execution.access.connection_policy import ConnectionPolicy
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.domain.kafka import TopicPartition
+    from rehome.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
+    from rehome.execution.access.connection_policy import ConnectionPolicy
 
 NEW_PARTITIONS_FILE = "new_partitions.json"
 APPROVE_TASK = "approve"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
-    from include.domain.request.limits import with_limits
-    from include.domain.request.partition_counts import parse_partition_counts
+    from rehome.domain.request.limits import with_limits
+    from rehome.domain.request.partition_counts import parse_partition_counts
 
     settings = installation.settings()
     return with_limits(
@@ -58,7 +58,7 @@ def _placed(context: Context) -> AddedPartitions:
 
     :raises NotDoneError: it has not. :raises FileChangedError: something else has written the file.
     """
-    from include.domain.request.partition_counts import AddedPartitions
+    from rehome.domain.request.partition_counts import AddedPartitions
 
     plan_id = plan_ids.plan_id_of(context)
     with installation.open_ledger() as ledger:
@@ -87,7 +87,7 @@ def _begun(context: Context) -> bool:
     """Whether the run has sent its partitions to the controller: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
-    from include.domain.run.event_kind import EventKind
+    from rehome.domain.run.event_kind import EventKind
 
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
@@ -100,8 +100,8 @@ def _refuse_rejected(plan_id: str) -> None:
 
     :raises PlanConflictError: a person has.
     """
-    from include.domain.run.approval.questions import AnswerKind
-    from include.errors import PlanConflictError
+    from rehome.domain.run.approval.questions import AnswerKind
+    from rehome.errors import PlanConflictError
 
     with installation.open_ledger() as ledger:
         for each in ledger.questions(plan_id):
@@ -118,8 +118,8 @@ def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
 
     :raises PlanConflictError: there is no snapshot by which to judge it.
     """
-    from include.errors import PlanConflictError
-    from include.warehouse import read_snapshot
+    from rehome.errors import PlanConflictError
+    from rehome.warehouse import read_snapshot
 
     with installation.open_ledger() as ledger:
         newest = ledger.newest_snapshot(plan.cluster_id)
@@ -135,14 +135,14 @@ def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
 
 def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
     """Caps and broker sets of now that the placement breaks, by the newest snapshot."""
-    from include.planning.placement.add_partitions import broken_by_placed
+    from rehome.planning.placement.add_partitions import broken_by_placed
 
     return broken_by_placed(_newest_snapshot(plan), plan, _request(context))
 
 
 def _off_racks(context: Context, plan: AddedPartitions) -> list[TopicPartition]:
     """New partitions whose replicas a person has chosen against the racks of now."""
-    from include.planning.placement.add_partitions import unevenly_placed
+    from rehome.planning.placement.add_partitions import unevenly_placed
 
     return unevenly_placed(_newest_snapshot(plan), plan, _request(context))
 
@@ -152,8 +152,8 @@ class PlacePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> str:
         """Read the snapshot, place, keep the result."""
-        from include.planning.placement.add_partitions import place
-        from include.warehouse import read_snapshot
+        from rehome.planning.placement.add_partitions import place
+        from rehome.warehouse import read_snapshot
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         plan_id = plan_ids.plan_id_of(context)
@@ -181,11 +181,11 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Ask, report, and either go on or stop here."""
-        from include.domain.run.findings import Severity
-        from include.execution.access.connection_policy import ADD_PARTITIONS
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.create_partitions import broken_findings, check, rack_findings
-        from include.reporting.added_partitions import partitions_report
+        from rehome.domain.run.findings import Severity
+        from rehome.execution.access.connection_policy import ADD_PARTITIONS
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.create_partitions import broken_findings, check, rack_findings
+        from rehome.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
         if _begun(context):
@@ -238,8 +238,8 @@ class ApprovePartitionsOperator(AskingOperator):
 
     def step(self, context: Context) -> Any:
         """Wait, or record that no person has to be asked."""
-        from include.domain.run.approval.questions import NoQuestion
-        from include.domain.run.askers import Askers
+        from rehome.domain.run.approval.questions import NoQuestion
+        from rehome.domain.run.askers import Askers
 
         plan = _placed(context)
         if _begun(context):
@@ -260,9 +260,9 @@ class ApprovePartitionsOperator(AskingOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from include.domain.run.approval.questions import AnswerKind
-        from include.domain.run.askers import Askers
-        from include.execution.access.connection_policy import PolicyError
+        from rehome.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.askers import Askers
+        from rehome.execution.access.connection_policy import PolicyError
 
         answer = hitl.answer_in(event)
         asked = self.open_question(context, answer)
@@ -292,7 +292,7 @@ class ApprovePartitionsOperator(AskingOperator):
 
 def _approval_text(plan: AddedPartitions, report: str, again: str) -> str:
     """The text of the request for approval, as Markdown."""
-    from include.domain.text import count_text
+    from rehome.domain.text import count_text
 
     lines = [again, ""] if again else []
     for topic, total in plan.totals.items():
@@ -313,11 +313,11 @@ class CreatePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Create, prove, write the event, complete the report."""
-        from include.domain.run.event_kind import EventKind
-        from include.execution.access.connection_policy import ADD_PARTITIONS
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.create_partitions import create, refuse_broken
-        from include.reporting.added_partitions import partitions_report
+        from rehome.domain.run.event_kind import EventKind
+        from rehome.execution.access.connection_policy import ADD_PARTITIONS
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.create_partitions import create, refuse_broken
+        from rehome.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
@@ -350,8 +350,8 @@ class CreatePartitionsOperator(ClusterOperator):
         :raises PlanConflictError: a person has rejected it.
         :raises PolicyError: the policy wants a person, or another one.
         """
-        from include.domain.run.approval.questions import AnswerKind
-        from include.domain.run.askers import Askers
+        from rehome.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.askers import Askers
 
         _refuse_rejected(plan.plan_id)
         run = context["dag_run"]

@@ -11,9 +11,9 @@ from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
-    from include.cluster.gateway import ClusterGateway
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.ledger.base.records import PlanRecord
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.ledger.base.records import PlanRecord
 
 
 OF_THE_RUN = "{{ params.get('kafka_config_id', 'kafka_default') }}"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.clock import utc_now
-from include.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
 from rehome.fleet import bound, paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
@@ -18,8 +18,8 @@ from rehome.run.authority.refusals import told_of_refusal
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.run.control_parameters import ControlRequest
-    from include.ledger.store import Ledger
+    from rehome.domain.run.control_parameters import ControlRequest
+    from rehome.ledger.store import Ledger
 
 STARTED_RUN_PREFIX = "control__"
 """What the id of a run begins with that a request has started; that of the request's run follows:
@@ -39,7 +39,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Ask, and say what happens now."""
-        from include.domain.run.control_parameters import parse_control
+        from rehome.domain.run.control_parameters import parse_control
 
         asked, run = parse_control(context["params"]), context["dag_run"]
         with installation.open_ledger() as ledger:
@@ -55,10 +55,10 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def _ask(self, context: Context, asked: ControlRequest, ledger: Ledger) -> bool:
         """Whether a run has to be started: the ledger knows which."""
-        from include.domain.run.states import Control
-        from include.execution.access.connection_policy import ANYTHING
-        from include.execution.access.own_cluster import OwnCluster
-        from include.watching.paused_text import handed_over_text
+        from rehome.domain.run.states import Control
+        from rehome.execution.access.connection_policy import ANYTHING
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.watching.paused_text import handed_over_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
         policy = ANYTHING

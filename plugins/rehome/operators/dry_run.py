@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import CauseKind
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import paused_plan, plan_settings, policies, watch_runs
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
@@ -32,15 +32,15 @@ from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.gateway import ClusterGateway
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.findings import Finding
-    from include.domain.run.states import PlanState
-    from include.execution.dry_run.result import DryRunResult
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.domain.run.findings import Finding
+    from rehome.domain.run.states import PlanState
+    from rehome.execution.dry_run.result import DryRunResult
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
 
 
 POLICIES_CHECK = "policies"
@@ -62,13 +62,13 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
-        from include.domain.request.request import request_to_params
-        from include.domain.run.states import PlanState
-        from include.execution.dry_run.dry_run import describe
-        from include.reporting.collect import write_plan_report
-        from include.reporting.plan_text import planned_note
-        from include.watching.paused_plan import refused_by
-        from include.watching.paused_text import paused_text
+        from rehome.domain.request.request import request_to_params
+        from rehome.domain.run.states import PlanState
+        from rehome.execution.dry_run.dry_run import describe
+        from rehome.reporting.collect import write_plan_report
+        from rehome.reporting.plan_text import planned_note
+        from rehome.watching.paused_plan import refused_by
+        from rehome.watching.paused_text import paused_text
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
@@ -127,8 +127,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         directory: PlanDirectory,
     ) -> None:
         """Write the files for Kafka's own tools."""
-        from include.execution.export import current_throttles, export
-        from include.reporting.plan_files import EXPORT
+        from rehome.execution.export import current_throttles, export
+        from rehome.reporting.plan_files import EXPORT
 
         with self.gateway() as cluster:
             current = current_throttles(plan, cluster)
@@ -168,13 +168,13 @@ def tried_out(
     :param snapshot: URI of the snapshot the plan was made on.
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
     """
-    from include.domain.run.findings import SETTINGS_CHECK
-    from include.execution.access.own_cluster import OwnCluster
-    from include.execution.control.resume import moving_or_done, not_started
-    from include.execution.dry_run.dry_run import dry_run
-    from include.execution.progress.progress import admitted
-    from include.execution.throttle.foreign import set_by_plans
-    from include.warehouse import read_snapshot
+    from rehome.domain.run.findings import SETTINGS_CHECK
+    from rehome.execution.access.own_cluster import OwnCluster
+    from rehome.execution.control.resume import moving_or_done, not_started
+    from rehome.execution.dry_run.dry_run import dry_run
+    from rehome.execution.progress.progress import admitted
+    from rehome.execution.throttle.foreign import set_by_plans
+    from rehome.warehouse import read_snapshot
 
     taken = read_snapshot(snapshot)
     record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
@@ -207,7 +207,7 @@ def policy_findings(ledger: Ledger, cluster_id: str) -> list[Finding]:
     """Where connections to the cluster do not say the same: the strictest holds, and a person
     should know.
     """
-    from include.domain.run.findings import Finding, Severity
+    from rehome.domain.run.findings import Finding, Severity
 
     remedy = "The strictest holds. Give every connection to the cluster the same policy."
     found = policies.differences(ledger, cluster_id)
@@ -222,7 +222,7 @@ def channel_findings() -> list[Finding]:
     """Channels of alerts that cannot be used: the run goes on without them, and a person should
     know.
     """
-    from include.domain.run.findings import Finding, Severity
+    from rehome.domain.run.findings import Finding, Severity
 
     remedy = "Correct the setting alert_channels; until then that channel gets no alert."
     return [

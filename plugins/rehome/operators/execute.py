@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rehome import assets, installation, metrics
+from rehome import airflow_metrics, assets, installation
 from rehome.operators.base import ClusterOperator
 from rehome.run import approval_terms, drivers, plan_of_run, run_authority, run_request
 from rehome.ui.links import PlanPageLink
@@ -27,11 +27,11 @@ class StartReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """One advance."""
-        from include.account.evidence import PaceFollower
-        from include.domain.run.states import PlanState
-        from include.execution.advance import advance
-        from include.execution.policy_from_request import policy_for
-        from include.metrics.readings import step_readings
+        from rehome.account.evidence import PaceFollower
+        from rehome.domain.run.states import PlanState
+        from rehome.execution.advance import advance
+        from rehome.execution.policy_from_request import policy_for
+        from rehome.metrics.readings import step_readings
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
@@ -50,9 +50,9 @@ class StartReassignmentOperator(ClusterOperator):
             drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
-            polled = metrics.polled(plan, policy)
-            metrics.emit(step_readings, polled, done)
-            metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
+            polled = airflow_metrics.polled(plan, policy)
+            airflow_metrics.emit(step_readings, polled, done)
+            airflow_metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
         if done.on_their_way is None:
             self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
         else:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from include.domain.clock import monotonic_s
-from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
-from rehome import alerting, assets, installation, metrics
+from rehome import airflow_metrics, alerting, assets, installation
+from rehome.domain.clock import monotonic_s
+from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import (
     by_itself,
@@ -28,11 +28,11 @@ from rehome.ui.links import DataDocsLink, PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.request.cluster_values import ClusterValues
-    from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.askers import Term
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
+    from rehome.domain.request.cluster_values import ClusterValues
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.domain.run.askers import Term
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
 
 
 class PlanReassignmentOperator(SparkJobOperator):
@@ -92,9 +92,9 @@ class PlanReassignmentOperator(SparkJobOperator):
         return record.plan_id
 
     def _prepare(self, context: Context, request: ReassignmentRequest) -> PlanDirectory:
-        from include.domain.request.request import Action, request_to_params
-        from include.execution.policy_from_request import rate_for
-        from include.warehouse import cluster_of
+        from rehome.domain.request.request import Action, request_to_params
+        from rehome.execution.policy_from_request import rate_for
+        from rehome.warehouse import cluster_of
 
         settings = installation.settings()
         directory = recorded_plans.plan_directory(context)
@@ -155,23 +155,23 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""
-        from include.metrics.readings import PlanJob, plan_job_readings
-        from include.quality.engine.results import GateResult, describe
-        from include.warehouse import cluster_of
+        from rehome.metrics.readings import PlanJob, plan_job_readings
+        from rehome.quality.engine.results import GateResult, describe
+        from rehome.warehouse import cluster_of
 
         took, gates = timedelta(seconds=monotonic_s() - begun), {}
         if directory.exists("gates.json"):
             results = [GateResult.from_json(item) for item in directory.read_json("gates.json")]
             self.log.info("%s\nKept in %s/gates.json", describe(results), directory.uri)
             gates = {result.gate: result.passed for result in results}
-        metrics.emit(plan_job_readings, PlanJob(cluster_of(self.snapshot), took, gates))
+        airflow_metrics.emit(plan_job_readings, PlanJob(cluster_of(self.snapshot), took, gates))
 
     def _record(
         self, context: Context, directory: PlanDirectory, request: ReassignmentRequest
     ) -> str:
-        from include.domain.plan.kafka_json import refuse_other_files
-        from include.domain.request.request import request_to_params
-        from include.domain.text import bytes_text
+        from rehome.domain.plan.kafka_json import refuse_other_files
+        from rehome.domain.request.request import request_to_params
+        from rehome.domain.text import bytes_text
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
@@ -215,7 +215,7 @@ class PlanReassignmentOperator(SparkJobOperator):
 
 def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None:
     """Who has asked for what a follow-up takes over from the plan that it follows up."""
-    from include.domain.run.askers import Term
+    from rehome.domain.run.askers import Term
 
     if not plan_ids.in_follow_up(context):
         return None
@@ -225,8 +225,8 @@ def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None
 
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
-    from include.alerts.alert import about_plan
-    from include.alerts.due_alerts import disks_full
+    from rehome.alerts.alert import about_plan
+    from rehome.alerts.due_alerts import disks_full
 
     if not directory.exists("load.json"):
         return

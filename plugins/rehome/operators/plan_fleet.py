@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import CauseKind
-from include.errors import sentence
-from include.places.path_parts import path_part
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import sentence
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings, policies
+from rehome.places.path_parts import path_part
 from rehome.run import evidence, plan_ids, run_params
 from rehome.run.authority import own_snapshot, refusals
 from rehome.run.causes.errors import EndedError
@@ -21,9 +21,9 @@ from rehome.spark_job import SparkJobOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory, Warehouse
     from rehome.fleet.due_clusters import Due
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory, Warehouse
 
 NOTHING_TO_MOVE = "there is nothing to move"
 
@@ -41,7 +41,7 @@ class PlanFleetOperator(SparkJobOperator):
 
     def step(self, context: Context) -> list[str]:
         """Plan; returns the ids of the plans that were recorded."""
-        from include.clusters.due import NOT_DUE_WORDS, parse_fleet
+        from rehome.clusters.due import NOT_DUE_WORDS, parse_fleet
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         now = utc_now()
@@ -65,9 +65,9 @@ class PlanFleetOperator(SparkJobOperator):
         self, context: Context, ledger: Ledger, due: Sequence[Due], now: datetime
     ) -> tuple[list[str], dict[str, str]]:
         """Ids of plans, and for each cluster without one the reason."""
-        from include.domain.request.request import request_to_params
-        from include.errors import RehomeError
-        from include.warehouse import Warehouse
+        from rehome.domain.request.request import request_to_params
+        from rehome.errors import RehomeError
+        from rehome.warehouse import Warehouse
 
         run = context["dag_run"]
         digest = plan_ids.run_digest(run.dag_id, run.run_id)
@@ -150,9 +150,9 @@ class PlanFleetOperator(SparkJobOperator):
         directory: PlanDirectory,
         asked_for: Mapping[str, Any],
     ) -> str:
-        from include.domain.plan.kafka_json import refuse_other_files
-        from include.domain.run.states import PlanState
-        from include.domain.text import bytes_text
+        from rehome.domain.plan.kafka_json import refuse_other_files
+        from rehome.domain.run.states import PlanState
+        from rehome.domain.text import bytes_text
         from rehome.operators.plan import tell_of_full_disks
 
         plan, run = directory.load(), context["dag_run"]

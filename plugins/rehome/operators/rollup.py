@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from include.domain.clock import utc_now
 from rehome import alerting, installation
+from rehome.domain.clock import utc_now
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.operator import RecordedOperator
 
@@ -27,9 +27,9 @@ class RollUpSnapshotsOperator(RecordedOperator):
 
     def step(self, context: Context) -> None:
         """Roll up, then remove."""
-        from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
-        from include.load_history.retention import remove_old
-        from include.warehouse import cluster_of
+        from rehome.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
+        from rehome.load_history.retention import remove_old
+        from rehome.warehouse import cluster_of
 
         settings, warehouse = installation.settings(), installation.warehouse()
         uri = own_snapshot.uri_of(context)
@@ -57,11 +57,11 @@ class RollUpSnapshotsOperator(RecordedOperator):
 
     def _forecast(self, context: Context, uri: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""
-        from include.alerts.due_alerts import disks_full
-        from include.alerts.kinds import AlertKind
-        from include.load_history.forecast import disk_forecast
-        from include.load_history.known_rates import GROWTH, Demands, LoadHistory
-        from include.warehouse import read_snapshot
+        from rehome.alerts.due_alerts import disks_full
+        from rehome.alerts.kinds import AlertKind
+        from rehome.load_history.forecast import disk_forecast
+        from rehome.load_history.known_rates import GROWTH, Demands, LoadHistory
+        from rehome.warehouse import read_snapshot
 
         settings, snapshot = installation.settings(), read_snapshot(uri)
         cluster_id = snapshot.cluster_id

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.clock import utc_now
-from rehome import assets, installation, metrics
+from rehome import airflow_metrics, assets, installation
+from rehome.domain.clock import utc_now
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators.base import ClusterOperator
@@ -27,12 +27,12 @@ from rehome.run.run_note import NOTES, write_note
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.gateway import ClusterGateway
-    from include.cluster.interface.rights import Role
-    from include.cluster.snapshot.model import Snapshot
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.ledger.stores.watched.starts import StartRecord
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.cluster.interface.rights import Role
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.watched.starts import StartRecord
 
 
 class SnapshotClusterOperator(ClusterOperator, SkipMixin):
@@ -56,9 +56,9 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Snapshot → URI; "" = the run had nothing to do."""
-        from include.cluster.interface.errors import require
-        from include.cluster.interface.rights import rights_to_start
-        from include.cluster.snapshot.take import take_snapshot
+        from rehome.cluster.interface.errors import require
+        from rehome.cluster.interface.rights import rights_to_start
+        from rehome.cluster.snapshot.take import take_snapshot
 
         if self.for_request:
             refuse_unshared_ledger(context, installation.settings().ledger_url)
@@ -101,9 +101,9 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _tell(self, context: Context, snapshot: Snapshot, uri: str) -> None:
         """Say what was read: in the log, in metrics, to who waits for snapshots, in the ledger."""
-        from include.execution.foreign.in_flight import noted
-        from include.execution.foreign.snapshot_flights import snapshot_flights
-        from include.metrics.readings import ClusterGauges, cluster_readings
+        from rehome.execution.foreign.in_flight import noted
+        from rehome.execution.foreign.snapshot_flights import snapshot_flights
+        from rehome.metrics.readings import ClusterGauges, cluster_readings
 
         self.log.info(
             "%d brokers, %d topics, %d replicas read in %.1f s: %s",
@@ -114,7 +114,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             uri,
         )
         taken = ClusterGauges(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
-        metrics.emit(cluster_readings, taken)
+        airflow_metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         with installation.open_ledger() as ledger:
             bound.seen(ledger, self.kafka_config_id, snapshot.cluster_id, context)
@@ -159,7 +159,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                 watch_runs.refuse_away(heal, snapshot, ledger)
 
     def _role(self, context: Context) -> Role:
-        from include.cluster.interface.rights import Role
+        from rehome.cluster.interface.rights import Role
 
         request = run_request.request_of(context)
         if request.dry_run:
@@ -167,7 +167,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         return Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
 
     def _begin_planned(self, context: Context, plan_id: str) -> None:
-        from include.errors import PlanConflictError
+        from rehome.errors import PlanConflictError
 
         with installation.open_ledger() as ledger:
             try:
@@ -179,7 +179,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
         """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
-        from include.errors import InvalidRequestError
+        from rehome.errors import InvalidRequestError
 
         wanted = str(context["params"].get("cluster_id") or "")
         found = cluster.describe_cluster().cluster_id if wanted else ""
@@ -191,7 +191,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
         that is gone on with, its own cluster is known.
         """
-        from include.execution.access.own_cluster import OwnCluster
+        from rehome.execution.access.own_cluster import OwnCluster
 
         found_id, named = cluster.describe_cluster().cluster_id, plan_ids.named_plan_id(context)
         with installation.open_ledger() as ledger:
@@ -201,7 +201,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
-        from include.execution.access.connection_policy import PolicyError
+        from rehome.execution.access.connection_policy import PolicyError
 
         request, named = run_request.request_of(context), plan_ids.named_plan_id(context)
         action, record = request.action.value, None
@@ -226,10 +226,10 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         """Go on with a paused plan, or see that a new one may be made; or the id of what a dry run
         has planned and the run is to carry out.
         """
-        from include.domain.run.states import PlanState
-        from include.errors import ClusterBusyError
-        from include.execution.access.lease import orphaned
-        from include.execution.control.resume import waits_for_window
+        from rehome.domain.run.states import PlanState
+        from rehome.errors import ClusterBusyError
+        from rehome.execution.access.lease import orphaned
+        from rehome.execution.control.resume import waits_for_window
 
         named = plan_ids.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
@@ -271,10 +271,10 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
         :param heal: what the run was started to heal: it takes up no plan for anything else.
         """
-        from include.cluster.interface.errors import ClusterError
-        from include.clusters.clusters_file import ClustersFileError
-        from include.domain.run.states import PlanState
-        from include.errors import RehomeError
+        from rehome.cluster.interface.errors import ClusterError
+        from rehome.clusters.clusters_file import ClustersFileError
+        from rehome.domain.run.states import PlanState
+        from rehome.errors import RehomeError
 
         if plan_ids.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
@@ -310,7 +310,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> bool:
         """Whether the run goes on with a plan that waits; else that is given up."""
-        from include.execution.observation.drift import DriftError
+        from rehome.execution.observation.drift import DriftError
 
         try:
             recorded_plans.refuse_broken_limits(ledger, plan_id)
@@ -339,9 +339,9 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         record: PlanRecord,
         why: str,
     ) -> None:
-        from include.execution.access.lease import ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.controller import give_up
+        from rehome.execution.access.lease import ttl_s
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.control.controller import give_up
 
         self.log.warning("Plan %s is given up: %s", record.plan_id, why)
         owner, lease_s = drivers.driver_of(context), ttl_s(installation.settings())
@@ -356,8 +356,8 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
     def _check(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.resume import check_continuable
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.control.resume import check_continuable
 
         record = ledger.plan(plan_id)
         own = OwnCluster.of_plan(cluster, record)
@@ -368,8 +368,8 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         check_continuable(plan, ledger, own, driver, context["dag_run"].dag_id)
 
     def _begin(self, context: Context, ledger: Ledger, plan_id: str) -> None:
-        from include.execution.access.lease import ttl_s
-        from include.execution.control.resume import bounds_of, window_of
+        from rehome.execution.access.lease import ttl_s
+        from rehome.execution.control.resume import bounds_of, window_of
 
         run, request = context["dag_run"], run_request.request_of(context)
         if request.dry_run:

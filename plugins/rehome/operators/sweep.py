@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from include.domain.clock import utc_now
-from rehome import alerting, installation, metrics
+from rehome import airflow_metrics, alerting, installation
+from rehome.domain.clock import utc_now
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
@@ -18,12 +18,12 @@ from rehome.run import drivers, recorded_plans
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.gateway import ClusterGateway
-    from include.execution.control.owed_log_dir_copies import OwedCopies
-    from include.execution.throttle.foreign import ForeignThrottles
-    from include.execution.throttle.set_up import Cleared
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.execution.control.owed_log_dir_copies import OwedCopies
+    from rehome.execution.throttle.foreign import ForeignThrottles
+    from rehome.execution.throttle.set_up import Cleared
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 
 SWEPT_EVERY = timedelta(minutes=10)
@@ -70,7 +70,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
         """Alerts are sent last: a slow channel delays nothing else."""
-        from include.execution.throttle.foreign import foreign_throttles
+        from rehome.execution.throttle.foreign import foreign_throttles
 
         with self.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
@@ -83,14 +83,14 @@ class SweepThrottlesOperator(ClusterOperator):
         self._alert(ledger, cluster_id, paused or orphan, found, dag_paused=paused is not None)
         alerting.send_left_over(ledger)
         now, foreign = utc_now(), len(found.throttles)
-        metrics.emit_cluster(ledger, cluster_id, swept_at=now, foreign=foreign)
+        airflow_metrics.emit_cluster(ledger, cluster_id, swept_at=now, foreign=foreign)
         if orphan is not None:
             self._keep_window(context, ledger, orphan)
 
     @staticmethod
     def _dag_paused(context: Context, ledger: Ledger, cluster_id: str) -> PlanRecord | None:
         """The plan that runs though its DAG is paused, so that no task of its run starts."""
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         plan = ledger.active_plan(cluster_id)
         if plan is None or plan.state is not PlanState.RUNNING or plan.dag_id is None:
@@ -101,12 +101,12 @@ class SweepThrottlesOperator(ClusterOperator):
         """Keep the end of its window for a plan that no run drives. Where that comes before the
         next sweep, this one waits for it, after all else is done.
         """
-        from include.errors import InvalidRequestError
-        from include.execution.access.lease import ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.cancel import taken_back_text
-        from include.execution.policy_from_request import policy_for
-        from include.execution.without_worker import keep_window
+        from rehome.errors import InvalidRequestError
+        from rehome.execution.access.lease import ttl_s
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.control.cancel import taken_back_text
+        from rehome.execution.policy_from_request import policy_for
+        from rehome.execution.without_worker import keep_window
 
         settings, owner = installation.settings(), drivers.driver_of(context)
         try:
@@ -132,9 +132,9 @@ class SweepThrottlesOperator(ClusterOperator):
 
         Nothing is cancelled unless a person has asked for it: the run may be about to go on.
         """
-        from include.domain.run.states import Control
-        from include.execution.access.connection_policy import ANYTHING
-        from include.execution.access.lease import orphaned
+        from rehome.domain.run.states import Control
+        from rehome.execution.access.connection_policy import ANYTHING
+        from rehome.execution.access.lease import orphaned
 
         plan = ledger.active_plan(cluster_id)
         if plan is None or not orphaned(plan, ledger):
@@ -158,9 +158,9 @@ class SweepThrottlesOperator(ClusterOperator):
         dag_paused: bool,
     ) -> None:
         """Alert people to what only they can repair; again after a while."""
-        from include.alerts.due_alerts import foreign_leftovers, orphan, owed_alerts
-        from include.alerts.kinds import AlertKind
-        from include.domain.run.states import MoveState
+        from rehome.alerts.due_alerts import foreign_leftovers, orphan, owed_alerts
+        from rehome.alerts.kinds import AlertKind
+        from rehome.domain.run.states import MoveState
 
         found, over = owed_alerts(ledger, cluster_id)
         if plan is not None:
@@ -186,11 +186,11 @@ class SweepThrottlesOperator(ClusterOperator):
         """Under the lease of the cluster: no plan begins or resumes meanwhile, and no other sweep:
         two connections, each with a DAG of its own, may lead to one cluster.
         """
-        from include.execution.access.lease import hold, ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.owed_log_dir_copies import stop_owed_copies
-        from include.execution.throttle.set_up import sweep
-        from include.ledger.base.fencing import LeaseHeldError
+        from rehome.execution.access.lease import hold, ttl_s
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
+        from rehome.execution.throttle.set_up import sweep
+        from rehome.ledger.base.fencing import LeaseHeldError
 
         lasting_s, owner = ttl_s(installation.settings()), drivers.driver_of(context)
         own = OwnCluster.itself(cluster)
@@ -234,7 +234,7 @@ class SweepThrottlesOperator(ClusterOperator):
             )
 
     def _tell_foreign(self, found: ForeignThrottles) -> None:
-        from include.execution.throttle.foreign import mark_lines
+        from rehome.execution.throttle.foreign import mark_lines
 
         for throttle in found.throttles:
             self.log.warning("Not this ledger's to take back, and left alone: %s", throttle)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import CauseKind
-from rehome import alerting, installation, metrics
+from rehome import airflow_metrics, alerting, installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -28,13 +28,13 @@ from rehome.ui.links import PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.approval_terms import Terms
-    from include.execution.access.lease import LeasedCluster
-    from include.execution.throttle.set_up import Cleared
-    from include.ledger.base.records import PlanRecord, ThrottleEntry
-    from include.ledger.store import Ledger
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.domain.run.approval_terms import Terms
+    from rehome.execution.access.lease import LeasedCluster
+    from rehome.execution.throttle.set_up import Cleared
+    from rehome.ledger.base.records import PlanRecord, ThrottleEntry
+    from rehome.ledger.store import Ledger
 
 EARLY_END = "the run ended before the plan did"
 """Where nothing else is known."""
@@ -42,7 +42,7 @@ EARLY_END = "the run ended before the plan did"
 
 def _refuse_undone(context: Context, record: PlanRecord) -> None:
     """See that what must come before the throttle has been done."""
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.states import PlanState
 
     evidence.require_dry_run(context, record.plan_id)
     missing = not_before(context, ChainStep.APPROVE)
@@ -73,13 +73,13 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
-        from include.domain.run.flows import RateReason
-        from include.domain.run.states import PlanState
-        from include.domain.text import bytes_text
-        from include.execution.governor.control_loop import first_rate, first_rates
-        from include.execution.throttle.cordon import cordon
-        from include.execution.throttle.set_up import begin_unthrottled, set_up_throttle
-        from include.metrics.readings import rate_readings
+        from rehome.domain.run.flows import RateReason
+        from rehome.domain.run.states import PlanState
+        from rehome.domain.text import bytes_text
+        from rehome.execution.governor.control_loop import first_rate, first_rates
+        from rehome.execution.throttle.cordon import cordon
+        from rehome.execution.throttle.set_up import begin_unthrottled, set_up_throttle
+        from rehome.metrics.readings import rate_readings
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
@@ -120,7 +120,7 @@ class SetThrottleOperator(ClusterOperator):
                 *(plan, held.ledger, held.cluster, first_rate(rate), rate, cause, own)
             )
             cordoned = cordon(plan, request, held.ledger, held.cluster)
-        metrics.emit(rate_readings, plan.cluster_id, [RateReason.SET_UP])
+        airflow_metrics.emit(rate_readings, plan.cluster_id, [RateReason.SET_UP])
         for broker in cordoned:
             self.log.info("Broker %d: its log dirs are cordoned (%s)", broker, request.cordon)
         for entry in done.entries:
@@ -139,11 +139,11 @@ class SetThrottleOperator(ClusterOperator):
 
         A plan that pauses stays as it is, one that has not started yet fails.
         """
-        from include.domain.run.event_kind import EventKind
-        from include.domain.run.states import PlanState
-        from include.execution.control.approval import ApprovalLapsedError, refuse_lapsed
-        from include.execution.control.resume import not_started
-        from include.execution.observation.drift import DriftError, refuse_drift
+        from rehome.domain.run.event_kind import EventKind
+        from rehome.domain.run.states import PlanState
+        from rehome.execution.control.approval import ApprovalLapsedError, refuse_lapsed
+        from rehome.execution.control.resume import not_started
+        from rehome.execution.observation.drift import DriftError, refuse_drift
 
         record, view = held.ledger.plan(plan.plan_id), held.ledger.view(plan.plan_id)
         runs = view.state is PlanState.RUNNING
@@ -185,7 +185,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -203,8 +203,8 @@ class ClearThrottleOperator(ClusterOperator):
                 return
             with drivers.driving(context, ledger, cluster, record, release=True) as held:
                 done = self._clear(context, record, held)
-            metrics.emit_end(ledger, record.cluster_id, plan_id)
-            metrics.emit_cluster(ledger, record.cluster_id)
+            airflow_metrics.emit_end(ledger, record.cluster_id, plan_id)
+            airflow_metrics.emit_cluster(ledger, record.cluster_id)
         others = len(done.changed_by_others)
         self.log.info("%d throttle settings are as they were found", len(done.cleared) - others)
         if others:
@@ -213,9 +213,9 @@ class ClearThrottleOperator(ClusterOperator):
             self._owe(context, done.owed)
 
     def _clear(self, context: Context, plan: PlanRecord, held: LeasedCluster) -> Cleared:
-        from include.domain.run.states import PlanState
-        from include.execution.control.cancel import abort
-        from include.execution.throttle.set_up import clear_throttle
+        from rehome.domain.run.states import PlanState
+        from rehome.execution.control.cancel import abort
+        from rehome.execution.throttle.set_up import clear_throttle
 
         now = held.ledger.plan(plan.plan_id)
         if not now.state.ended and now.state is not PlanState.PAUSED:
@@ -231,7 +231,7 @@ class ClearThrottleOperator(ClusterOperator):
         """Fail, so that a retry finds brokers that are back; the last attempt leaves it to the
         sweep.
         """
-        from include.alerts.alert_text import SWEPT
+        from rehome.alerts.alert_text import SWEPT
 
         owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in entries)
         error = EndedError(
@@ -249,7 +249,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
         """Alert people: the sweep may not come through this connection by itself."""
-        from include.alerts.due_alerts import owed_alert
+        from rehome.alerts.due_alerts import owed_alert
 
         owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
         with installation.open_ledger() as ledger:

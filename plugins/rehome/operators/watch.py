@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import utc_now
-from include.domain.run.askers import RunDoor
-from include.domain.run.causes.cause import CauseKind
-from include.domain.text import listed
-from include.errors import sentence
-from rehome import alerting, assets, installation, metrics
+from rehome import airflow_metrics, alerting, assets, installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import RunDoor
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.text import listed
+from rehome.errors import sentence
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
 from rehome.run import drivers, run_askers
@@ -24,12 +24,12 @@ from rehome.run.causes.recorded import tell_kind
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.store import Ledger
-    from include.watching.respond import Facts
-    from include.watching.rules import WatchRules
     from rehome.fleet.judged_snapshots import JudgedSnapshot
     from rehome.fleet.watch_runs import StartedRun
     from rehome.fleet.watching import Fresh
+    from rehome.ledger.store import Ledger
+    from rehome.watching.respond import Facts
+    from rehome.watching.rules import WatchRules
 
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
@@ -55,8 +55,8 @@ class WatchClustersOperator(RecordedOperator):
         """Judge, and decide."""
         from pyarrow import ArrowException
 
-        from include.clusters.clusters_file import ClustersFileError
-        from include.errors import RehomeError
+        from rehome.clusters.clusters_file import ClustersFileError
+        from rehome.errors import RehomeError
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         starts, failed, run = list[str](), dict[str, str](), context["dag_run"]
@@ -123,7 +123,7 @@ class WatchClustersOperator(RecordedOperator):
             return self._answer(ledger, cluster_id, connection, last, rules, facts, now)
 
     def _tell(self, cluster_id: str, judged: JudgedSnapshot) -> None:
-        from include.watching.finding_text import table_of, text_of
+        from rehome.watching.finding_text import table_of, text_of
 
         followed = judged.followed
         for each in followed.opened:
@@ -143,16 +143,18 @@ class WatchClustersOperator(RecordedOperator):
         rules: WatchRules,
     ) -> None:
         """Write down each alert, and count findings for metrics."""
-        from include.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
-        from include.alerts.kinds import AlertKind
-        from include.metrics.readings import ClusterGauges, cluster_readings
+        from rehome.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
+        from rehome.alerts.kinds import AlertKind
+        from rehome.metrics.readings import ClusterGauges, cluster_readings
 
         still = last.followed.open
         raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
         own_alert = with_own_alert(planned_through=ledger.was_planned_through(connection))
         alerts = of_findings(still, raised, connection, rules, own_alert)
         alerting.journal(ledger, *alerts)
-        metrics.emit(cluster_readings, ClusterGauges(cluster_id, findings=kinds_counted(still)))
+        airflow_metrics.emit(
+            cluster_readings, ClusterGauges(cluster_id, findings=kinds_counted(still))
+        )
 
     def _answer(
         self,
@@ -164,11 +166,11 @@ class WatchClustersOperator(RecordedOperator):
         facts: Facts,
         now: datetime,
     ) -> StartedRun | None:
-        from include.alerts.finding_alerts import healing_stopped
-        from include.alerts.kinds import AlertKind
-        from include.watching.finding_text import wait_text
-        from include.watching.last_attempt import attempt_text
-        from include.watching.respond import NotNow, respond
+        from rehome.alerts.finding_alerts import healing_stopped
+        from rehome.alerts.kinds import AlertKind
+        from rehome.watching.finding_text import wait_text
+        from rehome.watching.last_attempt import attempt_text
+        from rehome.watching.respond import NotNow, respond
 
         response = respond(last.followed.open, facts, rules, now)
         for key, wait in response.waits.items():

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import utc_now
 from rehome import installation
+from rehome.domain.clock import utc_now
 from rehome.fleet import plan_settings
 from rehome.run import evidence, plan_ids, recorded_plans, run_params, run_request
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.broker_rates import BrokerRates
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.approval_terms import Person, Terms
-    from include.domain.run.askers import Askers
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.ledger.base.records import PlanRecord
+    from rehome.domain.broker_rates import BrokerRates
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.domain.run.approval_terms import Person, Terms
+    from rehome.domain.run.askers import Askers
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.ledger.base.records import PlanRecord
 
 
 def rate_of(
@@ -72,9 +72,9 @@ def terms_of(
     :raises NotDoneError: the run has not tried the plan out, which has not begun.
     :raises FileChangedError: what people read of the plan is not what was recorded.
     """
-    from include.domain.run.approval.effects import Effects
-    from include.domain.run.approval_terms import Terms
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.approval.effects import Effects
+    from rehome.domain.run.approval_terms import Terms
+    from rehome.domain.run.states import PlanState
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
@@ -117,9 +117,9 @@ def sent_back_with(
 
     :param person: who has answered; ``text``: the throttle in the answer.
     """
-    from include.domain.run.states import Control
-    from include.domain.text import rate_in
-    from include.execution.access.connection_policy import PolicyError
+    from rehome.domain.run.states import Control
+    from rehome.domain.text import rate_in
+    from rehome.execution.access.connection_policy import PolicyError
 
     request, rate = run_request.plan_request(context), rate_in(text)
     if request.unthrottled:
@@ -152,7 +152,7 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
 
     :raises PolicyError: the connection's policy asks for a person, or for another one.
     """
-    from include.domain.run.askers import Askers
+    from rehome.domain.run.askers import Askers
 
     given = record.approval
     asked = (None, {}) if given is None else (given.asked_by, given.terms_asked_by)
@@ -167,8 +167,8 @@ def why_not(
     """Why an earlier approval does not hold for what would be run now, in words; "" = it does,
     and it is by a person where one is asked for.
     """
-    from include.domain.run.states import PlanState
-    from include.execution.control.approval import lapses, reason_of
+    from rehome.domain.run.states import PlanState
+    from rehome.execution.control.approval import lapses, reason_of
 
     if record.approval is None:
         return "it was never approved"
@@ -198,8 +198,8 @@ def refuse_unapproved(
 
     :raises ApprovalLapsedError: it would run otherwise.
     """
-    from include.domain.run.states import PlanState
-    from include.execution.control.approval import refuse_lapsed
+    from rehome.domain.run.states import PlanState
+    from rehome.execution.control.approval import refuse_lapsed
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan.plan_id)
@@ -219,7 +219,7 @@ def refuse_unapproved(
 
 def counts(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:
     """Whether the connection's policy accepts the approval that the ledger has of a plan."""
-    from include.execution.access.connection_policy import PolicyError
+    from rehome.execution.access.connection_policy import PolicyError
 
     try:
         refuse_recorded_approval(run_request.policy_of(context), record)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import watch_runs
 from rehome.run import run_askers
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.plan import Plan
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.domain.plan.plan import Plan
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 
 class LowersReplicationError(PlanConflictError):
@@ -48,7 +48,7 @@ def refuse_lowering(
     :param asks: whether a person will be asked to approve it.
     :raises LowersReplicationError: it is nobody's.
     """
-    from include.domain.plan.failure_domains import weakened
+    from rehome.domain.plan.failure_domains import weakened
 
     lost = weakened(plan.moves, {})
     if lost and not asks and not _of_a_person(context, ledger, record):

@@ -16,12 +16,12 @@ log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.interface.port import ClusterPort
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.execution.access.lease import LeasedCluster
-    from include.execution.control.controller import Controller
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.cluster.interface.port import ClusterPort
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.execution.access.lease import LeasedCluster
+    from rehome.execution.control.controller import Controller
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 
 def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = None) -> str:
@@ -29,7 +29,7 @@ def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = 
 
     :param record: of the plan to act on; a plan of an earlier Rehome knows no DAG.
     """
-    from include.ledger.base.records import driver_name
+    from rehome.ledger.base.records import driver_name
 
     run = context["dag_run"]
     dag_id = None if record is not None and record.dag_id is None else run.dag_id
@@ -55,8 +55,8 @@ def driving(
     :raises PlanConflictError: another run drives the plan by now.
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     """
-    from include.execution.access.lease import hold, ttl_s
-    from include.execution.access.own_cluster import OwnCluster
+    from rehome.execution.access.lease import hold, ttl_s
+    from rehome.execution.access.own_cluster import OwnCluster
 
     own = OwnCluster.of_plan(cluster, record)
     owner, lasting_s = driver_of(context, record), ttl_s(installation.settings())
@@ -74,8 +74,8 @@ def controller(
     """Passes requests to plans on, in the name of the user who triggered the run, within the
     policy.
     """
-    from include.execution.access.lease import ttl_s
-    from include.execution.control.controller import Controller
+    from rehome.execution.access.lease import ttl_s
+    from rehome.execution.control.controller import Controller
 
     actor, lease_s = run_params.actor_of(context), ttl_s(installation.settings())
     return Controller(

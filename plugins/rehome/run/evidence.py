@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.run import steps
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.execution.dry_run.result import DryRunResult
-    from include.ledger.store import Ledger
-    from include.ledger.stores.approvals.written_files import DryRun
-    from include.warehouse import PlanDirectory
+    from rehome.execution.dry_run.result import DryRunResult
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.approvals.written_files import DryRun
+    from rehome.warehouse import PlanDirectory
 
 OF_A_PLAN = ("summary.json", "gates.json", "settings.json")
 """Files that are written once, with the plan, and that an approver reads of."""
@@ -156,7 +156,7 @@ def _record(
     found: tuple[bool, int, str],
     **tried: Any,
 ) -> None:
-    from include.ledger.stores.approvals.written_files import DryRun
+    from rehome.ledger.stores.approvals.written_files import DryRun
 
     run, digest = context["dag_run"], directory.digest(DRY_RUN_FILE)
     ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest, **tried))

@@ -56,8 +56,8 @@ def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
 
 
 def _named(context: Context | Mapping[str, Any]) -> str | None:
-    from include.domain.request.param_types import checked_plan_id
-    from include.domain.request.request import Action
+    from rehome.domain.request.param_types import checked_plan_id
+    from rehome.domain.request.request import Action
 
     params = run_params.own_params(context)
     named = str(params.get("plan_id") or "").strip()

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome import installation
+from rehome.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome.run import drivers, plan_ids, recorded_plans, steps
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 PLAN_TASK = "plan"
 
@@ -102,7 +102,7 @@ def goes_on(context: Context | Mapping[str, Any]) -> bool:
 
     :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
     """
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.states import PlanState
 
     with installation.open_ledger() as ledger:
         named = plan_ids.named_plan_id(context)
@@ -151,7 +151,7 @@ def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> P
 
 
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.states import PlanState
 
     if not drivers.drives(context, record):
         raise PlanConflictError(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome import installation
+from rehome.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome.fleet import plan_settings
 from rehome.run import plan_ids
 from rehome.run.authority import own_snapshot
@@ -14,12 +14,12 @@ from rehome.run.authority import own_snapshot
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.move import Move
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
+    from rehome.domain.plan.move import Move
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
 
 
 def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
@@ -42,7 +42,7 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
     :raises PlanConflictError: they were made to be recorded in another ledger.
     :raises RehomeError: they are not there.
     """
-    from include.domain.plan.plan_hash import refuse_changed
+    from rehome.domain.plan.plan_hash import refuse_changed
 
     plan = installation.warehouse().plan_at(record.plan_dir).load()
     refuse_changed(plan, record.plan_id, record.plan_hash)
@@ -65,7 +65,7 @@ def moves_by_files(ledger: Ledger, plan_id: str, digest: str) -> Sequence[Move] 
     :param digest: the beginning of its hash, as the cluster has it.
     :return: None = its files are not there, hold another plan, or are another ledger's.
     """
-    from include.domain.plan.plan_hash import hash_of
+    from rehome.domain.plan.plan_hash import hash_of
 
     try:
         plan = installation.warehouse().plan(plan_id).load()
@@ -78,7 +78,7 @@ def moves_by_files(ledger: Ledger, plan_id: str, digest: str) -> Sequence[Move] 
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
-    from include.domain.request.parse_request import parse_request
+    from rehome.domain.request.parse_request import parse_request
 
     return parse_request(record.request, recorded=True)
 
@@ -98,7 +98,7 @@ def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
 
     :raises PlanChangedError: they were changed since the gate checked them.
     """
-    from include.domain.plan.kafka_json import KafkaFiles, refuse_other_files
+    from rehome.domain.plan.kafka_json import KafkaFiles, refuse_other_files
 
     expected = KafkaFiles.of(plan.moves).digests()
     refuse_other_files(plan.plan_id, directory.file_digests(), expected)
@@ -110,9 +110,9 @@ def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
 
     :raises DriftError: it does not.
     """
-    from include.execution.control.resume import moving_or_done, not_started
-    from include.execution.observation.changed_settings import refuse_broken
-    from include.warehouse import read_snapshot
+    from rehome.execution.control.resume import moving_or_done, not_started
+    from rehome.execution.observation.changed_settings import refuse_broken
+    from rehome.warehouse import read_snapshot
 
     record, view = ledger.plan(plan_id), ledger.view(plan_id)
     compared = plan_settings.ComparedSettings.of(

@@ -9,16 +9,16 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import utc_now
-from include.domain.run.askers import STARTED_DAG, Asker, AskerKind, RunDoor
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import STARTED_DAG, Asker, AskerKind, RunDoor
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.store import Ledger
-    from include.ledger.stores.authority.requested_runs import RequestedRun
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
 BY_A_TASK = "operator_triggered"
 """What Airflow calls a run that a task has started; no user can make one."""
@@ -63,7 +63,7 @@ def request_run(
 
     :param dag_id: whose run it is to be.
     """
-    from include.ledger.stores.authority.requested_runs import RequestedRun
+    from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
     run, asker = context["dag_run"], asker_of(context)
     ledger.request_run(
@@ -129,7 +129,7 @@ def _requested(url: str, dag_id: str, run_id: str) -> RequestedRun:
 
     :raises KeyError: there is none.
     """
-    from include.ledger.store import Ledger
+    from rehome.ledger.store import Ledger
 
     with Ledger.open(url) as ledger:
         found = ledger.requested_run(dag_id, run_id)

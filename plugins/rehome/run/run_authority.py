@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import utc_now
-from include.domain.run.askers import NotAsked, NotAskedForError
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import NotAsked, NotAskedForError
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
 from rehome.run.authority.refusals import told_of_refusal
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.ledger.stores.authority.requested_runs import RequestedRun
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
 _TRIGGER_ANEW = (
     "Trigger it anew, on Rehome's page, in Airflow's UI or through its API: then it is asked for "
@@ -138,7 +138,7 @@ def _first_has_begun(context: Context | Mapping[str, Any], ledger: Ledger) -> bo
 
 def _has_begun(context: Context | Mapping[str, Any], record: PlanRecord | None) -> bool:
     """Whether the run carries a plan out, or has done so to its end."""
-    from include.domain.run.states import PlanState
+    from rehome.domain.run.states import PlanState
 
     if record is None or not drivers.drives(context, record):
         return False

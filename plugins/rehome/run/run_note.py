@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.listeners import hookimpl
 from airflow.sdk import Asset
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import Cause, most_specific
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import Cause, most_specific
 from rehome.trigger_check import is_ours
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.request.presets import Filled
+    from rehome.domain.request.presets import Filled
 
 
 def params_of(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -35,7 +35,7 @@ def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
     """Those that say which plan is the run's, with what its preset fills in. No cluster has a
     target for them: what a run has begun is found, and ended, whatever the clusters file says.
     """
-    from include.domain.request.presets import filled
+    from rehome.domain.request.presets import filled
 
     run_after = context["dag_run"].run_after
     return filled(_asked(context), FORM_DEFAULTS, lambda: run_after).params

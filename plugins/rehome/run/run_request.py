@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from include.clusters.clusters_file import ClustersFileError
-from include.domain.clock import utc_now
-from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from rehome import installation
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.domain.clock import utc_now
+from rehome.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.ledger.base.records import PlanRecord
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.ledger.base.records import PlanRecord
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
@@ -32,8 +32,8 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from include.domain.request.limits import with_limits
-    from include.domain.request.parse_request import parse_request
+    from rehome.domain.request.limits import with_limits
+    from rehome.domain.request.parse_request import parse_request
 
     begun = context["dag_run"].run_after
     if plan_ids.in_follow_up(context):
@@ -111,8 +111,8 @@ def policy_of(
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
-    from include.domain.run.event_kind import EventKind
-    from include.execution.completion.follow_up import follow_up_request
+    from rehome.domain.run.event_kind import EventKind
+    from rehome.execution.completion.follow_up import follow_up_request
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id)

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -7,10 +7,9 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import sleep, utc_now
-from include.domain.run.causes.cause import CauseKind
-from include.settings import FIRST_POLL_S
-from rehome import alerting, installation, metrics
+from rehome import airflow_metrics, alerting, installation
+from rehome.domain.clock import sleep, utc_now
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
@@ -20,6 +19,7 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.causes.errors import EndedError
+from rehome.settings import FIRST_POLL_S
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 from rehome.ui.links import PlanPageLink
@@ -27,11 +27,11 @@ from rehome.ui.links import PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.account.evidence import PaceFollower
-    from include.domain.run.states import PlanState
-    from include.execution.advance import Advance
-    from include.ledger.store import Ledger
-    from include.metrics.readings import Polled
+    from rehome.account.evidence import PaceFollower
+    from rehome.domain.run.states import PlanState
+    from rehome.execution.advance import Advance
+    from rehome.ledger.store import Ledger
+    from rehome.metrics.readings import Polled
 
 
 class ReassignmentSensor(ClusterOperator):
@@ -90,13 +90,13 @@ class ReassignmentSensor(ClusterOperator):
 
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
-        from include.account.evidence import PaceFollower
-        from include.cluster.interface.errors import ClusterError, MissingRightError
-        from include.execution import rolling
-        from include.execution.policy_from_request import policy_for
-        from include.execution.stall import overdue
-        from include.execution.throttle.set_up import sweep
-        from include.metrics.readings import ErrorKind, error_readings
+        from rehome.account.evidence import PaceFollower
+        from rehome.cluster.interface.errors import ClusterError, MissingRightError
+        from rehome.execution import rolling
+        from rehome.execution.policy_from_request import policy_for
+        from rehome.execution.stall import overdue
+        from rehome.execution.throttle.set_up import sweep
+        from rehome.metrics.readings import ErrorKind, error_readings
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -109,7 +109,7 @@ class ReassignmentSensor(ClusterOperator):
             plan, request = run_request.load_plan(context)
             approval_terms.refuse_unapproved(context, request, plan)
             policy = policy_for(request, installation.settings())
-            polled, pace = metrics.polled(plan, policy), PaceFollower(ledger, plan.plan_id)
+            polled, pace = airflow_metrics.polled(plan, policy), PaceFollower(ledger, plan.plan_id)
             try:
                 with drivers.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
@@ -118,7 +118,7 @@ class ReassignmentSensor(ClusterOperator):
             except MissingRightError:
                 raise
             except ClusterError as error:
-                metrics.emit(error_readings, plan.cluster_id, ErrorKind.CLUSTER_AWAY)
+                airflow_metrics.emit(error_readings, plan.cluster_id, ErrorKind.CLUSTER_AWAY)
                 view = ledger.view(plan.plan_id)
                 if overdue(view, utc_now(), policy.stall_timeout_s):
                     raise
@@ -128,10 +128,10 @@ class ReassignmentSensor(ClusterOperator):
         return self._ended(plan.plan_id, done.finished, done.cause)
 
     def _stepped(self, ledger: Ledger, polled: Polled, pace: PaceFollower, done: Advance) -> None:
-        from include.metrics.readings import step_readings
+        from rehome.metrics.readings import step_readings
 
-        metrics.emit(step_readings, polled, done)
-        metrics.emit_brokers(ledger, polled, pace)
+        airflow_metrics.emit(step_readings, polled, done)
+        airflow_metrics.emit_brokers(ledger, polled, pace)
         self._raise_alerts(ledger, polled.plan_id)
         self._tell(done)
 
@@ -146,7 +146,7 @@ class ReassignmentSensor(ClusterOperator):
             self.log.info("Held back: %s", cause)
 
     def _ended(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         if state is None:
             return False
@@ -160,7 +160,7 @@ class ReassignmentSensor(ClusterOperator):
 
         :param known: what the trigger has watched; None = begin.
         """
-        from include.execution.observation.foreign_reassignments import Watched
+        from rehome.execution.observation.foreign_reassignments import Watched
 
         watched = [Watched.from_json(item) for item in known or ()]
         with closing(ReassignmentWatch(self.gateway(), watched)) as watch:
@@ -194,7 +194,7 @@ class ReassignmentSensor(ClusterOperator):
         """Alert people to lost messages, and to throttles that are removed again and again, or
         cannot be put back.
         """
-        from include.alerts.due_alerts import LOST_OFTEN, data_lost, throttles_restored
+        from rehome.alerts.due_alerts import LOST_OFTEN, data_lost, throttles_restored
 
         alerting.raise_alerts(ledger, data_lost(ledger.plan(plan_id), ledger))
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
@@ -228,9 +228,9 @@ class ReassignmentSensor(ClusterOperator):
 
 def _ended_badly(plan_id: str, state: PlanState, cause: str) -> EndedError:
     """The end of a plan as that of its run: by a person, or by what its cause says."""
-    from include.domain.run.event_kind import EventKind
-    from include.domain.run.states import PlanState
-    from include.ledger.base.audit_entry import Decided
+    from rehome.domain.run.event_kind import EventKind
+    from rehome.domain.run.states import PlanState
+    from rehome.ledger.base.audit_entry import Decided
 
     with installation.open_ledger() as ledger:
         asked = [

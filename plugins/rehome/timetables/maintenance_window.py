@@ -10,7 +10,7 @@ import pendulum
 from airflow.exceptions import AirflowTimetableInvalid
 from airflow.timetables.base import DagRunInfo, DataInterval, Timetable
 
-from include.execution.access.open_windows import (
+from rehome.execution.access.open_windows import (
     CronWindow,
     CronWindows,
     FixedWindow,

@@ -10,10 +10,10 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from include.domain.clock import monotonic_s
-from include.settings import FIRST_POLL_S
 from rehome import alerting, installation
+from rehome.domain.clock import monotonic_s
 from rehome.fleet.clusters import work_through
+from rehome.settings import FIRST_POLL_S
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 
@@ -81,7 +81,7 @@ class ReassignmentTrigger(BaseTrigger):
 
     async def _opened(self) -> PlanWatch | ReassignmentWatch:
         """The watch; a ledger that is away is tolerated as it is at a poll."""
-        from include.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
+        from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
 
         began = monotonic_s()
         while True:
@@ -100,7 +100,7 @@ class ReassignmentTrigger(BaseTrigger):
 
         gateway = KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())
         if self.plan_id is None:
-            from include.execution.observation.foreign_reassignments import Watched
+            from rehome.execution.observation.foreign_reassignments import Watched
 
             return ReassignmentWatch(gateway, [Watched.from_json(item) for item in self.watched])
         try:

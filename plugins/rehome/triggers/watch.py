@@ -6,17 +6,17 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from include.domain.clock import monotonic_s, utc_now
-from rehome import alerting, installation, metrics
+from rehome import airflow_metrics, alerting, installation
+from rehome.domain.clock import monotonic_s, utc_now
 from rehome.run import recorded_plans
 
 if TYPE_CHECKING:
-    from include.cluster.gateway import ClusterGateway
-    from include.domain.kafka import TopicPartition
-    from include.execution.observation.foreign_reassignments import Watched
-    from include.execution.poll import Poll
-    from include.ledger.base.alert_records import DueAlert
-    from include.metrics.readings import ErrorKind
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.domain.kafka import TopicPartition
+    from rehome.execution.observation.foreign_reassignments import Watched
+    from rehome.execution.poll import Poll
+    from rehome.ledger.base.alert_records import DueAlert
+    from rehome.metrics.readings import ErrorKind
 
 SOMETHING_TO_DO = "there is something to do"
 WRONG_CLUSTER = "the connection leads to another cluster"
@@ -46,11 +46,11 @@ class PlanWatch:
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
-        from include.account.evidence import PaceFollower
-        from include.execution.access.lease import ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.admission.backlog import Backlog
-        from include.execution.policy_from_request import policy_for
+        from rehome.account.evidence import PaceFollower
+        from rehome.execution.access.lease import ttl_s
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.admission.backlog import Backlog
+        from rehome.execution.policy_from_request import policy_for
 
         self._gateway = gateway
         self._ledger = installation.open_ledger()
@@ -60,7 +60,7 @@ class PlanWatch:
         self._lease_s = ttl_s(installation.settings())
         self._plan = recorded_plans.recorded_moves(self._ledger, record)
         self._policy = policy_for(recorded_plans.recorded_request(record), installation.settings())
-        self._polled = metrics.polled(self._plan, self._policy)
+        self._polled = airflow_metrics.polled(self._plan, self._policy)
         self._pace = PaceFollower(self._ledger, plan_id)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None
@@ -69,8 +69,8 @@ class PlanWatch:
 
     def poll(self) -> PollOutcome:
         """Observe once. A cluster or ledger that is away is tolerated as long as a stall is."""
-        from include.ledger.base.database import LedgerUnavailableError
-        from include.metrics.readings import ErrorKind
+        from rehome.ledger.base.database import LedgerUnavailableError
+        from rehome.metrics.readings import ErrorKind
 
         try:
             outcome = self._poll_under_lease()
@@ -84,9 +84,9 @@ class PlanWatch:
         return outcome
 
     def _poll_under_lease(self) -> PollOutcome:
-        from include.cluster.interface.errors import ClusterError
-        from include.execution.access.own_cluster import WrongClusterError
-        from include.metrics.readings import ErrorKind
+        from rehome.cluster.interface.errors import ClusterError
+        from rehome.execution.access.own_cluster import WrongClusterError
+        from rehome.metrics.readings import ErrorKind
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
             return PollOutcome("another run has taken the lease over", "")
@@ -100,10 +100,10 @@ class PlanWatch:
             return PollOutcome("the cluster is away" if self._overdue() else "", text)
 
     def _poll(self) -> PollOutcome:
-        from include.execution.decide import is_stop, needs_worker, waits_for
-        from include.execution.governor.cluster_health import bystanders
-        from include.execution.poll import poll
-        from include.metrics.readings import poll_readings
+        from rehome.execution.decide import is_stop, needs_worker, waits_for
+        from rehome.execution.governor.cluster_health import bystanders
+        from rehome.execution.poll import poll
+        from rehome.metrics.readings import poll_readings
 
         plan, ledger = self._plan, self._ledger
         if self._bystanders is None:
@@ -113,8 +113,8 @@ class PlanWatch:
         )
         if found is None:
             return PollOutcome(f"the plan is {ledger.plan(plan.plan_id).state}", "")
-        metrics.emit(poll_readings, self._polled, found)
-        metrics.emit_brokers(ledger, self._polled, self._pace)
+        airflow_metrics.emit(poll_readings, self._polled, found)
+        airflow_metrics.emit_brokers(ledger, self._polled, self._pace)
         seen, text = found.seen, found.progress.table()
         if held := waits_for(found.actions):
             text = f"{text}\nHeld back: {held}"
@@ -130,11 +130,11 @@ class PlanWatch:
 
     def _stop(self, text: str) -> PollOutcome:
         """Stop the plan from here, and wake the worker when that is done, or where it cannot be."""
-        from include.cluster.interface.errors import ClusterError, MissingRightError
-        from include.errors import RehomeError
-        from include.execution.control.cancel import taken_back_text
-        from include.execution.without_worker import stop_now
-        from include.ledger.base.database import LedgerUnavailableError
+        from rehome.cluster.interface.errors import ClusterError, MissingRightError
+        from rehome.errors import RehomeError
+        from rehome.execution.control.cancel import taken_back_text
+        from rehome.execution.without_worker import stop_now
+        from rehome.ledger.base.database import LedgerUnavailableError
 
         plan, ledger, policy = self._plan, self._ledger, self._policy
         try:
@@ -148,14 +148,14 @@ class PlanWatch:
         text = "\n".join([text, *(f"Held back: {cause}" for cause in done.holds)])
         if done.finished is None:
             return PollOutcome("", text)
-        metrics.emit_end(ledger, plan.cluster_id, plan.plan_id)
+        airflow_metrics.emit_end(ledger, plan.cluster_id, plan.plan_id)
         reason = f"the plan is {done.finished}"
         back = f"{taken_back_text(len(done.cancelled))}, then its throttles: {done.cause}"
         return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {back}")
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""
-        from include.alerts.due_alerts import (
+        from rehome.alerts.due_alerts import (
             OVER_WHEN_IT_RUNS,
             QUIET_S,
             at_poll,
@@ -173,12 +173,12 @@ class PlanWatch:
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
     def _count(self, kind: ErrorKind) -> None:
-        from include.metrics.readings import error_readings
+        from rehome.metrics.readings import error_readings
 
-        metrics.emit(error_readings, self._plan.cluster_id, kind)
+        airflow_metrics.emit(error_readings, self._plan.cluster_id, kind)
 
     def _overdue(self) -> bool:
-        from include.execution.stall import overdue
+        from rehome.execution.stall import overdue
 
         view = self._ledger.view(self._plan.plan_id)
         return overdue(view, utc_now(), self._policy.stall_timeout_s)
@@ -213,8 +213,8 @@ class ReassignmentWatch:
         :param partitions: (topic, partition) pairs; None = all that are in flight.
         :raises InvalidRequestError: a partition does not exist.
         """
-        from include.domain.kafka import TopicPartition
-        from include.execution.observation.foreign_reassignments import in_flight
+        from rehome.domain.kafka import TopicPartition
+        from rehome.execution.observation.foreign_reassignments import in_flight
 
         named = None
         if partitions is not None:
@@ -224,12 +224,12 @@ class ReassignmentWatch:
 
     def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
-        from include.alerts.alert_text import END_IT
-        from include.cluster.interface.errors import ClusterError, MissingRightError
-        from include.execution.observation.foreign_reassignments import cannot_end, fates, follow
-        from include.execution.observation.move_status import Fate
-        from include.execution.observation.observe import observe
-        from include.execution.progress.progress import replica_statuses, status_table
+        from rehome.alerts.alert_text import END_IT
+        from rehome.cluster.interface.errors import ClusterError, MissingRightError
+        from rehome.execution.observation.foreign_reassignments import cannot_end, fates, follow
+        from rehome.execution.observation.move_status import Fate
+        from rehome.execution.observation.observe import observe
+        from rehome.execution.progress.progress import replica_statuses, status_table
 
         try:
             moves = [item.move for item in self.watched]
@@ -259,7 +259,7 @@ class ReassignmentWatch:
 
 
 def _refuse_unknown(gateway: ClusterGateway, partitions: Collection[TopicPartition]) -> None:
-    from include.errors import InvalidRequestError
+    from rehome.errors import InvalidRequestError
 
     found = gateway.describe_topics({partition.topic for partition in partitions})
     unknown = [p for p in sorted(partitions) if p.partition not in found[p.topic].partitions]

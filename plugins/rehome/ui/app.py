@@ -6,7 +6,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response, status
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from include.errors import PlanConflictError, RehomeError
+from rehome.errors import PlanConflictError, RehomeError
 from rehome.ui import access, routes
 from rehome.ui.page_bounds import PageBounds, error_page
 

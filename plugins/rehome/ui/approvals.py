@@ -8,8 +8,8 @@ from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import select
 
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
 
 ASKING = (TaskInstanceState.AWAITING_INPUT, TaskInstanceState.DEFERRED)
 

@@ -8,20 +8,20 @@ from functools import lru_cache
 
 from fastapi import HTTPException
 
-from include.domain.run.observation import Observation
-from include.domain.run.states import PlanState
-from include.execution.foreign.in_flight import Flight, ThrottlesSeen, described
-from include.execution.foreign.snapshot_flights import snapshot_flights
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
-from include.load_history.known_rates import Demands, LoadHistory
-from include.page.cluster_view import ClusterView, Ours, cluster_view
-from include.warehouse import cluster_of, read_snapshot, taken_at_of
-from include.watching.paused_plan import Outlook
 from rehome import installation
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import PlanState
+from rehome.execution.foreign.in_flight import Flight, ThrottlesSeen, described
+from rehome.execution.foreign.snapshot_flights import snapshot_flights
 from rehome.fleet import bound, paused_plan
 from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.page.cluster_view import ClusterView, Ours, cluster_view
 from rehome.ui import dag_runs
+from rehome.warehouse import cluster_of, read_snapshot, taken_at_of
+from rehome.watching.paused_plan import Outlook
 
 KEPT = 256
 

@@ -16,15 +16,15 @@ from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select
 
-from include.account.requests import RequestLine, RequestState
-from include.domain.run.states import Control
-from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
-from include.page.controls import WindowAhead
+from rehome.account.requests import RequestLine, RequestState
+from rehome.domain.run.states import Control
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from rehome.fleet import clusters, policies
 from rehome.fleet.clusters import WINDOW_DAG
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.page.controls import WindowAhead
 from rehome.ui.access import CONTROL_DAG, VIEWED_DAG
 
 PLANNING_DAGS = (VIEWED_DAG, "rebalance_in_window")

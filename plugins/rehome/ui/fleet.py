@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from include.clusters.clusters_file import ClustersFileError
-from include.clusters.overlaps import overlap_notes
-from include.domain.clock import utc_now
-from include.ledger.store import Ledger
-from include.page.fleet import FleetLine, fleet_lines, members
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.clusters.overlaps import overlap_notes
+from rehome.domain.clock import utc_now
 from rehome.fleet.clusters import DEFAULT_CONNECTION, file, windowed
+from rehome.ledger.store import Ledger
+from rehome.page.fleet import FleetLine, fleet_lines, members
 from rehome.ui import clusters, dag_runs
 
 

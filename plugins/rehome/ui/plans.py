@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 
-from include.ledger.base.paging import Mark
-from include.ledger.store import Ledger
-from include.page.plan_view import PlanFollower, PlanView
 from rehome import installation
+from rehome.ledger.base.paging import Mark
+from rehome.ledger.store import Ledger
+from rehome.page.plan_view import PlanFollower, PlanView
 from rehome.ui.dag_runs import paused_dags
 
 FOLLOWED = 64

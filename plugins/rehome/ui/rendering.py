@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from include.account.words import (
+from rehome.account.words import (
     attempt_words,
     byte_words,
     finding_words,
@@ -19,12 +19,12 @@ from include.account.words import (
     steps_here,
     time_words,
 )
-from include.domain.plan.move import MoveReason
-from include.domain.run.causes.hurts import HurtKind
-from include.domain.run.states import Control, MoveState, PlanState
-from include.page.controls import LABELS
-from include.reporting import number_text
-from include.reporting.titles import title_of
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.run.causes.hurts import HurtKind
+from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.page.controls import LABELS
+from rehome.reporting import number_text
+from rehome.reporting.titles import title_of
 from rehome.ui.lazy_app import URL_PREFIX
 
 HERE = Path(__file__).parent

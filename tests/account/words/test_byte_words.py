@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from include.account.known import Fact, Known, NotKnown, Source, Unknown
-from include.account.plan_bytes import Copying, PlanBytes
-from include.account.words.byte_words import (
+from rehome.account.known import Fact, Known, NotKnown, Source, Unknown
+from rehome.account.plan_bytes import Copying, PlanBytes
+from rehome.account.words.byte_words import (
     bytes_sentence,
     in_place_sentence,
     left_sentence,
     received_text,
     total_text,
 )
-from include.account.words.unknown_words import WHY_UNKNOWN
+from rehome.account.words.unknown_words import WHY_UNKNOWN
 
 MB = 1_000_000
 AT = datetime(2030, 1, 1, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.account.words.steps_here import ALERT_STEPS, HURT_CONTROLS, step_here
-from include.alerts.kinds import AlertKind
-from include.domain.run.states import Control
+from rehome.account.words.steps_here import ALERT_STEPS, HURT_CONTROLS, step_here
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.states import Control
 
 
 @pytest.mark.parametrize("kind", ALERT_STEPS)

@@ -8,10 +8,10 @@ import numpy as np
 
 from benchmarks.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from benchmarks.simulation.simulator import Asked, At, Simulation
-from include.domain.kafka import TopicPartition
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.admission.fair_share import max_min_rates
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.admission.fair_share import max_min_rates
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

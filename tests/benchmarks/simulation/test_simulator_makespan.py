@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.simulator import Simulation
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
 from tests.execution.observed import T0
 from tests.execution.random_plans import MB, busiest_bytes, random_plan
 

@@ -20,15 +20,15 @@ from benchmarks.simulation.cluster import (
 )
 from benchmarks.simulation.journal import Journal
 from benchmarks.simulation.simulator import Asked, At, Simulation
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Admit, Cancel, Decision
-from include.execution.admission.backlog import Backlog
-from include.execution.decide import decide
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import Admit, Cancel, Decision
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.decide import decide
 from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 

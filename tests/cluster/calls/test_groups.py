@@ -11,12 +11,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
-from include.cluster import gateway as gateway_module
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.kafka import ConsumerGroup, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster import gateway as gateway_module
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.kafka import ConsumerGroup, ReplicaId, TopicPartition
 from tests.conftest import Topics
 from tests.rights import PLANNER, granted
 
@@ -60,7 +60,7 @@ def groups_of(gateway: ClusterGateway) -> dict[str, ConsumerGroup]:
 def test_every_group_shows_what_it_has_committed(
     gateway: ClusterGateway, cluster: LocalCluster, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("include.cluster.calls.groups.GROUPS_PER_REQUEST", 2)  # several rounds
+    monkeypatch.setattr("rehome.cluster.calls.groups.GROUPS_PER_REQUEST", 2)  # several rounds
     topic = topics.create([[1, 2], [2, 3]])
     topics.fill(topic, 20)
     wanted = {

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from include.cluster.clients import clients as clients_module
-from include.cluster.clients import librdkafka as librdkafka_module
-from include.cluster.clients.clients import CONTROLLER_ATTEMPTS, Clients
-from include.cluster.clients.librdkafka import CallTimedOutError, Librdkafka
-from include.cluster.connection.settings import Connection
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import ClusterError
-from include.cluster.interface.rights import Call
+from rehome.cluster.clients import clients as clients_module
+from rehome.cluster.clients import librdkafka as librdkafka_module
+from rehome.cluster.clients.clients import CONTROLLER_ATTEMPTS, Clients
+from rehome.cluster.clients.librdkafka import CallTimedOutError, Librdkafka
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.rights import Call
 
 ANYWHERE = Connection.from_settings({"bootstrap.servers": "127.0.0.1:1"})
 

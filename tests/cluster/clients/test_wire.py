@@ -1,7 +1,7 @@
 """What Rehome uses of kafka-python that its authors may change without notice.
 
-When an upgrade breaks one of the first tests, include/cluster/clients/wire.py and the messages have
-to follow; nothing else in the project knows these names.
+When an upgrade breaks one of the first tests, ``rehome.cluster.clients.wire`` and the messages
+have to follow; nothing else in the project knows these names.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from include.cluster.clients.wire import NoAnswerError, Wire
-from include.cluster.connection.keys import MECHANISMS
-from include.cluster.connection.settings import Connection
 from local.process.waiting import wait_until
+from rehome.cluster.clients.wire import NoAnswerError, Wire
+from rehome.cluster.connection.keys import MECHANISMS
+from rehome.cluster.connection.settings import Connection
 from tests.cluster.ending import BEYOND_PATIENCE_S, ends
 
-INCLUDE = Path(__file__).parents[3] / "include"
+INCLUDE = Path(__file__).parents[3] / "include" / "rehome"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection.check import check_connection
-from include.cluster.connection.settings import Connection
-from include.cluster.interface.errors import ClusterUnreachableError
 from local.kafka.certificates import CertificateAuthority
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.connection.check import check_connection
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.interface.errors import ClusterUnreachableError
 from tests.cluster.ending import BEYOND_PATIENCE_S, ends
 
 

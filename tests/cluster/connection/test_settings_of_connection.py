@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.connection.keys import CONTROLLER_SERVERS, HOST_CHECK
-from include.cluster.connection.settings import Connection
-from include.errors import InvalidRequestError
 from local.kafka.certificates import CertificateAuthority
+from rehome.cluster.connection.keys import CONTROLLER_SERVERS, HOST_CHECK
+from rehome.cluster.connection.settings import Connection
+from rehome.errors import InvalidRequestError
 
 SECURED = {
     "bootstrap.servers": "b1:9093,b2:9093",

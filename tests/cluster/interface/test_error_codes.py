@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import broker_error
-from include.domain.kafka import BrokerError
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import broker_error
+from rehome.domain.kafka import BrokerError
 
 
 @pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)

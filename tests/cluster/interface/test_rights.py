@@ -10,13 +10,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import MissingRightError
-from include.cluster.interface.rights import Role, hidden_topics, missing_rights
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import MissingRightError
+from rehome.cluster.interface.rights import Role, hidden_topics, missing_rights
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from tests.conftest import Topics
 from tests.rights import PLANNER, REASSIGNER, Right, documented_commands, granted, named
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import ClusterError
-from include.cluster.snapshot.model import Snapshot
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.snapshot.model import Snapshot
 from tests.cluster.snapshot.test_take_on_brokers import brokers_by_id, replicas_of, snapshot_of
 from tests.conftest import Topics
 

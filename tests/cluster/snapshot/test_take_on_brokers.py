@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import MissingRightError
-from include.cluster.snapshot.columns import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
-from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import MissingRightError
+from rehome.cluster.snapshot.columns import FOLLOWER_THROTTLED, LEADER_THROTTLED, rack_path
+from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
 from tests.conftest import Topics
 
 RATES = (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from benchmarks.snapshots.snapshot import crowded_gateway
-from include.cluster.snapshot.take import take_snapshot
+from rehome.cluster.snapshot.take import take_snapshot
 
 REPLICAS = 20_000
 LIMIT_S = 10.0

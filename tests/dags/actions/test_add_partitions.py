@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
-from include.domain.run.event_kind import EventKind
-from include.errors import InvalidRequestError
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.partition_counts import AddedPartitions, parse_partition_counts
+from rehome.domain.run.event_kind import EventKind
+from rehome.errors import InvalidRequestError
+from rehome.ledger.store import Ledger
 from rehome.operators.add_partitions import (
     NEW_PARTITIONS_FILE,
     ApprovePartitionsOperator,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.run.states import PlanState
+from rehome.domain.run.states import PlanState
 from tests.dags.site import Site
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from confluent_kafka.admin import AdminClient
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.states import PlanState
-from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.states import PlanState
+from rehome.warehouse import PlanDirectory
 from tests.dags.site import Site
 
 

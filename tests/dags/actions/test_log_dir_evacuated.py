@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import ReplicaId
-from include.execution.throttle.keys import CORDONED
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import ReplicaId
+from rehome.execution.throttle.keys import CORDONED
 from tests.dags.site import Site
 
 NUMBER = 3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.run.states import PlanState
-from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.run.states import PlanState
+from rehome.warehouse import PlanDirectory
 from tests.dags.clusters import no_throttles, throttles_become
 from tests.dags.site import Site
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from include.domain.run.states import PlanState
 from local.process.waiting import wait_until
+from rehome.domain.run.states import PlanState
 from tests.dags.site import Site
 
 TOOL = "org.apache.kafka.tools.TopicCommand"

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval.questions import AnswerKind
-from include.domain.run.approval_terms import Terms
-from include.domain.run.event_kind import EventKind
-from include.domain.run.findings import Finding, Severity
-from include.domain.run.states import PlanState
-from include.settings import Settings
-from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval.questions import AnswerKind
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.states import PlanState
+from rehome.settings import Settings
+from rehome.warehouse import PlanDirectory, Warehouse
 from tests.dags.approval.answers import (
     APPROVE,
     REJECT,

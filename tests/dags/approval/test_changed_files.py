@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from include.domain.plan.plan_hash import sealed
-from include.domain.request.parse_request import parse_request
-from include.domain.run.states import PlanState
-from include.warehouse import PlanDirectory
+from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.states import PlanState
+from rehome.warehouse import PlanDirectory
 from spark_jobs import plan as job
 from tests.dags.approval.answers import after_approval, answered_by
 from tests.dags.clusters import state_of, to

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.plan.plan import Plan
-from include.domain.run.states import PlanState
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import PlanState
 from tests.dags.approval.answers import REQUESTER, answered_by
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site

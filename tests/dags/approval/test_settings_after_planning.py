@@ -12,11 +12,11 @@ import pytest
 import yaml
 from sqlalchemy import delete
 
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import PlanState
-from include.ledger.base.approval_tables import RECORDED_FILES
-from include.page.plan_view import PlanFollower
-from include.warehouse import PlanDirectory
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.approval_tables import RECORDED_FILES
+from rehome.page.plan_view import PlanFollower
+from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import APPROVE, REJECT, SEND_BACK, Answers, Given, answered
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site

@@ -21,9 +21,9 @@ from airflow.sdk.exceptions import (
 )
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
 from rehome.run import plan_ids
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from tests.dags.runs import plan_without_gates

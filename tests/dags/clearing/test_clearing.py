@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.control.controller import give_up
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.controller import give_up
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import no_throttles, throttles_become, throttles_of, to
 from tests.dags.site import Site

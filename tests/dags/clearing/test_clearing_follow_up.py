@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from include.domain.run.states import PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.control.controller import give_up
-from include.execution.throttle.set_up import clear_throttle
 from local.process.waiting import wait_until
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.controller import give_up
+from rehome.execution.throttle.set_up import clear_throttle
 from tests.dags.clearing.cleared_tasks import (
     FOLLOW_UP,
     TASKS,

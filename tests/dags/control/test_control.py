@@ -9,15 +9,15 @@ from uuid import uuid4
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.run.flows import RateReason
-from include.domain.run.states import MoveState, PlanState
-from include.execution.governor.control_loop import first_rate
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.flows import RateReason
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.governor.control_loop import first_rate
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 from tests.dags.clusters import no_throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base import database
 from local.process.waiting import wait_until
+from rehome.alerts.kinds import AlertKind
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base import database
 from tests.dags.clusters import no_throttles, state_of, throttles_become, to
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
@@ -138,7 +138,7 @@ def test_a_stall_is_reported_also_where_each_poll_finds_something_to_do(
     from rehome.triggers.watch import PlanWatch
 
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "0.01")
-    monkeypatch.setattr("include.execution.stall.silence_s", lambda rate: 0.0)
+    monkeypatch.setattr("rehome.execution.stall.silence_s", lambda rate: 0.0)
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
     with closing(PlanWatch(gateway, plan.plan_id)) as watch:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigResource
 from tests.dags.site import Site
 from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.askers import Term
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import PlanState
-from include.warehouse import PlanDirectory
+from rehome.domain.run.askers import Term
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import APPROVE, REJECT, Given, answered
 from tests.dags.site import Site
 

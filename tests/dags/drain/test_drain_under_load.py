@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.dags.clusters import no_throttles, state_of, throttles_become, to
 from tests.dags.runs import Run

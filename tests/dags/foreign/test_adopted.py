@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.run.event_kind import AnyKind, EventKind
-from include.domain.run.states import MoveState, PlanState
 from local.process.waiting import wait_until
+from rehome.domain.run.event_kind import AnyKind, EventKind
+from rehome.domain.run.states import MoveState, PlanState
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import Throttles, state_of
 from tests.dags.conftest import CRAWL, Throttle

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.event_kind import EventKind
 from local.process.waiting import wait_until
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.event_kind import EventKind
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import state_of, to
 from tests.dags.conftest import CRAWL, Throttle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from include.domain.kafka import TopicPartition
+from rehome.domain.kafka import TopicPartition
 from tests.dags.clusters import to
 from tests.dags.conftest import CRAWL, Throttle
 from tests.dags.site import Site

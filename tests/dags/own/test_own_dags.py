@@ -14,10 +14,10 @@ from tests.session.airflow_home import HOME  # noqa: F401 - before Airflow is im
 from airflow.sdk import DAG, TaskGroup, task
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.domain.run.causes.cause import CauseKind
-from include.domain.run.states import PlanState
-from include.errors import InvalidRequestError
 from local.process.waiting import wait_until
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
+from rehome.errors import InvalidRequestError
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.completion.verify import VerifyReassignmentOperator
 from rehome.operators.dry_run import DryRunOperator

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
-from include.alerts.due_alerts import approval_waits
-from include.alerts.kinds import AlertKind
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import RateReason
-from include.domain.run.states import PlanState
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS
-from include.ledger.base.records import ThrottleEntry, ThrottleState
 from local.process.waiting import wait_until
 from rehome import alerting
+from rehome.alerts.due_alerts import approval_waits
+from rehome.alerts.kinds import AlertKind
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import RateReason
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
 from tests.plugins.mailbox import Reported

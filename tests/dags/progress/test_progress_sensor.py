@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
-from include.execution.throttle.keys import (
+from local.process.waiting import wait_until
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.throttle.keys import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
 )
-from include.ledger.base.records import ThrottleState
-from local.process.waiting import wait_until
+from rehome.ledger.base.records import ThrottleState
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
 from tests.dags.conftest import CRAWL, Throttle
 from tests.dags.runs import fresh_dag, register
@@ -142,7 +142,7 @@ def test_without_a_triggerer_a_stall_is_reported_once_and_then_ends_the_plan(
 
     That is no stall: so the brokers' window is taken not to explain it.
     """
-    monkeypatch.setattr("include.execution.stall.silence_s", lambda rate: 0.0)
+    monkeypatch.setattr("rehome.execution.stall.silence_s", lambda rate: 0.0)
     topic = site.topics.create([[1, 2]])
     site.topics.fill(topic, 3000)
     wait_until(

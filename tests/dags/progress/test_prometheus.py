@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.run.states import PlanState
 from local.process.waiting import wait_until
+from rehome.domain.run.states import PlanState
 from tests.dags.site import Site
 from tests.metrics.prometheus import MONITORING, Monitoring
 from tests.metrics.statsd_listener import restart_stats, statsd_env

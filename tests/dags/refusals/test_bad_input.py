@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from rehome.ledger.store import Ledger
 from tests.dags.clusters import state_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site

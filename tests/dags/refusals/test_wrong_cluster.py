@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import PlanState
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.alerts.kinds import AlertKind
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
 from tests.conftest import Topics
 from tests.dags.clusters import state_of, to
 from tests.dags.conftest import CRAWL

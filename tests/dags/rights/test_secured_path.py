@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.run.states import PlanState
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 from tests.conftest import Topics
 from tests.dags.clusters import to, whole_state
 from tests.dags.runs import Run

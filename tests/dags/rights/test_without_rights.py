@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.run.states import PlanState
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
+from rehome.ledger.store import Ledger
+from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_become, throttles_of, to, whole_state
 from tests.dags.runs import Run

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.run.states import PlanState
-from include.warehouse import Warehouse
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.run.states import PlanState
+from rehome.warehouse import Warehouse
 from tests.dags.site import Site
 from tests.plugins.run.taken import taken
 

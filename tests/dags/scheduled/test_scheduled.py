@@ -6,18 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from include.execution.control.cancel import abort
-from include.execution.throttle.keys import (
+from local.process.waiting import wait_until
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.execution.throttle.set_up import set_up_throttle
-from include.ledger.store import Ledger
-from include.load_history.daily_rollups import window
-from include.warehouse import PlanDirectory, Warehouse, read_snapshot
-from local.process.waiting import wait_until
+from rehome.execution.throttle.set_up import set_up_throttle
+from rehome.ledger.store import Ledger
+from rehome.load_history.daily_rollups import window
+from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 from tests.dags.clusters import MARKS, Throttles, throttles_become, throttles_of
 from tests.dags.runs import Run
 from tests.dags.site import Site

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.flows import RateReason
-from include.domain.run.states import PlanState
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.domain.run.flows import RateReason
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import SetThrottleOperator
+from rehome.warehouse import PlanDirectory
 from tests.dags.clusters import no_throttles, throttles_become, throttles_of, to
 from tests.dags.site import Site
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.ledger.store import Ledger
+from rehome.warehouse import Warehouse
 from tests.conftest import impatient_gateway
 from tests.dags.approval import answers
 from tests.dags.runs import Run

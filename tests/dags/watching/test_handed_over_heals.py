@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.request.request import Action
-from include.domain.run.states import PlanState
 from local.kafka.cluster import LocalCluster
+from rehome.domain.request.request import Action
+from rehome.domain.run.states import PlanState
 from rehome.fleet import attempts
 from tests.conftest import Topics
 from tests.dags.clusters import state_of

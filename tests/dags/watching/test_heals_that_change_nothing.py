@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.dags.runs import Run
@@ -152,7 +152,7 @@ def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_is_tried_again
     assert len(seen.ledger.watch_starts(mortal.cluster_id)) == 1
     assert "healing_stopped" not in reported.kinds()
     seen.restart(3)
-    monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
+    monkeypatch.setattr("rehome.watching.last_attempt.FIRST_WAIT", timedelta())
     (again,) = seen.at(50)
     assert again["conf"]["action"] == "rebalance"
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
 from tests.conftest import Topics
 from tests.dags.watching.healed import EMPTY, Healed, held_by
 from tests.plugins.mailbox import Reported

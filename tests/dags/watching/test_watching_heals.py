@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.domain.run.states import PlanState
-from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.run.states import PlanState
 from rehome.operators.execute import StartReassignmentOperator
+from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics
 from tests.dags.watching.healed import EMPTY, Healed, held_by
 from tests.plugins.mailbox import Reported
@@ -151,7 +151,7 @@ def test_healing_that_has_failed_twice_is_not_tried_again(
         raise AirflowFailException("killed")
 
     monkeypatch.setattr(StartReassignmentOperator, "step", killed)
-    monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
+    monkeypatch.setattr("rehome.watching.last_attempt.FIRST_WAIT", timedelta())
     seen = watch(mortal, policies={"empty_broker": "heal"}, heals_a_day=2)
     topic = Topics(mortal).create([[1, 2], [2, 3], [3, 1]])
     (start,) = seen.at(0, 10, 20)

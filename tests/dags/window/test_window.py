@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.clock import utc_now
-from include.domain.kafka import TopicPartition
-from include.domain.request.parse_request import parse_request
-from include.domain.run.askers import STARTED_DAG, Term
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.stores.watched.starts import StartRecord
-from include.warehouse import PlanDirectory, Warehouse
-from include.watching.finding import Seen
-from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.askers import STARTED_DAG, Term
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
+from rehome.warehouse import PlanDirectory, Warehouse
+from rehome.watching.finding import Seen
+from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.watching.rules import WatchRules
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach

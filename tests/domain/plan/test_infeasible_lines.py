@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
-from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.resources import Resource
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.domain.resources import Resource
 
 
 def of_broker(broker: int, wanted: float, nearest: float, why: Obstacle) -> Infeasible:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.kafka_json import (
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.kafka_json import (
     Assignment,
     KafkaFiles,
     parse_reassignment,
@@ -15,11 +15,11 @@ from include.domain.plan.kafka_json import (
     refuse_other_files,
     rollback_json,
 )
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan_hash import PlanChangedError
-from include.domain.request.request import Action, ReassignmentRequest
-from include.errors import InvalidRequestError
-from include.warehouse import Warehouse
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan_hash import PlanChangedError
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.errors import InvalidRequestError
+from rehome.warehouse import Warehouse
 from tests.ledger.small_plans import make_plan
 
 T0 = TopicPartition("t", 0)

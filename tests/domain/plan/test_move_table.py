@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan import move_columns, move_table
-from include.domain.plan.kafka_json import (
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan import move_columns, move_table
+from rehome.domain.plan.kafka_json import (
     reassignment_json,
     reassignment_text,
     rollback_json,
     rollback_text,
 )
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
-from include.domain.plan.plan_hash import plan_hash
-from include.domain.request.request import Action
-from include.quality.facts.plan_hash import hash_of as hash_in_gate
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
+from rehome.domain.plan.plan_hash import plan_hash
+from rehome.domain.request.request import Action
+from rehome.quality.facts.plan_hash import hash_of as hash_in_gate
 from tests.examples import examples
 from tests.ledger.small_plans import make_plan
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.move_table import MOVES_SCHEMA, moves_from_table, moves_table
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
-from include.domain.plan.summary import BrokerLoad, PlanSummary, summary_from_json, summary_to_json
-from include.domain.resources import Resource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.move_table import MOVES_SCHEMA, moves_from_table, moves_table
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
+from rehome.domain.plan.summary import BrokerLoad, PlanSummary, summary_from_json, summary_to_json
+from rehome.domain.resources import Resource
 
 MOVES_OF_T = (
     Move(TopicPartition("t", 0), (1, 2), (2, 3), 10, MoveReason.DRAIN, "why", ("/a", "any"), ()),

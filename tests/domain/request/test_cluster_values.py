@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.cluster_values import ClusterValues, changes
-from include.domain.request.limits import read_broker_sets, read_caps
+from rehome.domain.request.cluster_values import ClusterValues, changes
+from rehome.domain.request.limits import read_broker_sets, read_caps
 
 CAPS = {"default": {"replicas": 4000}, "brokers": {"5": {"replicas": None, "leaders": 10}}}
 FAST = {"name": "fast", "topics": ["orders"], "brokers": [1, 2]}

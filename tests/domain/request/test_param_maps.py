@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.param_maps import (
+from rehome.domain.request.param_maps import (
     given_replicas,
     new_topics,
     partition_counts,
@@ -12,7 +12,7 @@ from include.domain.request.param_maps import (
     replacements,
     weights,
 )
-from include.errors import InvalidRequestError
+from rehome.errors import InvalidRequestError
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.pasted_reassignment import TakenFrom, read_reassignment, taken_from
-from include.domain.request.request import request_to_params
-from include.errors import InvalidRequestError
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.pasted_reassignment import TakenFrom, read_reassignment, taken_from
+from rehome.domain.request.request import request_to_params
+from rehome.errors import InvalidRequestError
 
 CURRENT = {"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 PROPOSED = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 4]}]}

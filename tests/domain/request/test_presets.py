@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.domain.request.parameters import ReassignmentParams
-from include.domain.request.parse_request import parse_request
-from include.domain.request.presets import PRESETS, filled
-from include.domain.request.request import Action, Preset, request_to_params
-from include.errors import InvalidRequestError
+from rehome.domain.request.parameters import ReassignmentParams
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.presets import PRESETS, filled
+from rehome.domain.request.request import Action, Preset, request_to_params
+from rehome.errors import InvalidRequestError
 
 CLOSES = datetime(2030, 1, 2, 5, tzinfo=UTC)
 NOW = datetime(2030, 1, 1, 22, tzinfo=UTC)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, OnWindowEnd, request_to_params
-from include.errors import InvalidRequestError
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, OnWindowEnd, request_to_params
+from rehome.errors import InvalidRequestError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REASSIGNMENT = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}

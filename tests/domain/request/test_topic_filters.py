@@ -6,9 +6,9 @@ from time import process_time
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.topic_filters import TopicFilter, filters_cover, filters_in
-from include.errors import InvalidRequestError
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.topic_filters import TopicFilter, filters_cover, filters_in
+from rehome.errors import InvalidRequestError
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.run.control_parameters import ControlRequest, parse_control
-from include.domain.run.states import Control
-from include.errors import InvalidRequestError
+from rehome.domain.run.control_parameters import ControlRequest, parse_control
+from rehome.domain.run.states import Control
+from rehome.errors import InvalidRequestError
 
 
 def test_what_is_asked_of_a_plan_is_read():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.run.event_kind import EventKind, OtherKind, kind_of
-from include.domain.run.states import MoveState, PlanState
+from rehome.domain.run.event_kind import EventKind, OtherKind, kind_of
+from rehome.domain.run.states import MoveState, PlanState
 
 WRITTEN = (
     "planned",

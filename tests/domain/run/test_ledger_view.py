@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.ledger_view import RefusedCancel, refused_from_json, refused_to_json
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.ledger_view import RefusedCancel, refused_from_json, refused_to_json
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 FIRST = RefusedCancel(T0, T0, 1, "INVALID_REPLICA_ASSIGNMENT (39)")

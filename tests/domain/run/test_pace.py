@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.run.pace import Pace
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.pace import Pace
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.planning.clusters import cluster
 
 RACKS = ["/r0", "/r1", "/r2"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, expect
 
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.states import PlanState
 from local.process.waiting import wait_until
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.states import PlanState
 from tests.conftest import Topics
 from tests.dags.clusters import to
 from tests.e2e.conftest import World

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.askers import Askers
-from include.execution.access.cluster_policy import PaceAndApproval, differences, strictest
-from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from rehome.domain.run.askers import Askers
+from rehome.execution.access.cluster_policy import PaceAndApproval, differences, strictest
+from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.domain.broker_rates import BrokerRates
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.askers import Askers, Term
-from include.domain.run.states import Control
-from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
+from rehome.cluster.connection.settings import Connection
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.askers import Askers, Term
+from rehome.domain.run.states import Control
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
 
 NIGHTLY = {"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}
 AT_NIGHT, BY_DAY = datetime(2030, 1, 15, 2, tzinfo=UTC), datetime(2030, 1, 15, 12, tzinfo=UTC)

@@ -8,23 +8,23 @@ from datetime import timedelta
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import Control, MoveState, PlanState
-from include.errors import PlanConflictError
-from include.execution.access.lease import hold
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.control.controller import Controller
-from include.execution.control.resume import check_continuable
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
-from include.ledger.base.fencing import LeaseHeldError
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.errors import PlanConflictError
+from rehome.execution.access.lease import hold
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.control.controller import Controller
+from rehome.execution.control.resume import check_continuable
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
+from rehome.ledger.base.fencing import LeaseHeldError
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.execution.killed import LEASE_S, go_on, run_until_killed, run_until_stopped

@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from include.cluster.interface.errors import ClusterUnreachableError, Unreachable
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import ClusterDescription
-from include.execution.access.lease import hold
-from include.execution.access.own_cluster import OwnCluster, WrongClusterError
-from include.ledger.store import Ledger
+from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import ClusterDescription
+from rehome.execution.access.lease import hold
+from rehome.execution.access.own_cluster import OwnCluster, WrongClusterError
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from include.domain.disks import Disk
-from include.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
-from include.domain.plan.move import MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.request.request import OnWindowEnd
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Admit, Cancel, Decision, Finish, Hold
-from include.execution.admission.backlog import Backlog
-from include.execution.decide import decide
+from rehome.domain.disks import Disk
+from rehome.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import OnWindowEnd
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import Admit, Cancel, Decision, Finish, Hold
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.decide import decide
 from tests.execution.observed import ONE, POLICY, T0, TP, flying, running, seen
 from tests.ledger.small_plans import make_plan, move
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.domain.disks import Disk
-from include.domain.kafka import BrokerError, OngoingReassignment, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.ledger_view import LedgerView, MoveSums, RefusedCancel
-from include.domain.run.observation import Observation
-from include.domain.run.states import MoveState
-from include.execution.admission.backlog import Backlog
-from include.execution.decide import decide
-from include.execution.hurting import hurts_at
+from rehome.domain.configs import ConfigResource
+from rehome.domain.disks import Disk
+from rehome.domain.kafka import BrokerError, OngoingReassignment, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.ledger_view import LedgerView, MoveSums, RefusedCancel
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.decide import decide
+from rehome.execution.hurting import hurts_at
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 
 AWAY = BrokerError(7, "REQUEST_TIMED_OUT")

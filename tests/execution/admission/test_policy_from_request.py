@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.policy_from_request import MOST_SMALL_IN_FLIGHT, policy_for
-from include.settings import Settings
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.execution.policy_from_request import MOST_SMALL_IN_FLIGHT, policy_for
+from rehome.settings import Settings
 
 REQUEST = ReassignmentRequest(Action.REASSIGN, throttle_bytes_per_s=1_000_000)
 TWO_AT_ONCE = ReassignmentRequest(

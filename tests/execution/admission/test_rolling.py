@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution import rolling
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import Advance
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution import rolling
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import Advance
 from tests.execution.observed import POLICY, TP, running, seen
 from tests.ledger.small_plans import make_plan, move
 

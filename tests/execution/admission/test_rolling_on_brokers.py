@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState, PlanState
-from include.execution import rolling
-from include.execution.throttle.set_up import clear_throttle
-from include.ledger.store import Ledger
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution import rolling
+from rehome.execution.throttle.set_up import clear_throttle
+from rehome.ledger.store import Ledger
 from tests.execution.driven import FAST, replicas_of
 from tests.ledger.small_plans import move
 

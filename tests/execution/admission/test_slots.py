@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.kafka import PartitionState, ReplicaId
-from include.domain.plan.move import Move
-from include.domain.run.observation import Observation
-from include.domain.run.pace import Pace
-from include.execution.admission.slots import Ends, InUse, slots_of
+from rehome.domain.kafka import PartitionState, ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.pace import Pace
+from rehome.execution.admission.slots import Ends, InUse, slots_of
 from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import move
 

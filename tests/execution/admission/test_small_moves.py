@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from include.domain.run.states import MoveState
-from include.execution.actions import Admit
-from include.execution.decide import decide
+from rehome.domain.run.states import MoveState
+from rehome.execution.actions import Admit
+from rehome.execution.decide import decide
 from tests.execution.admission.test_admit import AHEAD, admitted_of, disk, same_way
 from tests.execution.observed import T0, TP, flying, running, seen
 from tests.ledger.small_plans import make_plan, move

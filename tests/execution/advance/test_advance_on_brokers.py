@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import ClusterError
-from include.domain.clock import utc_now
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.progress import ReplicaState
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.actions import SetRate
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.decide import decide
-from include.execution.observation.observe import observe
-from include.execution.progress.progress import record_progress, replica_statuses, status_text
-from include.execution.throttle.keys import LISTS
-from include.execution.throttle.set_up import change_rate, clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.progress import ReplicaState
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.actions import SetRate
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.decide import decide
+from rehome.execution.observation.observe import observe
+from rehome.execution.progress.progress import record_progress, replica_statuses, status_text
+from rehome.execution.throttle.keys import LISTS
+from rehome.execution.throttle.set_up import change_rate, clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import ReplicaId
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.ledger.store import Ledger
 from tests.examples import examples
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.empty_ledgers import EmptyLedgers

@@ -6,35 +6,35 @@ from collections.abc import Callable
 
 import pytest
 
-from include.account.evidence import read_evidence
-from include.cluster.connection.keys import CONTROLLER_SERVERS
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.causes.hurts import HurtKind
-from include.domain.run.event_kind import EventKind
-from include.domain.run.progress import ReplicaState
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import SetRate
-from include.execution.advance import advance
-from include.execution.observation.observe import observe
-from include.execution.progress.progress import replica_statuses, status_text
-from include.execution.throttle.keys import FOLLOWER_RATE
-from include.execution.throttle.set_again import cover
-from include.execution.throttle.set_up import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.account.evidence import read_evidence
+from rehome.cluster.connection.keys import CONTROLLER_SERVERS
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import HurtKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.progress import ReplicaState
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import SetRate
+from rehome.execution.advance import advance
+from rehome.execution.observation.observe import observe
+from rehome.execution.progress.progress import replica_statuses, status_text
+from rehome.execution.throttle.keys import FOLLOWER_RATE
+from rehome.execution.throttle.set_again import cover
+from rehome.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
     set_up_throttle,
     sweep,
 )
-from include.ledger.base.records import SetBy, ThrottleState
-from include.ledger.store import Ledger
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
+from rehome.ledger.base.records import SetBy, ThrottleState
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.throttle.on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move

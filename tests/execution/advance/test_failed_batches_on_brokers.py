@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from include.cluster import gateway as gateway_module
-from include.cluster.clients.wire import NoAnswerError
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import broker_error
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster import gateway as gateway_module
+from rehome.cluster.clients.wire import NoAnswerError
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import broker_error
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.ledger.small_plans import move
 from tests.rights import REASSIGNER, granted

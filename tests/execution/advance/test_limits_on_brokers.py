@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.clock import utc_now
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.run.states import PlanState
-from include.execution.completion.preferred_leaders import restore_preferred_leaders
-from include.ledger.store import Ledger
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.clock import utc_now
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.states import PlanState
+from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
+from rehome.ledger.store import Ledger
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.execution.driven import replicas_of, run, state_of
 
 

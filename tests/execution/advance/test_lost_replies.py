@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from include.cluster.clients.clients import UNANSWERED
-from include.cluster.interface.errors import ClusterError
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import TopicPartition
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState
-from include.execution.advance import advance
-from include.ledger.store import Ledger
+from rehome.cluster.clients.clients import UNANSWERED
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState
+from rehome.execution.advance import advance
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

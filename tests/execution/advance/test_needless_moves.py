@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import HighWatermark, PartitionState
-from include.domain.plan.plan import Plan
-from include.domain.run.ledger_view import DataSeen
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.advance import Advance, advance
-from include.execution.observation.move_status import RECREATED
-from include.execution.observation.needless_moves import needless
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import HighWatermark, PartitionState
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.advance import Advance, advance
+from rehome.execution.observation.move_status import RECREATED
+from rehome.execution.observation.needless_moves import needless
+from rehome.ledger.store import Ledger
 from tests.execution.observed import ONE, TP, flying, seen
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move

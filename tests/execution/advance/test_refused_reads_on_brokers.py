@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.error_codes import ErrorCode
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.ledger.small_plans import move

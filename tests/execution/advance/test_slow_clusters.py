@@ -8,22 +8,22 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.errors import RehomeError
-from include.execution.access.progress_timeout import READINGS_WITHOUT_NEWS
-from include.execution.advance import advance
-from include.execution.control import cancel as aborting
-from include.execution.control.cancel import abort
-from include.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
-from include.execution.throttle.keys import LEADER_RATE, LISTS
-from include.execution.throttle.ownership.marks import DEFAULT, is_mark
-from include.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.errors import RehomeError
+from rehome.execution.access.progress_timeout import READINGS_WITHOUT_NEWS
+from rehome.execution.advance import advance
+from rehome.execution.control import cancel as aborting
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
+from rehome.execution.throttle.keys import LEADER_RATE, LISTS
+from rehome.execution.throttle.ownership.marks import DEFAULT, is_mark
+from rehome.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.execution.slow_cluster import SlowCluster, VirtualTime, virtual_time
 from tests.ledger.small_plans import move

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import Advance, advance
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import Advance, advance
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move

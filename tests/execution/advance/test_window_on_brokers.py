@@ -8,18 +8,18 @@ from datetime import timedelta
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.request.request import OnWindowEnd
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.execution.control.resume import check_continuable
-from include.execution.observation.drift import DriftError
-from include.execution.throttle.set_up import clear_throttle
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import OnWindowEnd
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.execution.control.resume import check_continuable
+from rehome.execution.observation.drift import DriftError
+from rehome.execution.throttle.set_up import clear_throttle
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.execution.driven import FAST, SLOW, replicas_of, run

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
-from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion.demoted import demotion_text, read_demoted
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.completion.demoted import demotion_text, read_demoted
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(3,))
 

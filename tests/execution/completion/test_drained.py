@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import (
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import (
     Broker,
     BrokerError,
     ClusterDescription,
@@ -21,10 +21,10 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.move import MoveReason
-from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion.drained import (
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.completion.drained import (
     Drained,
     LeftOver,
     Where,
@@ -35,7 +35,7 @@ from include.execution.completion.drained import (
     still_there,
     wait_until_drained,
 )
-from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
+from rehome.execution.completion.follow_up import NoFollowUp, why_no_follow_up
 from tests.ledger.small_plans import make_plan, move
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.execution.completion.drained import Drained, LeftOver, Where
-from include.execution.completion.follow_up import (
+from rehome.domain.kafka import TopicPartition
+from rehome.execution.completion.drained import Drained, LeftOver, Where
+from rehome.execution.completion.follow_up import (
     NoFollowUp,
     follow_up_request,
     why_no_follow_up,

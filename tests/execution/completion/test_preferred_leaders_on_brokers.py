@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion import preferred_leaders
-from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.completion import preferred_leaders
+from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
 from tests.conftest import Topics
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.execution.slow_cluster import VirtualTime

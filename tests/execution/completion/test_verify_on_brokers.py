@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.execution.completion.preferred_leaders import restore_preferred_leaders
-from include.execution.completion.verify import verify
-from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
+from rehome.execution.completion.verify import verify
+from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from include.domain.broker_rates import BrokerRates
-from include.domain.request.request import Cordon, OnWindowEnd
-from include.domain.run.approval.effects import Effects, FollowUp
-from include.domain.run.approval.questions import AnswerKind
-from include.domain.run.approval_terms import Approval, Person, Terms
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import PlanState
-from include.errors import PlanConflictError
-from include.execution.control.approval import (
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.request.request import Cordon, OnWindowEnd
+from rehome.domain.run.approval.effects import Effects, FollowUp
+from rehome.domain.run.approval.questions import AnswerKind
+from rehome.domain.run.approval_terms import Approval, Person, Terms
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.errors import PlanConflictError
+from rehome.execution.control.approval import (
     ApprovalLapsedError,
     Lapse,
     lapses,
     reason_of,
     refuse_lapsed,
 )
-from include.ledger.store import Ledger
+from rehome.ledger.store import Ledger
 from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.broker_rates import BrokerRates
-from include.domain.run.approval_terms import Terms
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import Control, PlanState
-from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.asked_pace import pace_of_run
-from include.execution.control.controller import Controller
-from include.ledger.store import Ledger
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import Control, PlanState
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from rehome.execution.control.asked_pace import pace_of_run
+from rehome.execution.control.controller import Controller
+from rehome.ledger.store import Ledger
 from tests.execution.control.test_controller import bring
 from tests.execution.control.test_controller import controller as controller
 from tests.ledger.people import approve_as

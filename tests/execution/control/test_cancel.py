@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import MIN_ISR, ConfigResource
-from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
-from include.domain.run.event_kind import EventKind
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import MIN_ISR, ConfigResource
+from rehome.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move

@@ -7,21 +7,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.plan.plan import Plan
-from include.domain.run.approval_terms import Terms
-from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import BrokerFlow, FlowSample
-from include.domain.run.progress import ProgressSample
-from include.domain.run.states import Control, MoveState, PlanState
-from include.errors import InvalidRequestError, PlanConflictError
-from include.execution.access.own_cluster import OwnCluster, WrongClusterError
-from include.execution.control.controller import Controller
-from include.execution.control.resume import check_continuable, not_started
-from include.execution.observation.drift import DriftError
-from include.ledger.base.fencing import LeaseHeldError
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import BrokerFlow, FlowSample
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.errors import InvalidRequestError, PlanConflictError
+from rehome.execution.access.own_cluster import OwnCluster, WrongClusterError
+from rehome.execution.control.controller import Controller
+from rehome.execution.control.resume import check_continuable, not_started
+from rehome.execution.observation.drift import DriftError
+from rehome.ledger.base.fencing import LeaseHeldError
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

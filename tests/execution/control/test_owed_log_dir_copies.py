@@ -8,18 +8,18 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, cast
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.port import ClusterPort
-from include.domain.clock import utc_now
-from include.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDescription
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState, PlanState
-from include.execution.completion.verify import verify
-from include.execution.control.owed_log_dir_copies import stop_owed_copies
-from include.execution.observation.observe import observe
-from include.execution.throttle.keys import LOG_DIR_RATE
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDescription
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.completion.verify import verify
+from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
+from rehome.execution.observation.observe import observe
+from rehome.execution.throttle.keys import LOG_DIR_RATE
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

@@ -7,30 +7,30 @@ from dataclasses import replace
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import ClusterError
-from include.domain.configs import ConfigChange, ConfigResource
-from include.domain.kafka import BrokerError, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.control.owed_log_dir_copies import stop_owed_copies
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.configs import ConfigChange, ConfigResource
+from rehome.domain.kafka import BrokerError, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LISTS,
 )
-from include.execution.throttle.ownership.marks import DEFAULT
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
+from rehome.execution.throttle.ownership.marks import DEFAULT
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import state_of
 from tests.execution.throttle.on_brokers import (

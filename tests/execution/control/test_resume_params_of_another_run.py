@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from include.execution.control.resume import in_time
+from rehome.execution.control.resume import in_time
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

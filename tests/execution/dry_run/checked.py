@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.model import Snapshot
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.configs import ConfigResource
-from include.domain.plan.move import Move
-from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
-from include.settings import Settings
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.configs import ConfigResource
+from rehome.domain.plan.move import Move
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
+from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan
 
 REQUEST = ReassignmentRequest(Action.REASSIGN)

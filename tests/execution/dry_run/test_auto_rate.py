@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     ClusterDescription,
     LogDir,
     Partial,
@@ -16,12 +16,12 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.request.parse_request import parse_request
-from include.execution.admission.slots import Direction, Slot
-from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.policy_from_request import rate_for
-from include.settings import Settings
+from rehome.domain.request.parse_request import parse_request
+from rehome.execution.admission.slots import Direction, Slot
+from rehome.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.policy_from_request import rate_for
+from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import TAKEN_AT, Cluster
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     Broker,
     BrokerError,
     ClusterDescription,
@@ -24,20 +24,20 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Plan
-from include.domain.request.limits import BrokerSet
-from include.domain.request.request import Action, OnWindowEnd, ReassignmentRequest
-from include.domain.run.findings import Finding, Severity
-from include.domain.run.pace import Pace
-from include.domain.time_range import TimeRange
-from include.execution.dry_run import dry_run as checks
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.dry_run.controller_rules import predict
-from include.execution.dry_run.disk_headroom import disk_findings
-from include.execution.dry_run.foreign_checks import foreign_findings
-from include.execution.dry_run.inflow import inflow_findings, window_findings
-from include.execution.dry_run.isr_checks import isr_findings
-from include.execution.dry_run.replica_checks import (
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.limits import BrokerSet
+from rehome.domain.request.request import Action, OnWindowEnd, ReassignmentRequest
+from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.pace import Pace
+from rehome.domain.time_range import TimeRange
+from rehome.execution.dry_run import dry_run as checks
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.controller_rules import predict
+from rehome.execution.dry_run.disk_headroom import disk_findings
+from rehome.execution.dry_run.foreign_checks import foreign_findings
+from rehome.execution.dry_run.inflow import inflow_findings, window_findings
+from rehome.execution.dry_run.isr_checks import isr_findings
+from rehome.execution.dry_run.replica_checks import (
     broker_findings,
     limit_findings,
     redundancy_findings,

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import BrokerError, TopicPartition
-from include.domain.run.findings import Severity
-from include.execution.dry_run.cluster_state import read_cluster
-from include.execution.dry_run.controller_rules import facts_of, predict
-from include.execution.dry_run.replica_checks import broker_findings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import BrokerError, TopicPartition
+from rehome.domain.run.findings import Severity
+from rehome.execution.dry_run.cluster_state import read_cluster
+from rehome.execution.dry_run.controller_rules import facts_of, predict
+from rehome.execution.dry_run.replica_checks import broker_findings
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.dry_run.checked import check, found
 from tests.ledger.small_plans import make_plan, move

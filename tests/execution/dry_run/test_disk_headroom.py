@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     ClusterDescription,
     LogDir,
     Partial,
@@ -16,11 +16,11 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.move import Move
-from include.domain.plan.plan import ANY_LOG_DIR
-from include.domain.run.findings import Severity
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.dry_run.disk_headroom import disk_findings
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.run.findings import Severity
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.disk_headroom import disk_findings
 from tests.ledger.small_plans import make_plan, move
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.request.limits import read_caps
-from include.domain.request.request import Action, Cordon
-from include.execution.dry_run.dry_run import Severity, describe
-from include.execution.dry_run.foreign_checks import cancel_command
-from include.execution.dry_run.throttle_checks import partition_findings
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.limits import read_caps
+from rehome.domain.request.request import Action, Cordon
+from rehome.execution.dry_run.dry_run import Severity, describe
+from rehome.execution.dry_run.foreign_checks import cancel_command
+from rehome.execution.dry_run.throttle_checks import partition_findings
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.settings import Settings
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
+from rehome.settings import Settings
 from tests.conftest import Topics
 from tests.execution.conftest import Configure
 from tests.execution.dry_run.checked import REQUEST, check, everything, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     Broker,
     ClusterDescription,
     OngoingReassignment,
@@ -14,10 +14,10 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.findings import Finding, Severity
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.dry_run.foreign_checks import foreign_findings
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.findings import Finding, Severity
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.foreign_checks import foreign_findings
 from tests.ledger.small_plans import make_plan, move
 
 HUNG = TopicPartition("hung", 0)

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     Broker,
     ClusterDescription,
     Partial,
     PartitionState,
     TopicDescription,
 )
-from include.domain.run.findings import Severity
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.dry_run.isr_checks import isr_findings
+from rehome.domain.run.findings import Severity
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.isr_checks import isr_findings
 from tests.ledger.small_plans import make_plan, move
 
 

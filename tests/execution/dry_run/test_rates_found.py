@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from include.domain import clock
-from include.domain.broker_rates import BrokerRates
-from include.domain.configs import ConfigResource
-from include.domain.run.findings import Severity
-from include.execution.admission.slots import Direction, Slot
-from include.execution.dry_run.cluster_state import read_cluster
-from include.execution.dry_run.rates_found import find_rates
-from include.execution.dry_run.throttle_checks import throttle_findings
-from include.execution.throttle.keys import FOLLOWER_RATE
+from rehome.domain import clock
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.configs import ConfigResource
+from rehome.domain.run.findings import Severity
+from rehome.execution.admission.slots import Direction, Slot
+from rehome.execution.dry_run.cluster_state import read_cluster
+from rehome.execution.dry_run.rates_found import find_rates
+from rehome.execution.dry_run.throttle_checks import throttle_findings
+from rehome.execution.throttle.keys import FOLLOWER_RATE
 from tests.execution.throttle.ownership.box import DEFAULT, Box
 from tests.ledger.small_plans import move
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.domain.kafka import Broker, ClusterDescription, Partial
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.findings import Severity
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.dry_run.replica_checks import broker_findings, redundancy_findings
+from rehome.domain.kafka import Broker, ClusterDescription, Partial
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.findings import Severity
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.replica_checks import broker_findings, redundancy_findings
 from tests.ledger.small_plans import make_plan, move
 
 RACKED = {

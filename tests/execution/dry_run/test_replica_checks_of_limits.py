@@ -5,12 +5,12 @@ It says what was taken of a pasted text.
 
 from __future__ import annotations
 
-from include.domain.kafka import Broker
-from include.domain.request.parse_request import parse_request
-from include.domain.run.findings import Severity
-from include.execution.dry_run.replica_checks import file_findings, limit_findings, rack_findings
-from include.execution.policy_from_request import policy_for
-from include.settings import Settings
+from rehome.domain.kafka import Broker
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.findings import Severity
+from rehome.execution.dry_run.replica_checks import file_findings, limit_findings, rack_findings
+from rehome.execution.policy_from_request import policy_for
+from rehome.settings import Settings
 
 ASKED = {"action": "repair_racks"}
 LIMITED = parse_request(

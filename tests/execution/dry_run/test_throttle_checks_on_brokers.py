@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.dry_run.dry_run import Severity, describe
-from include.execution.dry_run.throttle_checks import partition_findings
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS
-from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.execution.dry_run.dry_run import Severity, describe
+from rehome.execution.dry_run.throttle_checks import partition_findings
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from rehome.settings import Settings
 from tests.conftest import Topics
 from tests.execution.conftest import Configure
 from tests.execution.dry_run.checked import REQUEST, check, found, snapshot_of

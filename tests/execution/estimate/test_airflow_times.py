@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from include.domain.run.progress import ProgressSample
-from include.domain.run.timing import RunTiming, timing_of
-from include.domain.time_range import TimeRange
-from include.execution.dry_run.result import DryRunResult, describe
-from include.execution.estimate.airflow_times import airflow_times
-from include.settings import Settings
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.timing import RunTiming, timing_of
+from rehome.domain.time_range import TimeRange
+from rehome.execution.dry_run.result import DryRunResult, describe
+from rehome.execution.estimate.airflow_times import airflow_times
+from rehome.settings import Settings
 from tests.execution.observed import T0
 
 SETTINGS = Settings(wake_s=10.0, poll_interval_s=2.0)

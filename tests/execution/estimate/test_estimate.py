@@ -11,7 +11,7 @@ import pytest
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.quota import ThrottledCopies
 from benchmarks.simulation.simulator import Simulation
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     Broker,
     ClusterDescription,
     Partial,
@@ -20,16 +20,16 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
-from include.domain.run.progress import ProgressSample
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.domain.time_range import TimeRange
-from include.execution.admission.slots import Direction, Slot
-from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.estimate.airflow_times import AirflowTimes
-from include.execution.estimate.estimate import BURST_S, Beforehand, around, before_start
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.domain.time_range import TimeRange
+from rehome.execution.admission.slots import Direction, Slot
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.estimate.airflow_times import AirflowTimes
+from rehome.execution.estimate.estimate import BURST_S, Beforehand, around, before_start
 from tests.examples import few_and_many
 from tests.execution.observed import T0
 from tests.execution.random_plans import MB, busiest_bytes, random_plan

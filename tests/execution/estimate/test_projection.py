@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.simulator import Simulation
-from include.domain.kafka import PartitionState, ReplicaId
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.actions import Decision
-from include.execution.admission.backlog import Backlog
-from include.execution.admission.fair_share import Copy, copies_of, granted
-from include.execution.admission.slots import Direction, Slot
-from include.execution.decide import decide
-from include.execution.estimate import projection
-from include.execution.estimate.projection import Course, play_out
-from include.execution.progress.eta import Remaining
+from rehome.domain.kafka import PartitionState, ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.actions import Decision
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.admission.fair_share import Copy, copies_of, granted
+from rehome.execution.admission.slots import Direction, Slot
+from rehome.execution.decide import decide
+from rehome.execution.estimate import projection
+from rehome.execution.estimate.projection import Course, play_out
+from rehome.execution.progress.eta import Remaining
 from tests.examples import few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.observation import Observation
-from include.execution.admission.backlog import Backlog, Foreseen
-from include.execution.estimate.projection import Course
-from include.execution.progress import eta
-from include.execution.progress.eta import foretell
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.observation import Observation
+from rehome.execution.admission.backlog import Backlog, Foreseen
+from rehome.execution.estimate.projection import Course
+from rehome.execution.progress import eta
+from rehome.execution.progress.eta import foretell
 from tests.execution.observed import ONE, POLICY, T0, running, seen
 
 SEEN = seen(ONE)

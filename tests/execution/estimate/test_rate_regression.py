@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.run.flows import BrokerFlow, FlowSample
-from include.execution.admission.slots import Direction, Slot
-from include.execution.estimate.rate_regression import Trend, trend
+from rehome.domain.run.flows import BrokerFlow, FlowSample
+from rehome.execution.admission.slots import Direction, Slot
+from rehome.execution.estimate.rate_regression import Trend, trend
 from tests.examples import few_and_many, property_of
 from tests.execution.observed import T0, flows
 

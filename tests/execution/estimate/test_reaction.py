@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.run.progress import ProgressSample
-from include.execution.estimate.reaction import measured_reaction_s
+from rehome.domain.run.progress import ProgressSample
+from rehome.execution.estimate.reaction import measured_reaction_s
 from tests.execution.observed import POLICY, T0
 
 

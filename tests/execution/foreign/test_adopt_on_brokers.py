@@ -9,31 +9,31 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.foreign.foreign_request import ForeignAction
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.errors import PlanConflictError
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.control.cancel import abort
-from include.execution.foreign.adopt import adopt, adopted_plan, still_in_flight
-from include.execution.foreign.cancel_foreign import SetMeanwhileError
-from include.execution.foreign.in_flight import Chosen
-from include.execution.foreign.named import NamedReassignments, named
-from include.execution.foreign.read_flights import describe_reassignments
-from include.execution.throttle.keys import (
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.foreign.foreign_request import ForeignAction
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.errors import PlanConflictError
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.cancel import abort
+from rehome.execution.foreign.adopt import adopt, adopted_plan, still_in_flight
+from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
+from rehome.execution.foreign.in_flight import Chosen
+from rehome.execution.foreign.named import NamedReassignments, named
+from rehome.execution.foreign.read_flights import describe_reassignments
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     split,
 )
-from include.execution.throttle.set_up import clear_throttle
-from include.ledger.store import Ledger
-from local.process.waiting import wait_until
+from rehome.execution.throttle.set_up import clear_throttle
+from rehome.ledger.store import Ledger
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.execution.conftest import Configure
 from tests.execution.driven import replicas_of, run

@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import ClusterError
-from include.domain.clock import utc_now
-from include.domain.configs import ConfigResource
-from include.domain.kafka import (
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.clock import utc_now
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
     OngoingReassignment,
     Replicas,
     TopicPartition,
 )
-from include.domain.run.foreign.foreign_request import ForeignAction
-from include.domain.run.states import MoveState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.foreign.cancel_foreign import SetMeanwhileError, cancel_foreign
-from include.execution.foreign.clean_throttles import clean_throttles
-from include.execution.foreign.in_flight import Chosen
-from include.execution.foreign.named import NamedReassignment, NamedReassignments, named
-from include.execution.foreign.read_flights import describe_reassignments
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from include.ledger.store import Ledger
-from local.process.waiting import wait_until
+from rehome.domain.run.foreign.foreign_request import ForeignAction
+from rehome.domain.run.states import MoveState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.foreign.cancel_foreign import SetMeanwhileError, cancel_foreign
+from rehome.execution.foreign.clean_throttles import clean_throttles
+from rehome.execution.foreign.in_flight import Chosen
+from rehome.execution.foreign.named import NamedReassignment, NamedReassignments, named
+from rehome.execution.foreign.read_flights import describe_reassignments
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from rehome.ledger.store import Ledger
 from tests.agreed_configs import agreed_configs
 from tests.execution.conftest import Configure
 from tests.execution.driven import replicas_of

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from include.cluster.interface.error_codes import ErrorCode
-from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
-from include.domain.run.observation import Observation
-from include.execution.foreign.flight_words import flight_line
-from include.execution.foreign.in_flight import (
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
+from rehome.domain.run.observation import Observation
+from rehome.execution.foreign.flight_words import flight_line
+from rehome.execution.foreign.in_flight import (
     Chosen,
     Flight,
     ReplicaThrottle,
@@ -20,15 +20,15 @@ from include.execution.foreign.in_flight import (
     described,
     noted,
 )
-from include.execution.observation.foreign_reassignments import Hindrance, NeverEnds
-from include.execution.throttle.keys import (
+from rehome.execution.observation.foreign_reassignments import Hindrance, NeverEnds
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.ledger.base.records import Reassignment
-from include.ledger.stores.by_cluster.seen_reassignments import KnownReassignment
+from rehome.ledger.base.records import Reassignment
+from rehome.ledger.stores.by_cluster.seen_reassignments import KnownReassignment
 from tests.execution.observed import T0
 
 ONE = TopicPartition("orders", 7)

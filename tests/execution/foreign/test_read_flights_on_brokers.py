@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.clock import utc_now
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.progress import ReplicaState
-from include.execution.advance import advance
-from include.execution.foreign.flight_words import described_lines
-from include.execution.foreign.in_flight import Chosen, Flight, described
-from include.execution.foreign.read_flights import (
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.clock import utc_now
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.progress import ReplicaState
+from rehome.execution.advance import advance
+from rehome.execution.foreign.flight_words import described_lines
+from rehome.execution.foreign.in_flight import Chosen, Flight, described
+from rehome.execution.foreign.read_flights import (
     DescribedFlights,
     describe_reassignments,
     list_reassignments,
 )
-from include.execution.foreign.snapshot_flights import snapshot_flights
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from include.ledger.store import Ledger
-from local.process.waiting import wait_until
+from rehome.execution.foreign.snapshot_flights import snapshot_flights
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from rehome.ledger.store import Ledger
 from tests.execution.conftest import Configure
 from tests.execution.driven import SLOW
 from tests.ledger.small_plans import move

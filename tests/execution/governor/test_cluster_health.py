@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import (
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import (
     OngoingReassignment,
     PartitionState,
     ReplicaId,
     TopicDescription,
     TopicPartition,
 )
-from include.domain.run.flows import Strain
-from include.domain.run.observation import Observation
-from include.execution.governor.cluster_health import WATCHED, bystanders, strain_of
-from include.execution.observation.observe import observe
+from rehome.domain.run.flows import Strain
+from rehome.domain.run.observation import Observation
+from rehome.execution.governor.cluster_health import WATCHED, bystanders, strain_of
+from rehome.execution.observation.observe import observe
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
 

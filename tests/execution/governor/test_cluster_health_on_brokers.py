@@ -12,27 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import ClusterError
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerError, ReplicaId
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.run_policy import Policy
-from include.execution.actions import SetRate
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.decide import decide, needs_worker
-from include.execution.governor.cluster_health import RISING_READINGS, bystanders
-from include.execution.governor.control_loop import CALM_S, first_rate
-from include.execution.poll import Poll, poll
-from include.execution.throttle.keys import FOLLOWER_RATE, own_value
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerError, ReplicaId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.actions import SetRate
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.decide import decide, needs_worker
+from rehome.execution.governor.cluster_health import RISING_READINGS, bystanders
+from rehome.execution.governor.control_loop import CALM_S, first_rate
+from rehome.execution.poll import Poll, poll
+from rehome.execution.throttle.keys import FOLLOWER_RATE, own_value
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.conftest import LATE_DEAD, Topics, impatient_gateway
 from tests.dags.clusters import no_throttles, throttles_become
 from tests.execution.driven import state_of

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.domain.run.flows import (
+from rehome.domain.run.flows import (
     FLOWS_VIEWED,
     BrokerFlow,
     FlowSample,
@@ -17,13 +17,13 @@ from include.domain.run.flows import (
     Strain,
     answered,
 )
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.actions import SetRate
-from include.execution.governor.cluster_health import FallingBehind, LeftIsr, suffered
-from include.execution.governor.control_loop import first_rate, govern
-from include.execution.governor.measured_rate import delivered, inflow_bytes_per_s
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.actions import SetRate
+from rehome.execution.governor.cluster_health import FallingBehind, LeftIsr, suffered
+from rehome.execution.governor.control_loop import first_rate, govern
+from rehome.execution.governor.measured_rate import delivered, inflow_bytes_per_s
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 RATE = 50_000_000

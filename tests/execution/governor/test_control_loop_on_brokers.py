@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.broker_rates import BrokerRates
-from include.domain.clock import utc_now
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import FlowSample, RateReason
-from include.domain.run.run_policy import Policy
-from include.execution.advance import advance
-from include.execution.governor.control_loop import FIRST_PART, first_rate, first_rates
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.clock import utc_now
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import FlowSample, RateReason
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.advance import advance
+from rehome.execution.governor.control_loop import FIRST_PART, first_rate, first_rates
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
 from tests.ledger.small_plans import move

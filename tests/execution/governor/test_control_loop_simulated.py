@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from benchmarks.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster
 from benchmarks.simulation.quota import QuotaWindow, ThrottledCopies
 from benchmarks.simulation.simulator import Asked, At, Simulation
-from include.domain.run.flows import RateReason, Strain
-from include.domain.run.states import PlanState
-from include.execution.governor.control_loop import LEAST_EFFICIENCY
+from rehome.domain.run.flows import RateReason, Strain
+from rehome.domain.run.states import PlanState
+from rehome.execution.governor.control_loop import LEAST_EFFICIENCY
 from tests.examples import few_and_many, property_of
 from tests.execution.governor.test_control_loop import POLICY, RATE, T0, after
 from tests.ledger.small_plans import make_plan, move

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.broker_rates import BrokerRates
-from include.domain.run.flows import (
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.run.flows import (
     BrokerFlow,
     FlowSample,
     OwnRate,
@@ -15,11 +15,11 @@ from include.domain.run.flows import (
     RateReason,
     Strain,
 )
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.actions import SetRate
-from include.execution.governor.control_loop import FIRST_PART, first_rates, govern
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.actions import SetRate
+from rehome.execution.governor.control_loop import FIRST_PART, first_rates, govern
 from tests.execution.governor.test_control_loop import PLENTY, POLL_S, RATE, T0, after
 
 SLOW = 5_000_000

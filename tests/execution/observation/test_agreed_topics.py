@@ -12,23 +12,23 @@ from typing import cast
 
 import pytest
 
-from include.cluster.interface.errors import BrokersDisagreeError
-from include.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.completion.preferred_leaders import (
+from rehome.cluster.interface.errors import BrokersDisagreeError
+from rehome.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.completion.preferred_leaders import (
     not_elected,
     restore_preferred_leaders,
 )
-from include.execution.control.cancel import abort
-from include.execution.observation import agreed_topics as agreed
-from include.execution.observation.agreed_topics import agreed_topics
-from include.execution.observation.drift import DriftError, refuse_drift
-from include.ledger.store import Ledger
+from rehome.execution.control.cancel import abort
+from rehome.execution.observation import agreed_topics as agreed
+from rehome.execution.observation.agreed_topics import agreed_topics
+from rehome.execution.observation.drift import DriftError, refuse_drift
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import make_plan, move
 

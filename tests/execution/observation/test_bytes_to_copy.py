@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import BrokerError, Partial, PartitionState, ReplicaId, TopicPartition
-from include.domain.run.observation import Observation
-from include.execution.observation.bytes_to_copy import LogStarts, to_copy
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerError, Partial, PartitionState, ReplicaId, TopicPartition
+from rehome.domain.run.observation import Observation
+from rehome.execution.observation.bytes_to_copy import LogStarts, to_copy
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from confluent_kafka import TopicPartition as Before
 from confluent_kafka.admin import AdminClient
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import ReplicaId
-from include.domain.plan.plan import Plan
-from include.domain.run.observation import Observation
-from include.execution.observation.bytes_to_copy import LogStarts, to_copy
-from include.execution.observation.observe import observe
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.observation import Observation
+from rehome.execution.observation.bytes_to_copy import LogStarts, to_copy
+from rehome.execution.observation.observe import observe
 from tests.conftest import Topics
 from tests.ledger.small_plans import move
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from include.domain.request.cluster_values import ClusterValues
-from include.domain.request.limits import read_caps
-from include.domain.run.findings import Severity
-from include.execution.observation.changed_settings import not_compared, settings_findings
+from rehome.domain.request.cluster_values import ClusterValues
+from rehome.domain.request.limits import read_caps
+from rehome.domain.run.findings import Severity
+from rehome.execution.observation.changed_settings import not_compared, settings_findings
 
 
 def values(replicas: int) -> ClusterValues:

@@ -9,33 +9,33 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.calls import fresh_metadata
-from include.cluster.clients.clients import Clients
-from include.cluster.clients.wire import NoAnswerError, metadata_request
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import BrokersDisagreeError, ClusterError
-from include.cluster.interface.port import ClusterPort
-from include.cluster.messages.metadata import read_topics
-from include.domain.clock import utc_now
-from include.domain.kafka import TopicDescription
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.run.findings import Severity
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.completion.preferred_leaders import restore_preferred_leaders
-from include.execution.completion.verify import verify
-from include.execution.control.cancel import abort, ended_before_cancel
-from include.execution.dry_run.cluster_state import read_cluster
-from include.execution.observation import agreed_topics as agreed
-from include.execution.observation.drift import Drift, DriftError, DriftKind, drift, refuse_drift
-from include.execution.observation.observe import observe
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.calls import fresh_metadata
+from rehome.cluster.clients.clients import Clients
+from rehome.cluster.clients.wire import NoAnswerError, metadata_request
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.errors import BrokersDisagreeError, ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.cluster.messages.metadata import read_topics
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicDescription
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.findings import Severity
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
+from rehome.execution.completion.verify import verify
+from rehome.execution.control.cancel import abort, ended_before_cancel
+from rehome.execution.dry_run.cluster_state import read_cluster
+from rehome.execution.observation import agreed_topics as agreed
+from rehome.execution.observation.drift import Drift, DriftError, DriftKind, drift, refuse_drift
+from rehome.execution.observation.observe import observe
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.execution.driven import run
 from tests.execution.dry_run.checked import check, found

@@ -7,17 +7,17 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.errors import ClusterError
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import (
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import (
     BrokerError,
     HighWatermark,
     PartitionState,
     TopicDescription,
     TopicPartition,
 )
-from include.domain.run.ledger_view import DataSeen
-from include.execution.observation.data_loss import later
+from rehome.domain.run.ledger_view import DataSeen
+from rehome.execution.observation.data_loss import later
 from tests.ledger.small_plans import move
 
 TP = TopicPartition("t", 0)

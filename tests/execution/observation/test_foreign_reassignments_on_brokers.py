@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import OngoingReassignment, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.progress import ReplicaState, ReplicaStatus
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Hold
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.observation.observe import moves_of, observe
-from include.execution.progress.progress import replica_statuses
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import OngoingReassignment, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.progress import ReplicaState, ReplicaStatus
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import Hold
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.observation.observe import moves_of, observe
+from rehome.execution.progress.progress import replica_statuses
+from rehome.ledger.store import Ledger
 from tests.execution.driven import SLOW, replicas_of, run
 from tests.ledger.small_plans import move
 

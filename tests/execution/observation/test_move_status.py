@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId
-from include.domain.plan.move import Move
-from include.domain.run.observation import Observation
-from include.execution.observation.log_dir_copies import where_copied_from
-from include.execution.observation.move_status import Fate, fate, untouched
+from rehome.domain.kafka import OngoingReassignment, PartitionState, ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.run.observation import Observation
+from rehome.execution.observation.log_dir_copies import where_copied_from
+from rehome.execution.observation.move_status import Fate, fate, untouched
 from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import move
 

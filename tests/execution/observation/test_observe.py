@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from kafka.net.connection import KafkaConnection
 
-from include.cluster.calls.fresh_metadata import ATTEMPTS, BROKERS_ASKED
-from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
-from include.domain.kafka import OngoingReassignment
-from include.domain.plan.plan import Plan
-from include.execution.observation.observe import observe
-from include.execution.throttle.coverage import Coverage, look_at_throttles
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.calls.fresh_metadata import ATTEMPTS, BROKERS_ASKED
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import OngoingReassignment
+from rehome.domain.plan.plan import Plan
+from rehome.execution.observation.observe import observe
+from rehome.execution.throttle.coverage import Coverage, look_at_throttles
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.ledger.small_plans import move
 

@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.execution.completion.verify import verify
-from include.execution.observation.out_of_isr import OutOfIsr, ReplicaRole
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.execution.completion.verify import verify
+from rehome.execution.observation.out_of_isr import OutOfIsr, ReplicaRole
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import FAST, run, state_of
 from tests.ledger.small_plans import move

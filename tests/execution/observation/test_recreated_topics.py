@@ -11,23 +11,23 @@ from typing import cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.actions import Finish
-from include.execution.advance import advance
-from include.execution.completion.preferred_leaders import (
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerError, TopicDescription, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.actions import Finish
+from rehome.execution.advance import advance
+from rehome.execution.completion.preferred_leaders import (
     RestoredLeaders,
     restore_preferred_leaders,
 )
-from include.execution.completion.verify import verify
-from include.execution.control.cancel import abort
-from include.execution.decide import decide
-from include.execution.observation.drift import Drift, DriftKind, drift
-from include.execution.observation.move_status import RECREATED
-from include.ledger.store import Ledger
+from rehome.execution.completion.verify import verify
+from rehome.execution.control.cancel import abort
+from rehome.execution.decide import decide
+from rehome.execution.observation.drift import Drift, DriftKind, drift
+from rehome.execution.observation.move_status import RECREATED
+from rehome.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import make_plan, move

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from confluent_kafka.cimpl import NewTopic
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.states import MoveState
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.observation.move_status import RECREATED
-from include.execution.throttle.keys import LISTS
-from include.execution.throttle.set_up import clear_throttle
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import MoveState
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.observation.move_status import RECREATED
+from rehome.execution.throttle.keys import LISTS
+from rehome.execution.throttle.set_up import clear_throttle
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.execution.driven import SLOW, replicas_of
 from tests.ledger.small_plans import move

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
-from include.domain.run.observation import Observation
+from rehome.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
+from rehome.domain.run.observation import Observation
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

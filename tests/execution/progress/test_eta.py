@@ -15,18 +15,18 @@ from benchmarks.execution.foretelling import Foretelling
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.quota import ThrottledCopies
 from benchmarks.simulation.simulator import Asked, At, Simulation
-from include.domain.kafka import BrokerId, PartitionState, ReplicaId
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import FlowSample, RateChange, RateReason
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.admission.backlog import Backlog
-from include.execution.admission.fair_share import Copies
-from include.execution.estimate import projection
-from include.execution.progress.eta import Remaining, eta_errors, foretell
+from rehome.domain.kafka import BrokerId, PartitionState, ReplicaId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import FlowSample, RateChange, RateReason
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import ProgressSample
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.admission.fair_share import Copies
+from rehome.execution.estimate import projection
+from rehome.execution.progress.eta import Remaining, eta_errors, foretell
 from tests.examples import ALL, few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen
 from tests.execution.random_plans import busiest_bytes, random_plan, tiny

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from include.domain.run.progress import ProgressSample
-from include.execution.progress.eta import EtaError, eta_errors
+from rehome.domain.run.progress import ProgressSample
+from rehome.execution.progress.eta import EtaError, eta_errors
 from tests.execution.observed import T0
 
 

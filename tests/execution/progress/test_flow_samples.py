@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     BrokerError,
     OngoingReassignment,
     PartitionState,
     ReplicaId,
     TopicPartition,
 )
-from include.domain.plan.move import Move
-from include.domain.run.flows import BrokerFlow, RateChange, RateReason
-from include.domain.run.ledger_view import LedgerView
-from include.domain.run.observation import Observation
-from include.domain.run.states import PlanState
-from include.execution.estimate.rate_regression import Trend
-from include.execution.progress.flow_samples import Copied, flow_sample, throttle_text
+from rehome.domain.plan.move import Move
+from rehome.domain.run.flows import BrokerFlow, RateChange, RateReason
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import PlanState
+from rehome.execution.estimate.rate_regression import Trend
+from rehome.execution.progress.flow_samples import Copied, flow_sample, throttle_text
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
-from include.domain.run.ledger_view import LedgerView, MoveSums
-from include.domain.run.states import MoveState, PlanState
-from include.execution.progress.measured import measure
-from include.execution.progress.progress import replica_statuses
+from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from rehome.domain.run.ledger_view import LedgerView, MoveSums
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.progress.measured import measure
+from rehome.execution.progress.progress import replica_statuses
 from tests.execution.progress.one_copy import MOVE, SEEN, TP
 from tests.ledger.small_plans import make_plan, move
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.domain.kafka import PartitionState
-from include.domain.run.flows import BrokerFlow, FlowSample
-from include.execution.admission.slots import Direction
-from include.execution.progress.outpaced import may_be_outpaced, outpaced
+from rehome.domain.kafka import PartitionState
+from rehome.domain.run.flows import BrokerFlow, FlowSample
+from rehome.execution.admission.slots import Direction
+from rehome.execution.progress.outpaced import may_be_outpaced, outpaced
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     BrokerError,
     PartitionState,
     ReplicaId,
 )
-from include.domain.run.progress import ProgressSample, ReplicaState
-from include.execution.progress.flow_samples import Copied
-from include.execution.progress.progress import (
+from rehome.domain.run.progress import ProgressSample, ReplicaState
+from rehome.execution.progress.flow_samples import Copied
+from rehome.execution.progress.progress import (
     copies_at,
     footer,
     replica_statuses,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from include.domain.kafka import BrokerId, PartitionState, ReplicaId
-from include.domain.run.observation import Observation
-from include.domain.run.progress import Gain, ProgressSample
-from include.execution.progress.progress import replica_statuses
-from include.execution.progress.received import gains_of, received_bytes, received_per_s
+from rehome.domain.kafka import BrokerId, PartitionState, ReplicaId
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import Gain, ProgressSample
+from rehome.execution.progress.progress import replica_statuses
+from rehome.execution.progress.received import gains_of, received_bytes, received_per_s
 from tests.execution.observed import T0
 from tests.ledger.small_plans import move
 

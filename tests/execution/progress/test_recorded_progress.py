@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.kafka import ReplicaId
-from include.domain.run.progress import ReplicaStatus
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.poll import poll
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.run.progress import ReplicaStatus
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.poll import poll
+from rehome.ledger.store import Ledger
 from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0
 from tests.execution.simulated_cluster import SimulatedCluster

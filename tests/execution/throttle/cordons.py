@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerId
-from include.execution.throttle.keys import CORDONED, own_value
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerId
+from rehome.execution.throttle.keys import CORDONED, own_value
 
 
 def cordon_of(gateway: ClusterGateway, broker: BrokerId) -> str | None:

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError
-from include.execution.throttle.keys import (
+from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     LEADER_RATE,
     LISTS,
     LOG_DIR_RATE,
     own_value,
 )
-from include.execution.throttle.ownership.marks import DEFAULT, is_mark
-from local.process.waiting import wait_until
+from rehome.execution.throttle.ownership.marks import DEFAULT, is_mark
 from tests.agreed_configs import agreed_configs
 
 RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.error_codes import ErrorCode
-from include.domain.kafka import BrokerId
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.domain.kafka import BrokerId
 
 CONFIGS = {"DescribeConfigsRequest", "IncrementalAlterConfigsRequest"}
 

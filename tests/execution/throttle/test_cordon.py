@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from include.domain import clock
-from include.domain.configs import ConfigResource
-from include.domain.request.request import Action, Cordon, ReassignmentRequest
-from include.domain.run.states import PlanState
-from include.execution.throttle.clear import clear_throttle
-from include.execution.throttle.cordon import cordon
-from include.execution.throttle.foreign import foreign_throttles
-from include.execution.throttle.keys import CORDONED
+from rehome.domain import clock
+from rehome.domain.configs import ConfigResource
+from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.clear import clear_throttle
+from rehome.execution.throttle.cordon import cordon
+from rehome.execution.throttle.foreign import foreign_throttles
+from rehome.execution.throttle.keys import CORDONED
 from tests.execution.throttle.ownership.box import Box
 from tests.ledger.small_plans import move
 

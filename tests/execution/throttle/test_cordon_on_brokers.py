@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, Cordon, ReassignmentRequest
-from include.domain.run.states import PlanState
-from include.execution.throttle.cordon import cordon, cordon_findings
-from include.execution.throttle.keys import CORDONED
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.cordon import cordon, cordon_findings
+from rehome.execution.throttle.keys import CORDONED
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
 from tests.ledger.small_plans import move

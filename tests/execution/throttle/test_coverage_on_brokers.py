@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from include.alerts.alert_text import throttle_restored
-from include.alerts.due_alerts import LOST_OFTEN
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.run_policy import Policy
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.decide import needs_worker
-from include.execution.poll import Poll, poll
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
-from include.execution.throttle.ownership.marks import DEFAULT
-from include.ledger.base.records import SetBy
-from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from rehome.alerts.alert_text import throttle_restored
+from rehome.alerts.due_alerts import LOST_OFTEN
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.decide import needs_worker
+from rehome.execution.poll import Poll, poll
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from rehome.execution.throttle.ownership.marks import DEFAULT
+from rehome.ledger.base.records import SetBy
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.execution.throttle.on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture

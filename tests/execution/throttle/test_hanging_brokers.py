@@ -6,23 +6,23 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.interface.errors import broker_error
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import AnyKind, EventKind
-from include.domain.run.run_policy import Policy
-from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
-from include.execution.decide import needs_worker
-from include.execution.poll import poll
-from include.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATE_KEYS
-from include.execution.throttle.ownership.marks import DEFAULT
-from include.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
+from rehome.cluster.interface.errors import broker_error
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import AnyKind, EventKind
+from rehome.domain.run.run_policy import Policy
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.advance import advance
+from rehome.execution.decide import needs_worker
+from rehome.execution.poll import poll
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATE_KEYS
+from rehome.execution.throttle.ownership.marks import DEFAULT
+from rehome.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.throttle.keys import (
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.execution.throttle.keys import (
     LEADER_REPLICAS,
     Restored,
     first_step,
     list_items,
     next_step,
 )
-from include.ledger.base.records import SetBy, ThrottleEntry
+from rehome.ledger.base.records import SetBy, ThrottleEntry
 from tests.ledger.small_plans import move
 
 SUBTRACT, SET, DELETE = ConfigOperation.SUBTRACT, ConfigOperation.SET, ConfigOperation.DELETE

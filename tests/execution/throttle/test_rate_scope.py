@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import ConfigValue
-from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
-from include.execution.throttle.rate_scope import (
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import ConfigValue
+from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
+from rehome.execution.throttle.rate_scope import (
     choose_rates,
     default_is_honoured,
     own_by_key,
     set_up_by_broker,
 )
-from include.ledger.base.records import ThrottleEntry, ThrottleState
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState
 
 DEFAULT, ONE, TWO = (
     ConfigResource.cluster_default(),

@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError
-from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, Cordon, ReassignmentRequest
-from include.domain.run.event_kind import EventKind
-from include.domain.run.findings import Severity
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.errors import RehomeError
-from include.execution.actions import SetRate
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.throttle.cordon import cordon, cordon_findings
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.execution.throttle.set_again import cover
-from include.execution.throttle.set_up import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.findings import Severity
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.errors import RehomeError
+from rehome.execution.actions import SetRate
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle.cordon import cordon, cordon_findings
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
+from rehome.execution.throttle.set_again import cover
+from rehome.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
     set_up_throttle,
 )
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed

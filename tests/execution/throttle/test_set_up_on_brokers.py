@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
-from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.plan.plan import Plan
-from include.domain.run.states import PlanState
-from include.execution.actions import SetRate
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.states import PlanState
+from rehome.execution.actions import SetRate
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -24,17 +26,15 @@ from include.execution.throttle.keys import (
     LIST_LIMIT,
     LOG_DIR_RATE,
 )
-from include.execution.throttle.set_again import cover
-from include.execution.throttle.set_up import (
+from rehome.execution.throttle.set_again import cover
+from rehome.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
     set_up_throttle,
     sweep,
 )
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.execution.killed import run_until_killed
 from tests.execution.throttle.on_brokers import (
     DEFAULT,

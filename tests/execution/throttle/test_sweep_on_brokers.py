@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigResource
-from include.domain.plan.plan import Plan
-from include.execution.throttle.keys import LEADER_RATE
-from include.execution.throttle.set_up import Cleared, sweep
-from include.ledger.base.records import ThrottleEntry
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigResource
+from rehome.domain.plan.plan import Plan
+from rehome.execution.throttle.keys import LEADER_RATE
+from rehome.execution.throttle.set_up import Cleared, sweep
+from rehome.ledger.base.records import ThrottleEntry
+from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 

@@ -15,21 +15,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigResource
-from include.domain.plan.plan import Plan
-from include.domain.run.flows import RateReason
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.throttle import clear as throttle_clearing
-from include.execution.throttle import configs as throttle_configs
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS
-from include.execution.throttle.ownership.marks import is_mark
-from include.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigResource
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.flows import RateReason
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import PlanState
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle import clear as throttle_clearing
+from rehome.execution.throttle import configs as throttle_configs
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS
+from rehome.execution.throttle.ownership.marks import is_mark
+from rehome.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
 from tests.examples import few_and_many, property_of
 from tests.execution.advance.test_advance_properties import BROKERS, MEMORY, plans, record
 from tests.execution.simulated_cluster import Crash, SimulatedCluster

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import create_engine, insert, inspect, make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from include.domain.run.event_kind import EventKind
-from include.ledger.base.audit_entry import AuditEntry, Decided, Door
-from include.ledger.base.audit_tables import AUDIT_EXPORTS
-from include.ledger.migrations import append_only, written_once
-from include.ledger.store import Ledger
+from rehome.domain.run.event_kind import EventKind
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
+from rehome.ledger.base.audit_tables import AUDIT_EXPORTS
+from rehome.ledger.migrations import append_only, written_once
+from rehome.ledger.store import Ledger
 from tests.ledger.base.test_migrations import at_revision
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.small_plans import make_plan

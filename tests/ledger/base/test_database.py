@@ -16,15 +16,15 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, delete, event, make_url, select, update
 
-from include.domain.clock import utc_now
-from include.domain.run.event_kind import EventKind
-from include.domain.run.observation import Observation
-from include.domain.run.states import MoveState
-from include.errors import RehomeError
-from include.ledger.base import database
-from include.ledger.base.database import LedgerUnavailableError, open_engine
-from include.ledger.base.models import EVENTS, LEASES, METADATA
-from include.ledger.store import Ledger
+from rehome.domain.clock import utc_now
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState
+from rehome.errors import RehomeError
+from rehome.ledger.base import database
+from rehome.ledger.base.database import LedgerUnavailableError, open_engine
+from rehome.ledger.base.models import EVENTS, LEASES, METADATA
+from rehome.ledger.store import Ledger
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.small_plans import make_plan, move
 from tests.processes import FORKED

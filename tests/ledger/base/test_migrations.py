@@ -11,14 +11,14 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, make_url, text
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import OnWindowEnd, request_to_params
-from include.domain.run.approval_terms import Approval, Terms
-from include.domain.run.askers import Term
-from include.domain.run.causes.cause import CauseKind
-from include.ledger.base import database
-from include.ledger.base.records import EndReason, SetBy
-from include.ledger.store import Ledger
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import OnWindowEnd, request_to_params
+from rehome.domain.run.approval_terms import Approval, Terms
+from rehome.domain.run.askers import Term
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.ledger.base import database
+from rehome.ledger.base.records import EndReason, SetBy
+from rehome.ledger.store import Ledger
 
 _ENTRY = (
     "INSERT INTO throttle_entries (plan_id, cluster_id, resource_type, resource_name, key, ours, "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.run.askers import Term
-from include.errors import PlanConflictError
-from include.ledger.base.plan_rows import record_of, select_plan, unknown_plan
-from include.ledger.store import Ledger
+from rehome.domain.run.askers import Term
+from rehome.errors import PlanConflictError
+from rehome.ledger.base.plan_rows import record_of, select_plan, unknown_plan
+from rehome.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from include import private_files
-from include.domain.run.event_kind import EventKind
-from include.ledger.store import Ledger
+from rehome import private_files
+from rehome.domain.run.event_kind import EventKind
+from rehome.ledger.store import Ledger
 from tests.session.open_to_others import open_to_others
 
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.domain.kafka import HighWatermark, PartitionState, TopicPartition
-from include.domain.run.observation import Observation
-from include.ledger.base.reassignment_rows import started_row
+from rehome.domain.kafka import HighWatermark, PartitionState, TopicPartition
+from rehome.domain.run.observation import Observation
+from rehome.ledger.base.reassignment_rows import started_row
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

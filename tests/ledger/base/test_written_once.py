@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from include.domain.run.approval.questions import Answered, AnswerKind
-from include.ledger.base.approval_tables import QUESTIONS
-from include.ledger.migrations import written_once
-from include.ledger.store import Ledger
+from rehome.domain.run.approval.questions import Answered, AnswerKind
+from rehome.ledger.base.approval_tables import QUESTIONS
+from rehome.ledger.migrations import written_once
+from rehome.ledger.store import Ledger
 from tests.ledger.base.test_append_only import by_another_client
 from tests.ledger.base.test_migrations import at_revision
 from tests.ledger.stores.approvals.test_questions import ANN, AT, QUESTION

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.domain.run.event_kind import EventKind
-from include.ledger.base.alert_records import DueAlert, RaisedAlert
-from include.ledger.store import Ledger
-from include.ledger.stores.alerts import CLAIM_S, RETRY_S
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.ledger.base.alert_records import DueAlert, RaisedAlert
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.alerts import CLAIM_S, RETRY_S
 from tests.ledger.set_clock import SetClock
 from tests.processes import FORKED
 

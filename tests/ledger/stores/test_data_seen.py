@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.kafka import HighWatermark, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.ledger_view import DataSeen
-from include.domain.run.states import MoveState
-from include.ledger.store import Ledger
-from include.ledger.stores import data_seen
+from rehome.domain.kafka import HighWatermark, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.run.states import MoveState
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores import data_seen
 from tests.ledger.small_plans import make_plan
 from tests.ledger.stores.test_moves import seen
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
-from include.domain.run.event_kind import EventKind
-from include.domain.run.observation import Observation
-from include.domain.run.states import MoveState, PlanState
-from include.errors import PlanConflictError
-from include.execution.access.lease import orphaned
-from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
-from include.ledger.base.records import ThrottleEntry, ThrottleState, driver_name
-from include.ledger.store import Ledger
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.errors import PlanConflictError
+from rehome.execution.access.lease import orphaned
+from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState, driver_name
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 from tests.processes import FORKED

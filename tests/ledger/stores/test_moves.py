@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState, PlanState, Settle
-from include.ledger.base.records import ThrottleEntry, ThrottleState
-from include.ledger.store import Ledger
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import PartitionState, ReplicaId, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState
+from rehome.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -7,15 +7,15 @@ from typing import cast
 
 import pytest
 
-from include.domain.kafka import PartitionState, ReplicaId
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.ledger_view import MoveSums
-from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.paging import MoveFilter, MoveOrder, PlanFilter
-from include.ledger.store import Ledger
+from rehome.domain.kafka import PartitionState, ReplicaId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.paging import MoveFilter, MoveOrder, PlanFilter
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from include.domain.plan.plan import Plan
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
-from include.errors import PlanConflictError
-from include.ledger.store import Ledger
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.errors import PlanConflictError
+from rehome.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
 from tests.processes import FORKED
 

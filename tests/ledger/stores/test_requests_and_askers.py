@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import request_to_params
-from include.domain.run.approval_terms import Terms
-from include.domain.run.askers import PARAMETERS, Term
-from include.domain.run.states import PlanState
-from include.errors import PlanConflictError
-from include.execution.control.resume import bounds_of, window_of
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import request_to_params
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.askers import PARAMETERS, Term
+from rehome.domain.run.states import PlanState
+from rehome.errors import PlanConflictError
+from rehome.execution.control.resume import bounds_of, window_of
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan
 
 REQUEST = parse_request({"action": "rebalance", "throttle": 10}, recorded=True)

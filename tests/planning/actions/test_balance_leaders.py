@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import People, people
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest
-from include.errors import InvalidRequestError
-from include.planning.actions.balance_leaders import plan_leaders
-from include.planning.model.arrays import ClusterArrays
-from include.planning.result.outcome import Outcome
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.errors import InvalidRequestError
+from rehome.planning.actions.balance_leaders import plan_leaders
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.result.outcome import Outcome
 
 CASE = People("leaders", 6, rates=True, skew=0.4, topics=(12,) * 20)
 

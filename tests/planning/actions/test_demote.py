@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from include.domain.plan.infeasible import Obstacle
-from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.plan.move import MoveReason
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.domain.plan.move import MoveReason
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import T, both, infeasible, plan, problems

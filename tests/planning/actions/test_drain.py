@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.plan.move import MoveReason
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.move import MoveReason
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Obstacle
-from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.plan.move import MoveReason
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.domain.plan.move import MoveReason
 from tests.examples import examples
 from tests.planning.actions.test_demote import ailing, in_sync, leader
 from tests.planning.clusters import cluster

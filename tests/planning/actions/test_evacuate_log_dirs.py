@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from include.domain.plan.move import MoveReason
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.jbod import Disks, with_disks

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, infeasible, plan, problems
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.plan.move import MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.planning.rollback import rollback_plan
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.planning.rollback import rollback_plan
 from tests.planning.stored_clusters import Stored, partition
 
 A, B, C = "/disk/a", "/disk/b", "/disk/c"

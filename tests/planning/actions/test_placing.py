@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.plan.move import MoveReason
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.plan.move import MoveReason
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.facts.gate_input import Checked
-from include.quality.plan.tables import plan_tables
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.plan.tables import plan_tables
 from tests.examples import ALL
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.plan.move import MoveReason
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.placement.evenness import is_even

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import cases, people
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.effort import work as budgets
-from include.planning.effort.work import PER_SCORING, SearchWork, budget_of_work
-from include.planning.rebalance import target_costs
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.result.outcome import Outcome
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.effort import work as budgets
+from rehome.planning.effort.work import PER_SCORING, SearchWork, budget_of_work
+from rehome.planning.rebalance import target_costs
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.result.outcome import Outcome
 
 CASES = {case.name: case for case in cases()}
 HARD = "tolerance 0, racks"

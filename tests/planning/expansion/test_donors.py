@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.planning.expansion.donors import level
+from rehome.domain.kafka import TopicPartition
+from rehome.planning.expansion.donors import level
 from tests.examples import examples
 from tests.planning.clusters import Cluster
 from tests.planning.planned import plan

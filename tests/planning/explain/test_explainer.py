@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible_text import obstacle_text
-from include.domain.request.parse_request import parse_request
-from include.domain.resources import Resource
-from include.errors import InvalidRequestError
-from include.load_history.known_rates import Demands, LoadHistory
-from include.planning.explain.explainer import Explainer
-from include.planning.explain.explanation import Verdict
-from include.planning.explain.text import broker_text, partition_text
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.warehouse import Warehouse
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible_text import obstacle_text
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import Resource
+from rehome.errors import InvalidRequestError
+from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.planning.explain.explainer import Explainer
+from rehome.planning.explain.explanation import Verdict
+from rehome.planning.explain.text import broker_text, partition_text
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.warehouse import Warehouse
 from spark_jobs import explain as command
 from tests.load_history.recorded import START
 from tests.load_history.recorded import Cluster as RecordedCluster

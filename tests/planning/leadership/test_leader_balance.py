@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.domain.array_types import Floats
-from include.domain.kafka import TopicPartition
-from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
+from rehome.domain.array_types import Floats
+from rehome.domain.kafka import TopicPartition
+from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
 from tests.planning.clusters import Cluster
 
 BROKERS = 2

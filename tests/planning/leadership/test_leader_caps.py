@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.parse_request import parse_request
-from include.planning.leadership.leader_caps import keep_led_caps
-from include.planning.leadership.min_leaders import RequestedMinLeaders
-from include.planning.limits.apply_limits import limited
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.parse_request import parse_request
+from rehome.planning.leadership.leader_caps import keep_led_caps
+from rehome.planning.leadership.min_leaders import RequestedMinLeaders
+from rehome.planning.limits.apply_limits import limited
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
 from tests.planning.clusters import Cluster
 
 

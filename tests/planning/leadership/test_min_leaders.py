@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from include.domain.plan.infeasible import Obstacle, SubjectKind
-from include.domain.plan.infeasible_text import infeasible_text
-from include.planning.leadership.min_leaders import cheapest
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
+from rehome.domain.plan.infeasible import Obstacle, SubjectKind
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.planning.leadership.min_leaders import cheapest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
 from tests.planning.clusters import cluster
 from tests.planning.planned import both, infeasible, plan, problems
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.plan.infeasible_text import subject_text
-from include.domain.resources import Resource
+from rehome.domain.plan.infeasible_text import subject_text
+from rehome.domain.resources import Resource
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, infeasible, plan

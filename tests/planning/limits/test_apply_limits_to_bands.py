@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.request.parse_request import parse_request
-from include.domain.resources import PLACED, Resource
-from include.planning.limits.apply_limits import limited
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
-from include.planning.rebalance.problem import problem_of
-from include.planning.result.outcome import tree_of
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import PLACED, Resource
+from rehome.planning.limits.apply_limits import limited
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.rebalance.problem import problem_of
+from rehome.planning.result.outcome import tree_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.domain.array_types import Floats, Ints
-from include.domain.resources import PLACED, Resource
-from include.planning.limits.cap_constraint import CapConstraint
-from include.planning.model.limits import Limits
+from rehome.domain.array_types import Floats, Ints
+from rehome.domain.resources import PLACED, Resource
+from rehome.planning.limits.cap_constraint import CapConstraint
+from rehome.planning.model.limits import Limits
 
 REPLICAS, RATE_IN = PLACED.index(Resource.REPLICAS), PLACED.index(Resource.BYTES_IN)
 

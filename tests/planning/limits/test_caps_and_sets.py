@@ -11,11 +11,11 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Obstacle, SubjectKind
-from include.errors import InvalidRequestError
-from include.planning.placement.replica_sets import Placer
-from include.planning.rebalance import problem
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Obstacle, SubjectKind
+from rehome.errors import InvalidRequestError
+from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.rebalance import problem
 from tests.examples import property_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, plan

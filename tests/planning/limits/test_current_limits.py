@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from include.domain.request.limits import read_broker_sets, read_caps
-from include.planning.limits.current_limits import broken_by_what_is_left
+from rehome.domain.request.limits import read_broker_sets, read_caps
+from rehome.planning.limits.current_limits import broken_by_what_is_left
 from tests.ledger.small_plans import move
 from tests.planning.clusters import Cluster, cluster
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Obstacle
-from include.errors import InvalidRequestError
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.errors import InvalidRequestError
 from tests.examples import property_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, infeasible, plan, problems

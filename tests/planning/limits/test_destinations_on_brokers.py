@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.clock import utc_now
-from include.domain.plan.kafka_json import parse_reassignment
-from include.domain.request.parse_request import parse_request
-from include.domain.request.pasted_reassignment import read_reassignment
-from include.execution.completion.verify import verify
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.clock import utc_now
+from rehome.domain.plan.kafka_json import parse_reassignment
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.pasted_reassignment import read_reassignment
+from rehome.execution.completion.verify import verify
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.conftest import Topics
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from include.errors import InvalidRequestError
+from rehome.errors import InvalidRequestError
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.limits.test_caps_and_sets import may_hold, outside
 from tests.planning.planned import both, plan

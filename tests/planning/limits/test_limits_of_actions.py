@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Obstacle
-from include.domain.request.parse_request import parse_request
-from include.domain.request.partition_counts import parse_partition_counts
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.placement.add_partitions import place
-from include.planning.planner import make_plan
-from include.planning.rollback import rollback_plan
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.partition_counts import parse_partition_counts
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.placement.add_partitions import place
+from rehome.planning.planner import make_plan
+from rehome.planning.rollback import rollback_plan
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.jbod import with_disks
 from tests.planning.planned import T, infeasible, plan, problems

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.parse_request import parse_request
-from include.planning.limits.apply_limits import limited
-from include.planning.limits.undo_above_caps import undo_above_caps
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.parse_request import parse_request
+from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.undo_above_caps import undo_above_caps
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
 from tests.planning.clusters import cluster
 
 Rows = Sequence[Sequence[int]]

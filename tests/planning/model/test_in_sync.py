@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.planning.model.arrays import ClusterArrays
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.planning.model.arrays import ClusterArrays
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, infeasible, plan
 

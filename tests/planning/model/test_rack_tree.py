@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.planning.model.rack_tree import RackTree
+from rehome.planning.model.rack_tree import RackTree
 from tests.examples import examples
 from tests.planning.placement.evenness import is_even
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, Case, build
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.resources import Resource, placed
-from include.planning.model.arrays import ClusterArrays, broker_sums
-from include.planning.model.resource_loads import placed_weights
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.result.outcome import Outcome
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.resources import Resource, placed
+from rehome.planning.model.arrays import ClusterArrays, broker_sums
+from rehome.planning.model.resource_loads import placed_weights
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.result.outcome import Outcome
 
 STRICT = {"replicas": 0.05, "leaders": 0.05, "bytes_in": 0.05, "bytes_out": 0.05}
 PARTITIONS, BROKERS = 6_000, 60

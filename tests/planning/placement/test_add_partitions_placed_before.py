@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
-from include.planning.placement.add_partitions import broken_by_placed, place
+from rehome.domain.request.partition_counts import AddedPartitions, parse_partition_counts
+from rehome.planning.placement.add_partitions import broken_by_placed, place
 from tests.planning.clusters import Cluster, cluster
 
 OF = cluster(["", "", "", ""], [(0, 1), (1, 0)])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.planning.placement.compatible_moves import compatible
+from rehome.planning.placement.compatible_moves import compatible
 from tests.examples import examples
 
 BROKERS = 4

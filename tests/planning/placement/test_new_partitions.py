@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
-from include.errors import InvalidRequestError
-from include.planning.model.arrays import ClusterArrays
-from include.planning.placement.add_partitions import place, unevenly_placed
-from include.planning.placement.new_partitions import (
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.partition_counts import AddedPartitions, parse_partition_counts
+from rehome.errors import InvalidRequestError
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.placement.add_partitions import place, unevenly_placed
+from rehome.planning.placement.new_partitions import (
     NewPartitions,
     assign_replicas,
     create_replica_assignment,

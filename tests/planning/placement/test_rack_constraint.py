@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.domain.array_types import Rows
-from include.planning.model.rack_tree import RackTree
-from include.planning.placement.rack_constraint import RackConstraint
+from rehome.domain.array_types import Rows
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.placement.rack_constraint import RackConstraint
 
 PLACES = (("a",), ("c",), ("a",), ("c",), ("a",), ("c",), ("c",))
 UNEVEN, EVEN = [2, 4, 0], [2, 4, 6]

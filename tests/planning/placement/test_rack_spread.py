@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from include.domain.plan.infeasible_text import subject_text
-from include.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.plan.infeasible_text import subject_text
+from rehome.domain.request.request import Action, ReassignmentRequest
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.placement.evenness import even_sets, is_even

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.planning.model.rack_tree import RackTree
-from include.planning.placement.rack_spread import choose
-from include.planning.placement.ring import Ring
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.placement.rack_spread import choose
+from rehome.planning.placement.ring import Ring
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.placement.evenness import is_even

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.planning.placement.stable_order import (
+from rehome.planning.placement.stable_order import (
     first_ones,
     stable_order,
     stable_order_of_floats,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.domain.array_types import NONE
-from include.planning.placement.topic_counts import TopicCounts
+from rehome.domain.array_types import NONE
+from rehome.planning.placement.topic_counts import TopicCounts
 
 TOPIC_OF = np.array([0, 0, 1, 2])
 """The last partition's topic has no bands."""

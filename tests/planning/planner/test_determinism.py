@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.cluster.snapshot.model import TABLES, Snapshot
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.warehouse import Warehouse, read_snapshot
+from rehome.cluster.snapshot.model import TABLES, Snapshot
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.packaging import JOB_PATH
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.warehouse import Warehouse, read_snapshot
 from tests.planning.large import large_snapshot
 
 pytestmark = pytest.mark.slow
@@ -82,7 +83,7 @@ def elsewhere(**environment: str) -> dict[str, str]:
     run = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | environment,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": JOB_PATH} | environment,
         capture_output=True,
         text=True,
         check=True,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.domain.kafka import TopicPartition
+from rehome.domain.kafka import TopicPartition
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, plan
 

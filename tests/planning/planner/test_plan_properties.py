@@ -8,12 +8,12 @@ from dataclasses import replace
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import Cluster
 from tests.planning.placement.evenness import even_sets, is_even

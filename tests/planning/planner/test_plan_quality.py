@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.large import large_snapshot
 

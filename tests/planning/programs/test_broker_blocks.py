@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.programs.broker_blocks import similar_blocks
-from include.planning.search.broker_shed import BYTES_ROW
-from include.planning.search.state import Search
+from rehome.planning.programs.broker_blocks import similar_blocks
+from rehome.planning.search.broker_shed import BYTES_ROW
+from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 

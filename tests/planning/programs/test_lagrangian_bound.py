@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.model.arrays import broker_sums
-from include.planning.programs.lagrangian_bound import lagrangian_bound
-from include.planning.rebalance.solver import rebalance
+from rehome.planning.model.arrays import broker_sums
+from rehome.planning.programs.lagrangian_bound import lagrangian_bound
+from rehome.planning.rebalance.solver import rebalance
 from tests.planning.posed import posed_case
 
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.domain.array_types import Ints
-from include.domain.request.request import Effort
-from include.planning.effort.optional_parts import FAST, THOROUGH, parts_of
-from include.planning.programs import lp_rounding as by_prices
-from include.planning.programs.flow_lp import GAP, MISSED, Classes, Program
-from include.planning.programs.lp_rounding import is_free_of_racks, round_lp
-from include.planning.rebalance import solver
-from include.planning.rebalance.solver import rebalance
-from include.planning.result.lower_bounds import rebalance_bound
-from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
-from include.planning.search.state import Search
+from rehome.domain.array_types import Ints
+from rehome.domain.request.request import Effort
+from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
+from rehome.planning.programs import lp_rounding as by_prices
+from rehome.planning.programs.flow_lp import GAP, MISSED, Classes, Program
+from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
+from rehome.planning.rebalance import solver
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.result.lower_bounds import rebalance_bound
+from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
+from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 LITTLE = 1.02

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks.small_clusters import KINDS, small
-from include.planning.programs import neighbourhood_mip
-from include.planning.programs.neighbourhood_mip import search_neighbourhoods
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.rebalance.solver import rebalance
-from include.planning.search.state import Problem, Search
+from rehome.planning.programs import neighbourhood_mip
+from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.posed import posed
@@ -35,7 +35,7 @@ def searched(seed: int, kind: str) -> Problem:
 def _searched(seed: int, kind: str) -> Problem:
     of, left_over = problem(seed, kind), []
     with pytest.MonkeyPatch.context() as without:
-        without.setattr("include.planning.rebalance.solver.search_neighbourhoods", left_over.append)
+        without.setattr("rehome.planning.rebalance.solver.search_neighbourhoods", left_over.append)
         rebalance(of, np.ones(len(of.gives)))
     assert left_over == [of], "a rebalance decides about three brokers at once in the end"
     return of
@@ -78,7 +78,7 @@ def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(monk
     found = plan_rebalance(of.arrays, request)
     check_bands(of, request, found.layout)
     monkeypatch.setattr(
-        "include.planning.rebalance.solver.search_neighbourhoods", lambda problem: None
+        "rehome.planning.rebalance.solver.search_neighbourhoods", lambda problem: None
     )
     without = plan_rebalance(of.arrays, request)
     assert found.infeasible == without.infeasible == ()

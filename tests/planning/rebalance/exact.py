@@ -9,8 +9,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from benchmarks.small_clusters import Small
-from include.domain.array_types import NONE, UNLIMITED
-from include.planning.model.arrays import ClusterArrays, broker_sums
+from rehome.domain.array_types import NONE, UNLIMITED
+from rehome.planning.model.arrays import ClusterArrays, broker_sums
 
 TOLERANCE = {"bytes": 0.05, "bytes_in": 0.1}
 SOLVER_S = 15

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, build
-from include.domain.plan.figures import BudgetPoint
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.resources import Resource
-from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
-from include.planning.result.outcome import Outcome
+from rehome.domain.plan.figures import BudgetPoint
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.resources import Resource
+from rehome.planning.rebalance.rebalance import plan_expansion, plan_rebalance
+from rehome.planning.result.outcome import Outcome
 from tests.planning.posed import PLAIN
 from tests.planning.rebalance.test_target_costs import cost
 

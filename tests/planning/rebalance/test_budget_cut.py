@@ -9,18 +9,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.infeasible_text import subject_text
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.resources import Resource
-from include.errors import InvalidRequestError
-from include.planning.model.arrays import ClusterArrays
-from include.planning.result.lower_bounds import least_copies
-from include.planning.result.outcome import tree_of
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.infeasible_text import subject_text
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.resources import Resource
+from rehome.errors import InvalidRequestError
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.result.lower_bounds import least_copies
+from rehome.planning.result.outcome import tree_of
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan

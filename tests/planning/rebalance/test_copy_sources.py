@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.array_types import Floats
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays, broker_sums
-from include.planning.model.layout import copies, sources
-from include.planning.rebalance.copy_sources import SLACK, prefer_sources
-from include.planning.rebalance.solver import rebalance
-from include.planning.result.summary_figures import bytes_across_racks
-from include.planning.search.state import Problem
+from rehome.domain.array_types import Floats
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays, broker_sums
+from rehome.planning.model.layout import copies, sources
+from rehome.planning.rebalance.copy_sources import SLACK, prefer_sources
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.result.summary_figures import bytes_across_racks
+from rehome.planning.search.state import Problem
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text
-from include.errors import InvalidRequestError
+from rehome.domain.plan.infeasible_text import obstacle_text
+from rehome.errors import InvalidRequestError
 from tests.planning.clusters import cluster
 from tests.planning.planned import both, infeasible, plan, problems
 

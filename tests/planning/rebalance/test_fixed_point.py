@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from include.domain.request.parse_request import parse_request
-from include.planning.effort.work import SearchWork
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.layout import Layout
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.planning.rebalance.fixed_point import MOST_PLANS, plan_on
+from rehome.domain.request.parse_request import parse_request
+from rehome.planning.effort.work import SearchWork
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.planning.rebalance.fixed_point import MOST_PLANS, plan_on
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

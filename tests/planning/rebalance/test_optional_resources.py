@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.plan.infeasible import SubjectKind
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
+from rehome.domain.plan.infeasible import SubjectKind
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, both, infeasible, plan, problems
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from benchmarks.small_clusters import KINDS, Kind, Small, small
-from include.domain.request.request import Action, Effort, ReassignmentRequest
-from include.planning.model.arrays import broker_sums
-from include.planning.model.layout import Layout
-from include.planning.programs.lagrangian_bound import lagrangian_bound
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.rebalance.reconsider import MOVE_PRICES, UNMET_TRIALS
-from include.planning.rebalance.solver import UNMET_RECONSIDERED, rebalance
-from include.planning.search.local_search import LocalSearch
+from rehome.domain.request.request import Action, Effort, ReassignmentRequest
+from rehome.planning.model.arrays import broker_sums
+from rehome.planning.model.layout import Layout
+from rehome.planning.programs.lagrangian_bound import lagrangian_bound
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.rebalance.reconsider import MOVE_PRICES, UNMET_TRIALS
+from rehome.planning.rebalance.solver import UNMET_RECONSIDERED, rebalance
+from rehome.planning.search.local_search import LocalSearch
 from tests.planning.posed import posed
 from tests.planning.rebalance.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, build
-from include.domain.array_types import NONE
-from include.domain.plan.figures import TargetPrice
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.effort.optional_parts import FAST, Parts
-from include.planning.rebalance import target_costs
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.result.outcome import Outcome
+from rehome.domain.array_types import NONE
+from rehome.domain.plan.figures import TargetPrice
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.effort.optional_parts import FAST, Parts
+from rehome.planning.rebalance import target_costs
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.result.outcome import Outcome
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.posed import PLAIN

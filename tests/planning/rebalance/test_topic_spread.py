@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest, spread_tolerance
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.planning.clusters import Cluster
 from tests.planning.planned import plan
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, infeasible, plan
 from tests.planning.result.test_summary_figures import resource, with_rates

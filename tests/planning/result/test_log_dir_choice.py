@@ -10,14 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
-from include.planning.model.arrays import ClusterArrays
-from include.planning.model.packing import pack
-from include.planning.model.volumes import LogDirSize, volumes_of
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.packing import pack
+from rehome.planning.model.volumes import LogDirSize, volumes_of
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.jbod import overfilled, with_disks

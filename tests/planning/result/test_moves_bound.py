@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import cases, people
-from include.domain.array_types import NONE
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays, is_new
-from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.result.moves_bound import moves_bound
-from include.planning.search.state import Problem
+from rehome.domain.array_types import NONE
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays, is_new
+from rehome.planning.rebalance.rebalance import plan_rebalance
+from rehome.planning.result.moves_bound import moves_bound
+from rehome.planning.search.state import Problem
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.figures import Link, ResourceBalance
-from include.planning.result.summary_figures import RACKS_SHOWN
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.figures import Link, ResourceBalance
+from rehome.planning.result.summary_figures import RACKS_SHOWN
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, plan
 

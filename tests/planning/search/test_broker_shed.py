@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays, replica_counts
-from include.planning.search.broker_shed import BYTES_ROW, BrokerShed, largest_within
-from include.planning.search.leader_egress import LeaderEgress
-from include.planning.search.shed import wanted_loads
-from include.planning.search.state import Search
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays, replica_counts
+from rehome.planning.search.broker_shed import BYTES_ROW, BrokerShed, largest_within
+from rehome.planning.search.leader_egress import LeaderEgress
+from rehome.planning.search.shed import wanted_loads
+from rehome.planning.search.state import Search
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed

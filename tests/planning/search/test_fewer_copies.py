@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.small_clusters import small
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays
-from include.planning.rebalance.solver import rebalance
-from include.planning.search.fewer_copies import exchange_and_merge
-from include.planning.search.state import Search
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.search.fewer_copies import exchange_and_merge
+from rehome.planning.search.state import Search
 from tests.planning.clusters import cluster
 from tests.planning.posed import PLAIN, posed
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from include.domain.array_types import NONE
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays
-from include.planning.search.local_search import LocalSearch
-from include.planning.search.state import Search
-from include.planning.search.trades import Trades
+from rehome.domain.array_types import NONE
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.search.local_search import LocalSearch
+from rehome.planning.search.state import Search
+from rehome.planning.search.trades import Trades
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.planning.search.receiver_ranking import ReceiverRanking
+from rehome.planning.search.receiver_ranking import ReceiverRanking
 from tests.examples import examples
 
 VALUE = (1.0, 0.03, 0.16)

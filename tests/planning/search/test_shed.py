@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.planning.effort.optional_parts import FAST
-from include.planning.model.arrays import broker_sums
-from include.planning.rebalance.solver import rebalance
-from include.planning.result.lower_bounds import bands_bound
-from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
-from include.planning.search.shed import coldest, narrow, wanted_loads
-from include.planning.search.state import Search
+from rehome.planning.effort.optional_parts import FAST
+from rehome.planning.model.arrays import broker_sums
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.result.lower_bounds import bands_bound
+from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
+from rehome.planning.search.shed import coldest, narrow, wanted_loads
+from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 INNER = (0.98, 0.8, 0.8)

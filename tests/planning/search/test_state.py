@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from include.planning.search.state import Search
+from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays
-from include.planning.search.local_search import LEAST_CHANGE
-from include.planning.search.state import Search
-from include.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.search.local_search import LEAST_CHANGE
+from rehome.planning.search.state import Search
+from rehome.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed, posed_case
 

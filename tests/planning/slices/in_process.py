@@ -11,12 +11,12 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.plan.plan import Plan
-from include.domain.request.request import ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.slices.slice_planner import plan_in_slices
-from include.planning.slices.slices import Work
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.planning.options import PlanOptions
+from rehome.planning.slices.slice_planner import plan_in_slices
+from rehome.planning.slices.slices import Work
 
 
 class InProcess:

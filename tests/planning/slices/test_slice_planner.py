@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from include.domain.plan.infeasible import Obstacle
-from include.domain.plan.infeasible_text import obstacle_text
-from include.domain.plan.summary import PlanSummary
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action, ReassignmentRequest
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.planning.slices import slice_steps
-from include.planning.slices.slice_planner import OVERLAID
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.domain.plan.infeasible_text import obstacle_text
+from rehome.domain.plan.summary import PlanSummary
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.planning.slices import slice_steps
+from rehome.planning.slices.slice_planner import OVERLAID
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.large import large_snapshot

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from include.ledger.base.audit_entry import Decided
 from rehome.api.airflow_routes import CHANGING, ROUTES, asked
+from rehome.ledger.base.audit_entry import Decided
 
 NOT_OF_INTEREST = {
     "POST /dags/{dag_id}/dagRuns/list",  # reads

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from include.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.api import decisions
 from rehome.api.airflow_routes import asked
 from rehome.api.decisions import LONGEST_QUEUE, Followed, Recorder, entries_of, followed
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from tests.ui.site import token_of
 
 DAG = "/api/v2/dags/reassign_partitions"

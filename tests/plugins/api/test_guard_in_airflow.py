@@ -12,10 +12,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from include.ledger.base.audit_entry import Decided, Door
-from include.ledger.store import Ledger
 from rehome.api import bounded, decisions
 from rehome.api.decisions import Recorder
+from rehome.ledger.base.audit_entry import Decided, Door
+from rehome.ledger.store import Ledger
 from tests.dags.own.how_to import blocks, parsed
 from tests.dags.runs import register
 from tests.ui.site import token_of

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from include.domain.run.askers import RunDoor
-from include.ledger.store import Ledger
-from include.warehouse import taken_at_of
-from include.watching.kinds import FindingKind
 from rehome import assets, installation
+from rehome.domain.run.askers import RunDoor
+from rehome.ledger.store import Ledger
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
+from rehome.warehouse import taken_at_of
+from rehome.watching.kinds import FindingKind
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.run.taken import taken
 from tests.quality.snapshots import Rows

@@ -15,22 +15,22 @@ from typing import Any
 
 import pytest
 
-from include.domain import clock
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.plan.move import Move
-from include.domain.request.parse_request import parse_request
-from include.domain.resources import Resource
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.ledger.stores.by_run.causes import EndedRun
-from include.page.findings import finding_lines
-from include.warehouse import PlanDirectory
-from include.watching.kinds import FindingKind
-from include.watching.last_attempt import Attempted, LastAttempt
 from rehome import installation
+from rehome.domain import clock
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from rehome.domain.plan.move import Move
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import Resource
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.states import PlanState
 from rehome.fleet import attempts
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.notifiers.run_end import RehomeNotifier
+from rehome.page.findings import finding_lines
+from rehome.warehouse import PlanDirectory
+from rehome.watching.kinds import FindingKind
+from rehome.watching.last_attempt import Attempted, LastAttempt
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, START, Change, Cluster
 from tests.plugins.fleet.recorded import (

@@ -14,9 +14,9 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.utils.file import might_contain_dag
 
-from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import PolicyError
 from rehome import installation
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import clusters, plan_settings
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run import run_params

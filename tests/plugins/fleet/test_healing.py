@@ -15,22 +15,22 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from include.domain.plan.move import Move
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval.questions import AnswerKind
-from include.domain.run.approval_terms import Terms
-from include.domain.run.askers import STARTED_DAG
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.ledger.stores.watched.starts import StartRecord
-from include.warehouse import read_snapshot
-from include.watching.finding_text import text_of
-from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
+from rehome.domain.plan.move import Move
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval.questions import AnswerKind
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.askers import STARTED_DAG
+from rehome.domain.run.states import PlanState
 from rehome.fleet import judged_snapshots, watch_runs
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approval.approve import ApprovePlanOperator, lapses_at
 from rehome.run import plan_ids
+from rehome.warehouse import read_snapshot
+from rehome.watching.finding_text import text_of
+from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.people import answers_of, ask
 from tests.ledger.small_plans import make_plan, move
@@ -246,7 +246,7 @@ def test_a_plan_goes_on_with_what_a_budget_left_while_the_budget_pays_for_moves(
         end_with_a_plan(ledger, left=200, budget=100)
         assert watch(recorded.snapshot(40, without_broker)) == []
         assert "larger than budget_bytes" in capsys.readouterr().out
-        monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
+        monkeypatch.setattr("rehome.watching.last_attempt.FIRST_WAIT", timedelta())
         assert len(watch(recorded.snapshot(50, without_broker))) == 1, "the wait is over"
         end_with_a_plan(ledger, *moves, budget=200)
         assert watch(recorded.snapshot(60, without_broker)) == [], "it has paid for all"

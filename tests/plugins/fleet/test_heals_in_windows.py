@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval_terms import Terms
-from include.domain.run.askers import STARTED_DAG
-from include.domain.run.states import PlanState
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.askers import STARTED_DAG
+from rehome.domain.run.states import PlanState
 from rehome.fleet import watch_runs
 from rehome.fleet.clusters import WINDOW_DAG
 from tests.ledger.people import ask

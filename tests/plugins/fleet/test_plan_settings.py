@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from include.clusters.clusters_file import ClustersFileError
-from include.domain.request.limits import read_caps
-from include.domain.request.parse_request import parse_request
-from include.domain.run.findings import Severity
-from include.errors import RehomeError
-from include.warehouse import PlanDirectory, read_snapshot
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.domain.request.limits import read_caps
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.findings import Severity
+from rehome.errors import RehomeError
 from rehome.fleet import plan_settings
 from rehome.fleet.clusters import working_through
 from rehome.params import FORM_DEFAULTS
 from rehome.run import run_params
+from rehome.warehouse import PlanDirectory, read_snapshot
 from tests.ledger.small_plans import move
 from tests.load_history.recorded import Cluster
 from tests.plugins.fleet.recorded import CONNECTION, watch

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.warehouse import read_snapshot
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.states import PlanState
 from rehome.fleet import watch_runs
+from rehome.ledger.store import Ledger
+from rehome.warehouse import read_snapshot
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import (
@@ -59,7 +59,7 @@ def test_watching_leaves_a_paused_heal_to_its_window_and_begins_another_when_tha
         ledger.transition(plan_id, PlanState.CANCELLED, "t-0 has changed")
         assert watch(recorded.snapshot(40, without_broker)) == [], "not within half an hour"
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
+            patch.setattr("rehome.watching.last_attempt.FIRST_WAIT", timedelta())
             (anew,) = watch(recorded.snapshot(50, without_broker))
     assert parse_request(anew["conf"]).brokers == (DEAD,)
     assert "plan_id" not in anew["conf"]

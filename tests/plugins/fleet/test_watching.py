@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.domain.clock import utc_now
-from include.domain.run.states import PlanState
-from include.execution.access.open_windows import FixedWindow
-from include.ledger.store import Ledger
-from include.warehouse import taken_at_of
-from include.watching.finding_text import text_of
-from include.watching.kinds import FindingKind
 from rehome import assets, installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.open_windows import FixedWindow
 from rehome.fleet import clusters, judged_snapshots, watched_through
+from rehome.ledger.store import Ledger
 from rehome.operators.watch import AllJudgedOperator
 from rehome.ui import fleet
+from rehome.warehouse import taken_at_of
+from rehome.watching.finding_text import text_of
+from rehome.watching.kinds import FindingKind
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, START, Cluster
@@ -106,7 +106,7 @@ def test_alerts_are_sent_of_a_finding_once(
             for state in (PlanState.RUNNING, PlanState.FAILED):
                 ledger.transition("p1", state, "it has failed")
             ledger.end_watch_start(start.dag_id, start.run_id, failed=True, plan_id="p1")
-            monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
+            monkeypatch.setattr("rehome.watching.last_attempt.FIRST_WAIT", timedelta())
             watch(recorded.snapshot(30, worse), recorded.snapshot(40, worse))
             assert reported.kinds() == ["finding", "healing_stopped"]
             watch(recorded.snapshot(50))

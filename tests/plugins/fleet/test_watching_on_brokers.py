@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from include.ledger.store import Ledger
-from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
-from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
+from rehome.ledger.store import Ledger
+from rehome.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
+from rehome.warehouse import Warehouse
 from tests.conftest import Topics, impatient_gateway
 from tests.plugins.fleet.watched import Watched, watch_by
 

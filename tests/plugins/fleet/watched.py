@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.take import take_snapshot
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome import assets
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.ledger.store import Ledger
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
+from rehome.warehouse import Warehouse
 from tests.plugins.fleet.recorded import WATCH_RUN, requested
 from tests.plugins.run.taken import taken
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from include.errors import InvalidRequestError
 from local.kafka.cluster import LocalCluster
 from rehome import installation
+from rehome.errors import InvalidRequestError
 from rehome.hooks.cluster import KafkaClusterHook
 
 

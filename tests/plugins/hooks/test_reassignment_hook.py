@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.clusters.binding import MisledError
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
-from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import PolicyError
-from include.execution.direct.direct_throttle import DirectThrottle
-from include.execution.throttle.keys import (
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome import installation
+from rehome.cluster.gateway import ClusterGateway
+from rehome.clusters.binding import MisledError
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.direct.direct_throttle import DirectThrottle
+from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
 )
-from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
-from rehome import installation
 from rehome.hooks.reassignment import KafkaReassignmentHook
 from tests.conftest import Topics
 from tests.execution.throttle.on_brokers import (

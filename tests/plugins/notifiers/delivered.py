@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from include.alerts.alert import Alert
-from include.alerts.kinds import AlertKind
-from include.domain.run.event_kind import EventKind
 from rehome import alerting, installation
+from rehome.alerts.alert import Alert
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.event_kind import EventKind
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 STALLED = Alert(

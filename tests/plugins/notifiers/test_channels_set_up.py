@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from include.alerts.channels import WEBHOOK
-from include.alerts.kinds import AlertKind
-from include.domain.run.event_kind import EventKind
-from include.domain.run.findings import Severity
+from rehome.alerts.channels import WEBHOOK
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.findings import Severity
 from rehome.notifiers import delivery
 from rehome.operators.dry_run import channel_findings
 from tests.e2e.webhook import Webhook

@@ -18,11 +18,11 @@ from airflow.sdk.exceptions import AirflowSkipException
 from standardwebhooks import Webhook as Receiver
 from standardwebhooks import WebhookVerificationError
 
-from include.alerts.channels import SLACK_NOTIFIER, WEBHOOK
-from include.alerts.kinds import AlertKind
-from include.domain.run.event_kind import EventKind
 from local.process.waiting import wait_until
 from rehome import alerting, installation
+from rehome.alerts.channels import SLACK_NOTIFIER, WEBHOOK
+from rehome.alerts.kinds import AlertKind
+from rehome.domain.run.event_kind import EventKind
 from rehome.notifiers import delivery, webhook
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.sweep import SweepThrottlesOperator

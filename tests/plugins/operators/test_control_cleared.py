@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.askers import NotAskedForError
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.control.controller import Controlled
-from include.ledger.store import Ledger
 from rehome import installation
+from rehome.domain.run.askers import NotAskedForError
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.controller import Controlled
 from rehome.fleet import bound
+from rehome.ledger.store import Ledger
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.run import drivers
 from tests.ledger.small_plans import make_plan

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.states import PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.control import controller
-from include.execution.control.cancel import Cancelled
-from include.execution.throttle import set_up
-from include.ledger.base.fencing import LeaseHeldError
-from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
 from rehome import installation
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control import controller
+from rehome.execution.control.cancel import Cancelled
+from rehome.execution.throttle import set_up
+from rehome.ledger.base.fencing import LeaseHeldError
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.sweep import SweepThrottlesOperator
 from tests.ledger.small_plans import make_plan

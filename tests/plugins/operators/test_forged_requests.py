@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
 from rehome import installation
+from rehome.ledger.store import Ledger
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.plan_fleet import PlanFleetOperator
+from rehome.warehouse import Warehouse
 from spark_jobs import fleet, plan
 from tests.dags.runs import plan_fleet_without_gates, plan_without_gates
 from tests.plugins.run.taken import taken

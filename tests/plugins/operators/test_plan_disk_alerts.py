@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from include.warehouse import PlanDirectory
 from rehome import installation
 from rehome.operators.plan import tell_of_full_disks
 from rehome.operators.rollup import RollUpSnapshotsOperator
+from rehome.warehouse import PlanDirectory
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster

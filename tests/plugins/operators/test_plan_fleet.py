@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.domain.run.states import PlanState
-from include.ledger.base.audit_entry import Decided, Door
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.audit_entry import Decided, Door
+from rehome.ledger.store import Ledger
 from rehome.operators.plan_fleet import NOTHING_TO_MOVE, PlanFleetOperator
+from rehome.warehouse import PlanDirectory, Warehouse
 from tests.dags.runs import plan_fleet_without_gates
 from tests.plugins.run.taken import taken
 from tests.spark.fleets import snapshot
@@ -139,7 +139,7 @@ def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
     (plan_id,) = plan_fleet(clusters=["berlin"])
     files = PlanDirectory(ledger.plan(plan_id).plan_dir)
     before = files.file_digests(), files.read_json("request.json")
-    monkeypatch.setattr("include.clusters.due.why_not_due", lambda *_, named: None)  # a day later
+    monkeypatch.setattr("rehome.clusters.due.why_not_due", lambda *_, named: None)  # a day later
     with pytest.raises(AirflowFailException, match="Clusters without a plan: berlin"):
         plan_fleet(clusters=["berlin"])
     assert len(submitted) == 1

@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval_terms import Terms
-from include.errors import InvalidRequestError
-from include.execution.access.connection_policy import PolicyError
-from include.ledger.base.audit_entry import Decided
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval_terms import Terms
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import bound, policies
+from rehome.ledger.base.audit_entry import Decided
+from rehome.ledger.store import Ledger
 from rehome.operators.add_partitions import CreatePartitionsOperator
 from rehome.operators.dry_run import policy_findings
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import run_request
+from rehome.warehouse import Warehouse
 from tests.dags.clusters import to
 from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from include.domain.run.askers import STARTED_DAG, RunDoor
-from include.ledger.stores.authority.requested_runs import RequestedRun
+from rehome.domain.run.askers import STARTED_DAG, RunDoor
+from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
 CONF = {"plan_id": "p1", "kafka_config_id": "kafka_default"}
 BEGUN = datetime.now(UTC).replace(microsecond=1)

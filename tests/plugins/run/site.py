@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from include.domain.request.parse_request import parse_request
-from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
 from rehome.run import plan_ids
+from rehome.warehouse import PlanDirectory, Warehouse
 from tests.ledger.small_plans import make_plan
 
 PARAMS = {"action": "drain", "brokers": [4]}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from include.errors import RehomeError
-from include.ledger.store import Ledger
-from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
-from include.warehouse import Warehouse, cluster_of, taken_at_of
+from rehome.errors import RehomeError
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
+from rehome.warehouse import Warehouse, cluster_of, taken_at_of
 
 
 def taken(

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.approval_terms import Terms
-from include.domain.run.askers import RunDoor
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.ledger.stores.watched.starts import StartRecord
-from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.askers import RunDoor
+from rehome.domain.run.states import PlanState
 from rehome.fleet import watch_runs
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.run.by_itself import LowersReplicationError, refuse_lowering
+from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.run.asked import BEGUN, asked_for, by_a_task, run_of, task_of
 

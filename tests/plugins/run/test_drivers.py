@@ -11,7 +11,7 @@ from airflow.sdk.api.client import ServerResponseError
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.comms import ErrorResponse
 
-from include.ledger.store import Ledger
+from rehome.ledger.store import Ledger
 from rehome.run import drivers
 from tests.ledger.small_plans import make_plan
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from include.execution.dry_run.result import DryRunResult
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from rehome import installation
+from rehome.execution.dry_run.result import DryRunResult
+from rehome.ledger.store import Ledger
 from rehome.run import evidence
+from rehome.warehouse import PlanDirectory
 
 RUN: dict[str, Any] = {"dag_run": SimpleNamespace(dag_id="reassign_partitions", run_id="run-1")}
 OTHER: dict[str, Any] = {"dag_run": SimpleNamespace(dag_id="reassign_partitions", run_id="run-2")}

@@ -11,19 +11,18 @@ from typing import Any
 
 import pytest
 
-from include.alerts.alert import Alert
-from include.alerts.message import payload
-from include.clusters.clusters_file import ClustersFileError
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import request_to_params
-from include.domain.run.states import PlanState
-from include.errors import PlanConflictError
-from include.execution.control.controller import Controlled
-from include.execution.control.resume import bounds_of
-from include.ledger.base.records import EndReason, PlanRecord
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
 from rehome import installation
+from rehome.alerts.alert import Alert
+from rehome.alerts.message import payload
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import request_to_params
+from rehome.domain.run.states import PlanState
+from rehome.errors import PlanConflictError
+from rehome.execution.control.controller import Controlled
+from rehome.execution.control.resume import bounds_of
+from rehome.ledger.base.records import EndReason, PlanRecord
+from rehome.ledger.store import Ledger
 from rehome.notifiers import run_end
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
@@ -32,6 +31,7 @@ from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
 from rehome.run import drivers, evidence, plan_ids, recorded_plans, run_request
 from rehome.run.plan_of_run import UnknownPlanError
+from rehome.warehouse import PlanDirectory
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.site import PARAMS, Site
 

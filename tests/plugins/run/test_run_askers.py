@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from include.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome import installation
+from rehome.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome.run import run_askers, run_params
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
 from tests.plugins.run.asked import CONF, asked_for, by_a_task, run_of, task_of

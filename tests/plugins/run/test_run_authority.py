@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.askers import NotAsked, NotAskedForError
-from include.domain.run.states import PlanState
-from include.ledger.base.audit_entry import Decided
-from include.ledger.store import Ledger
 from rehome import installation
+from rehome.domain.run.askers import NotAsked, NotAskedForError
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.audit_entry import Decided
+from rehome.ledger.store import Ledger
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator

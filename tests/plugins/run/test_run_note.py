@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.causes.cause import Cause, CauseKind
+from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.run.causes.errors import EndedError
 from rehome.run.run_note import LONGEST, cause_of_run, with_cause
 

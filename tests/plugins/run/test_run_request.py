@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval_terms import Terms
-from include.domain.run.event_kind import EventKind
-from include.warehouse import Warehouse
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.event_kind import EventKind
 from rehome.run import plan_ids, run_request
+from rehome.warehouse import Warehouse
 from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.asked import run_of, task_of

@@ -12,7 +12,7 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
-from include.execution.access.open_windows import CronWindow
+from rehome.execution.access.open_windows import CronWindow
 from rehome.timetables.maintenance_window import (
     MaintenanceWindowTimetable,
     window_of,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.ledger.base.alert_records import DueAlert
-from include.ledger.base.database import LedgerNotOpenError
+from rehome.alerts.kinds import AlertKind
+from rehome.ledger.base.alert_records import DueAlert
+from rehome.ledger.base.database import LedgerNotOpenError
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PollOutcome
 

@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from include.domain.clock import utc_now
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.access.own_cluster import OwnCluster
-from include.execution.advance import advance
-from include.execution.throttle.set_up import set_up_throttle
-from include.ledger.store import Ledger
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
+from rehome.execution.throttle.set_up import set_up_throttle
+from rehome.ledger.store import Ledger
 from rehome.triggers.watch import PlanWatch
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import make_plan, move

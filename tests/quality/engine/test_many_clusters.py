@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from include.quality.engine.many_clusters import judged_together, stacked
-from include.quality.engine.results import ExpectationOutcome, GateResult, Status
-from include.quality.facts.gate_input import Checked
-from include.quality.gates import Evidence, check_evidences
-from include.quality.plan.rules import plan_parameters, plan_rules
-from include.quality.plan.tables import plan_tables
+from rehome.quality.engine.many_clusters import judged_together, stacked
+from rehome.quality.engine.results import ExpectationOutcome, GateResult, Status
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.gates import Evidence, check_evidences
+from rehome.quality.plan.rules import plan_parameters, plan_rules
+from rehome.quality.plan.tables import plan_tables
 from tests.quality.plan.checked_plans import drain, rebalance, without_one
 
 if TYPE_CHECKING:

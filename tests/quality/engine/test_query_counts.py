@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.quality.engine.results import GateResult, Status
-from include.quality.engine.rules import Expectation, Rule, every_rule
-from include.quality.engine.runner import run_gate
+from rehome.quality.engine.results import GateResult, Status
+from rehome.quality.engine.rules import Expectation, Rule, every_rule
+from rehome.quality.engine.runner import run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.quality.engine.context import prepare
-from include.quality.engine.results import (
+from rehome.quality.engine.context import prepare
+from rehome.quality.engine.results import (
     ROW_LENGTH,
     ROWS_NAMED,
     ROWS_SHOWN,
@@ -18,8 +18,8 @@ from include.quality.engine.results import (
     describe,
     refusal,
 )
-from include.quality.engine.rules import Expectation, Rule
-from include.quality.engine.runner import run_gate
+from rehome.quality.engine.rules import Expectation, Rule
+from rehome.quality.engine.runner import run_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from include.domain.request.request import Action
-from include.quality.facts.evacuated import emptied_brokers, evacuated
-from include.quality.facts.gate_input import Checked
-from include.quality.plan.tables import plan_tables
+from rehome.domain.request.request import Action
+from rehome.quality.facts.evacuated import emptied_brokers, evacuated
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.plan.tables import plan_tables
 from tests.quality.plan.cases import planned
 from tests.quality.plan.clean import random_cluster, random_request
 

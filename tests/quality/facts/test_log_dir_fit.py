@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.domain.request.parse_request import parse_request
-from include.errors import InvalidRequestError
-from include.quality.facts.disks import Disks
-from include.quality.facts.gate_input import Checked
-from include.quality.plan.broker_table import brokers_after
-from include.quality.plan.tables import plan_tables
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import InvalidRequestError
+from rehome.quality.facts.disks import Disks
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.plan.broker_table import brokers_after
+from rehome.quality.plan.tables import plan_tables
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.jbod import with_disks

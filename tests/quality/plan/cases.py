@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot.model import Snapshot
-from include.domain.kafka import TopicPartition
-from include.domain.plan.figures import ResourceBalance
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.plan import Plan
-from include.domain.plan.plan_hash import hash_of
-from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.domain.request.request import ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.planning.result.summary_figures import what_is_weakened
-from include.quality.engine.frames import frame_of
-from include.quality.engine.results import ExpectationOutcome
-from include.quality.engine.rules import Expectation, Rule
-from include.quality.engine.runner import run_gate
-from include.quality.facts.gate_input import Checked
-from include.quality.plan.broker_table import BALANCED, COMPARED, brokers_after
-from include.quality.plan.rules import plan_parameters, plan_rules
-from include.quality.plan.tables import plan_tables
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.figures import ResourceBalance
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.plan.plan import Plan
+from rehome.domain.plan.plan_hash import hash_of
+from rehome.domain.plan.summary import BrokerLoad, PlanSummary
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.planning.result.summary_figures import what_is_weakened
+from rehome.quality.engine.frames import frame_of
+from rehome.quality.engine.results import ExpectationOutcome
+from rehome.quality.engine.rules import Expectation, Rule
+from rehome.quality.engine.runner import run_gate
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.plan.broker_table import BALANCED, COMPARED, brokers_after
+from rehome.quality.plan.rules import plan_parameters, plan_rules
+from rehome.quality.plan.tables import plan_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -197,7 +197,7 @@ def _failed(frames: Mapping[str, DataFrame], rules: list[Rule]) -> Iterable[Expe
     named = [replace(rule, name=f"{number} {rule.name}") for number, rule in enumerate(rules)]
     with pytest.MonkeyPatch.context() as patch:
         for place in ("runner", "expectation_results"):
-            patch.setattr(f"include.quality.engine.{place}.ROWS_SHOWN", 100_000)
+            patch.setattr(f"rehome.quality.engine.{place}.ROWS_SHOWN", 100_000)
         result = run_gate("plan", frames, named)
     assert {item.name: item.exception for item in result.crashed} == {}
     for outcome in result.failed:

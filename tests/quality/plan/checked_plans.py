@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.figures import ResourceBalance
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.plan.move import Move, MoveReason
-from include.domain.request.param_types import TOPIC_SPREAD
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.resources import Resource
-from include.quality.facts.gate_input import Checked
-from include.quality.plan.broker_table import brokers_after
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.figures import ResourceBalance
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.request.param_types import TOPIC_SPREAD
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.resources import Resource
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.plan.broker_table import brokers_after
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.plan.cases import (
     copied,

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from include.domain.kafka import LogDirName, TopicPartition
-from include.domain.request.fields.used_by import USED_BY
-from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
-from include.errors import InvalidRequestError
-from include.planning.options import PlanOptions
-from include.planning.rollback import rollback_plan
-from include.quality.facts.gate_input import Checked
-from include.quality.facts.unplannable import at_caps
+from rehome.domain.kafka import LogDirName, TopicPartition
+from rehome.domain.request.fields.used_by import USED_BY
+from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from rehome.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
+from rehome.errors import InvalidRequestError
+from rehome.planning.options import PlanOptions
+from rehome.planning.rollback import rollback_plan
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.facts.unplannable import at_caps
 from tests.planning.clusters import Cluster
 from tests.quality.plan.cases import MIN_FREE, Broken, planned, with_files
 

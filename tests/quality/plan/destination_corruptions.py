@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from include.domain.kafka import LogDirName
-from include.domain.plan.infeasible import Obstacle
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.facts.gate_input import Checked
+from rehome.domain.kafka import LogDirName
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.facts.gate_input import Checked
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
 from tests.quality.plan.limit_corruptions import of, shop

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
-from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.facts.gate_input import Checked
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.facts.gate_input import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary

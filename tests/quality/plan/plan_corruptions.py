@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from include.domain.plan.failure_domains import Weakened
-from include.domain.request.request import SpreadOf
-from include.domain.resources import Resource
-from include.quality.facts.gate_input import Checked
+from rehome.domain.plan.failure_domains import Weakened
+from rehome.domain.request.request import SpreadOf
+from rehome.domain.resources import Resource
+from rehome.quality.facts.gate_input import Checked
 from tests.quality.plan.action_corruptions import OF_ACTIONS
 from tests.quality.plan.cases import (
     copied,

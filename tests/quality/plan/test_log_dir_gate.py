@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.quality.gates import check_plan
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.quality.gates import check_plan
 from tests.quality.snapshots import PARTITIONS, SIZE_BYTES, Rows
 
 if TYPE_CHECKING:

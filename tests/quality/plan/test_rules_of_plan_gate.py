@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.engine.frames import frame_of
-from include.quality.engine.results import GateResult
-from include.quality.facts.gate_input import Checked
-from include.quality.gates import check_plan
-from include.quality.plan.rules import plan_rules
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.engine.frames import frame_of
+from rehome.quality.engine.results import GateResult
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.gates import check_plan
+from rehome.quality.plan.rules import plan_rules
 from tests.planning.clusters import cluster
 from tests.quality.plan.action_corruptions import SOUND as SOUND_ACTIONS
 from tests.quality.plan.cases import (

@@ -9,18 +9,18 @@ from random import Random
 import numpy as np
 import pytest
 
-from include.domain.plan.infeasible import (
+from rehome.domain.plan.infeasible import (
     OF_THE_CLUSTER,
     Infeasible,
     Obstacle,
     Subject,
     SubjectKind,
 )
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.resources import Resource
-from include.errors import InvalidRequestError
-from include.quality.facts.rack_spread import badly_placed
-from include.quality.plan.stated_limits import StatedLimits, unproven_limits
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.resources import Resource
+from rehome.errors import InvalidRequestError
+from rehome.quality.facts.rack_spread import badly_placed
+from rehome.quality.plan.stated_limits import StatedLimits, unproven_limits
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_summary
 from tests.quality.plan.checked_plans import claiming

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.plan.topic_table import topics_after
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.plan.topic_table import topics_after
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_moves
 from tests.quality.plan.checked_plans import move

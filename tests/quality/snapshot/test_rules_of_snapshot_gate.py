@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.domain.clock import CLOCKS_DIFFER
-from include.quality import gates
-from include.quality.engine.results import GateResult, Status
-from include.quality.gates import check_snapshot
-from include.quality.snapshot.rules import snapshot_rules
-from include.warehouse import Warehouse
+from rehome.domain.clock import CLOCKS_DIFFER
+from rehome.quality import gates
+from rehome.quality.engine.results import GateResult, Status
+from rehome.quality.gates import check_snapshot
+from rehome.quality.snapshot.rules import snapshot_rules
+from rehome.warehouse import Warehouse
 from tests.quality.snapshot.snapshot_corruptions import BROKEN_ROWS, CORRUPTIONS
 from tests.quality.snapshots import TAKEN_AT, Rows
 

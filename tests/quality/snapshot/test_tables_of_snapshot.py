@@ -7,8 +7,8 @@ from itertools import chain, combinations_with_replacement
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.quality.snapshot.tables import snapshot_tables
-from include.warehouse import Warehouse
+from rehome.quality.snapshot.tables import snapshot_tables
+from rehome.warehouse import Warehouse
 from tests.quality.snapshots import TAKEN_AT, Rows
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from include.domain.run.flows import RateChange, RateReason
-from include.reporting.charts.gaps import stretches, thinned
-from include.reporting.charts.progress_charts import progress_curve
-from include.reporting.charts.rate_chart import rate_picture
+from rehome.domain.run.flows import RateChange, RateReason
+from rehome.reporting.charts.gaps import stretches, thinned
+from rehome.reporting.charts.progress_charts import progress_curve
+from rehome.reporting.charts.rate_chart import rate_picture
 from tests.reporting.reported_plans import MB, START, good_end
 
 SECONDS = (*range(5, 50, 5), *range(400, 450, 5))

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.plan.figures import (
+from rehome.domain.plan.figures import (
     LeaderMinimums,
     Link,
     ResourceBalance,
     TargetPrice,
     TopicBalance,
 )
-from include.domain.plan.summary import BrokerLoad
-from include.reporting.charts.plan_charts import (
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.reporting.charts.plan_charts import (
     HEIGHT,
     LARGEST,
     NUMBERED,
@@ -26,8 +26,8 @@ from include.reporting.charts.plan_charts import (
     link_picture,
     load_pictures,
 )
-from include.reporting.charts.progress_charts import broker_picture
-from include.reporting.report import render
+from rehome.reporting.charts.progress_charts import broker_picture
+from rehome.reporting.report import render
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import MB, dry_run_only, moves, plan_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.reporting.charts.progress_charts import BROKERS_DRAWN, broker_picture, progress_curve
+from rehome.reporting.charts.progress_charts import BROKERS_DRAWN, broker_picture, progress_curve
 from tests.reporting.reported_plans import MB, START, dry_run_only, good_end, moves, plan_of
 
 

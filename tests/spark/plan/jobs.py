@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from include.warehouse import PlanDirectory, Warehouse
+from rehome.warehouse import PlanDirectory, Warehouse
 from spark_jobs import plan as job
 from tests.quality.snapshots import Rows
 

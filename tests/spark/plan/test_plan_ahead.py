@@ -20,11 +20,11 @@ from typing import Any
 import psutil
 import pytest
 
-from include.domain.plan import kafka_json
-from include.errors import InvalidRequestError
-from include.planning.planner import make_plan
-from include.quality.engine.results import ExpectationOutcome, GateResult, Status
-from include.quality.gates import Evidence
+from rehome.domain.plan import kafka_json
+from rehome.errors import InvalidRequestError
+from rehome.planning.planner import make_plan
+from rehome.quality.engine.results import ExpectationOutcome, GateResult, Status
+from rehome.quality.gates import Evidence
 from spark_jobs import gated_plan
 from spark_jobs import plan as job
 from spark_jobs.background_process import in_background

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from include.warehouse import PlanDirectory
+from rehome.warehouse import PlanDirectory
 from spark_jobs import plan as job
 from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows

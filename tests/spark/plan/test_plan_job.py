@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Action
-from include.packaging import build_job_zip
-from include.quality.engine.rules import Expectation, Rule
-from include.warehouse import Warehouse
+from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Action
+from rehome.packaging import build_job_zip
+from rehome.quality.engine.rules import Expectation, Rule
+from rehome.warehouse import Warehouse
 from spark_jobs import plan as job
 from spark_jobs.session import MANY_REPLICAS, compile_for
 from tests.quality.snapshots import Rows
@@ -103,7 +103,7 @@ def test_a_crashed_expectation_is_distinguished_from_poor_data(
 ) -> None:
     weighs = Expectation("expect_column_values_to_not_be_null", '{"column": "weight"}')
     crashing = Rule("weighs something", "brokers", ("broker",), "Weigh it.", (weighs,))
-    monkeypatch.setattr("include.quality.gates.snapshot_rules", lambda **_: (crashing,))
+    monkeypatch.setattr("rehome.quality.gates.snapshot_rules", lambda **_: (crashing,))
     assert plan_job.run(Rows(), DRAIN) == 4
     failure = plan_job.failure()
     assert failure["kind"] == "expectation_crashed"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.domain.plan.infeasible import Obstacle, SubjectKind
-from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.options import PlanOptions
-from include.planning.slices.slice_planner import plan_in_slices
-from include.warehouse import Warehouse, replicas_uri
+from rehome.domain.plan.infeasible import Obstacle, SubjectKind
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.options import PlanOptions
+from rehome.planning.slices.slice_planner import plan_in_slices
+from rehome.warehouse import Warehouse, replicas_uri
 from spark_jobs.spark_slices import slices_of, spark_slices
 from tests.planning.large import large_snapshot
 from tests.planning.slices.in_process import InProcess

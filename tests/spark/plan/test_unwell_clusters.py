@@ -16,24 +16,24 @@ from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.model import Snapshot
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.kafka import PartitionState, TopicPartition
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.plan.plan import Plan
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import ReassignmentRequest
-from include.domain.run.states import PlanState
-from include.execution.dry_run.dry_run import describe, dry_run
-from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.store import Ledger
-from include.planning.options import PlanOptions
-from include.planning.planner import make_plan
-from include.settings import Settings
-from include.warehouse import PlanDirectory, Warehouse
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.kafka import PartitionState, TopicPartition
+from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.run.states import PlanState
+from rehome.execution.dry_run.dry_run import describe, dry_run
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
+from rehome.ledger.store import Ledger
+from rehome.planning.options import PlanOptions
+from rehome.planning.planner import make_plan
+from rehome.settings import Settings
+from rehome.warehouse import PlanDirectory, Warehouse
 from spark_jobs import plan as job
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import FAST, run

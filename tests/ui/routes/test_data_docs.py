@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
 
-from include.quality.engine.frames import frame_of
-from include.quality.engine.results import GateResult
-from include.quality.engine.rules import every_rule, rules_of
-from include.quality.engine.runner import run_gate
-from include.quality.published.project import SITE, Run, definitions, publish
-from include.quality.published.tree import keep_newest
+from rehome.quality.engine.frames import frame_of
+from rehome.quality.engine.results import GateResult
+from rehome.quality.engine.rules import every_rule, rules_of
+from rehome.quality.engine.runner import run_gate
+from rehome.quality.published.project import SITE, Run, definitions, publish
+from rehome.quality.published.tree import keep_newest
 from rehome.run import plan_ids
 from tests.session.browser import opened
 from tests.session.spark_session import spark

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.ledger.base.audit_entry import Decided
+from rehome.alerts.kinds import AlertKind
 from rehome.fleet import bound
+from rehome.ledger.base.audit_entry import Decided
 from tests.plugins.run.asked import BY_ANN
 from tests.ui.site import Site, snapshot_of, token_of
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from fastapi.testclient import TestClient
 
-from include.account.requests import RequestLine, RequestState
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.ledger.stores.by_run.causes import EndedRun
+from rehome.account.requests import RequestLine, RequestState
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.ui.routes import requests
 from tests.ui.site import EVIL, Site
 

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
-from include.domain.request.limits import BrokerSet
-from include.load_history.forecast import DiskForecast
-from include.watching.finding import Seen
-from include.watching.judging.judge import ClusterFacts, judge
-from include.watching.kinds import FindingKind
-from include.watching.rules import REMOVED, WatchRules
+from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.domain.request.limits import BrokerSet
+from rehome.load_history.forecast import DiskForecast
+from rehome.watching.finding import Seen
+from rehome.watching.judging.judge import ClusterFacts, judge
+from rehome.watching.kinds import FindingKind
+from rehome.watching.rules import REMOVED, WatchRules
 
 RACK = (FindingKind.RACK_VIOLATION, "")
 RACKS = {1: "a", 2: "b", 3: "a", 4: "b"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.errors import RehomeError
-from include.warehouse import PlanDirectory, PlanExistsError, Warehouse
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import RehomeError
+from rehome.warehouse import PlanDirectory, PlanExistsError, Warehouse
 from tests.ledger.small_plans import make_plan, move
 from world.airflow.in_memory import WarehouseInMemory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.run.states import PlanState
+from rehome.domain.run.states import PlanState
 from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL
 from world.airflow.states import TaskState

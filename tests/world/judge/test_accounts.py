@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from include.account.account import PlanAccount
-from include.account.known import Known, Source
-from include.account.times import EndRange
-from include.domain.clock import utc_now
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.domain.run.states import PlanState
+from rehome.account.account import PlanAccount
+from rehome.account.known import Known, Source
+from rehome.account.times import EndRange
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.states import PlanState
 from world.judge import accounts
 from world.running.trace import Trace
 from world.script import Do, Plan, Script, Topic, What

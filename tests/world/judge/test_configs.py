@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.configs import ConfigOperation, ConfigResource
+from rehome.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigWrite, History, TopicChanged
 from world.judge.configs import Configs, as_wanted
 from world.judge.violations import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from world.history import METADATA_LAG_S, OTHERS, ConfigWrite, History
 from world.kafka.metadata import MetadataLog, Table
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from include.domain.claims import EndsIn, InFlight
-from include.domain.configs import ConfigOperation, ConfigResource
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.run.states import PlanState
+from rehome.domain.claims import EndsIn, InFlight
+from rehome.domain.configs import ConfigOperation, ConfigResource
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.run.states import PlanState
 from world.history import OTHERS, Alter, ConfigWrite, DirAsked, History, IsrTaken
 from world.judge.judge import MOST_CALLS, PlanSeen, Seen, judge
 from world.judge.statements import Statement

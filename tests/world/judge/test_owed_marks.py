@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.ledger.base.records import ThrottleEntry
+from rehome.domain.configs import ConfigResource
+from rehome.ledger.base.records import ThrottleEntry
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.others import LISTS, RATES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.metadata import Partition

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import ReplicaId, TopicPartition
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 

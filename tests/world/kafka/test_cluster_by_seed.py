@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from random import Random
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import TopicPartition
+from rehome.packaging import JOB_PATH
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 
@@ -52,7 +53,7 @@ def test_a_seed_gives_the_same_world_whatever_order_hashes_have() -> None:
     found = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": JOB_PATH},
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from world.kafka import config_rules
 from world.kafka.config_definitions import CORDONED, LEADER_LIST, LEADER_RATE, SCHEMA
 from world.kafka.errors import Refusal

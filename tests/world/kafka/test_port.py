@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from include.cluster.interface.errors import (
+from rehome.cluster.interface.errors import (
     ClusterError,
     ClusterUnreachableError,
     MissingRightError,
 )
-from include.cluster.interface.port import ClusterPort
-from include.cluster.interface.rights import Call
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from rehome.cluster.interface.port import ClusterPort
+from rehome.cluster.interface.rights import Call
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from world.kafka.acls import AclResource, Binding, Operation
 from world.kafka.calling import TIMEOUT_S
 from world.kafka.cluster import KafkaModel

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from include.domain.configs import ConfigResource
-from include.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import ReplicaId, TopicPartition
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.nodes import Replica

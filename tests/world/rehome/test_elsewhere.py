@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from unittest.mock import patch
 
-from include.alerts.kinds import AlertKind
-from include.clusters import binding
+from rehome.alerts.kinds import AlertKind
+from rehome.clusters import binding
 from world.judge.judge import judge
 from world.judge.violations import Kind
 from world.script import Do, Script, Topic, Watch, What

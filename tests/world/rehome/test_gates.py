@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from include.quality.facts.gate_input import Checked
-from include.quality.gates import Evidence
-from include.quality.plan.rules import plan_parameters, plan_rules
-from include.quality.plan.tables import plan_tables
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.gates import Evidence
+from rehome.quality.plan.rules import plan_parameters, plan_rules
+from rehome.quality.plan.tables import plan_tables
 from tests.quality.plan.checked_plans import drain, fixed, lowered, raised, rebalance, tree
 from tests.quality.plan.plan_corruptions import CORRUPTIONS
 from world.rehome.gates import refused_plan

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.states import PlanState
-from include.quality.snapshot.rules import snapshot_rules
-from include.quality.snapshot.tables import Concerned
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.states import PlanState
+from rehome.quality.snapshot.rules import snapshot_rules
+from rehome.quality.snapshot.tables import Concerned
 from tests.quality.snapshot.snapshot_corruptions import BROKEN_ROWS, CORRUPTIONS
 from tests.quality.snapshots import TAKEN_AT, Rows
 from world.outcome import run

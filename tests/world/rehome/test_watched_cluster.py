@@ -6,8 +6,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from include.domain.run.states import PlanState
-from include.ledger.base.records import PlanRecord
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
 from world.airflow.shape import IN_WINDOW, REASSIGN
 from world.judge.judge import judge
 from world.rehome.watched_cluster import by_itself, file_of

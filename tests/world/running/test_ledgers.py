@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from include.domain import clock
-from include.ledger.base.database import LedgerUnavailableError
+from rehome.domain import clock
+from rehome.ledger.base.database import LedgerUnavailableError
 from tests.ledger.small_plans import make_plan
 from world.running.ledgers import LedgerSite
 from world.running.outside import VirtualTime

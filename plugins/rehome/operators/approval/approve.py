@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import CauseKind
 from rehome import alerting, installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import clusters, plan_settings
 from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
@@ -37,11 +37,11 @@ from rehome.ui.links import PlanPageLink, page_of_plan
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.approval.questions import QuestionRecord
-    from include.domain.run.approval_terms import Terms
-    from include.ledger.base.records import PlanRecord
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.domain.run.approval.questions import QuestionRecord
+    from rehome.domain.run.approval_terms import Terms
+    from rehome.ledger.base.records import PlanRecord
     from rehome.run.asking.hitl import HumanAnswer
 
 THROTTLE = "throttle"
@@ -70,7 +70,7 @@ class ApprovePlanOperator(AskingOperator):
 
     def step(self, context: Context) -> Any:
         """Wait for a person, or record that none has to be asked."""
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         with installation.open_ledger() as ledger:
             run_authority.refuse_unasked(context)
@@ -110,9 +110,9 @@ class ApprovePlanOperator(AskingOperator):
         record: PlanRecord,
         why: str,
     ) -> Any:
-        from include.account.findings import GATES
-        from include.reporting.collect import write_plan_report
-        from include.reporting.titles import title_of
+        from rehome.account.findings import GATES
+        from rehome.reporting.collect import write_plan_report
+        from rehome.reporting.titles import title_of
 
         directory = recorded_plans.plan_directory(context)
         askers = record.askers(run_params.actor_of(context))
@@ -191,7 +191,7 @@ class ApprovePlanOperator(AskingOperator):
         deadline: datetime | None,
     ) -> None:
         """Alert people that an approval is needed. Each attempt is another question."""
-        from include.alerts.due_alerts import approval_waits
+        from rehome.alerts.due_alerts import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with installation.open_ledger() as ledger:
@@ -201,8 +201,8 @@ class ApprovePlanOperator(AskingOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from include.alerts.kinds import AlertKind
-        from include.domain.run.approval.questions import AnswerKind
+        from rehome.alerts.kinds import AlertKind
+        from rehome.domain.run.approval.questions import AnswerKind
 
         plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
         with installation.open_ledger() as ledger:
@@ -227,9 +227,9 @@ class ApprovePlanOperator(AskingOperator):
 
     def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
         """Approve what was shown, if it is what would run now and the person may."""
-        from include.domain.run.approval.questions import Answered, AnswerKind
-        from include.domain.run.approval_terms import Terms
-        from include.execution.access.connection_policy import PolicyError
+        from rehome.domain.run.approval.questions import Answered, AnswerKind
+        from rehome.domain.run.approval_terms import Terms
+        from rehome.execution.access.connection_policy import PolicyError
 
         plan_id, person = plan_ids.plan_id_of(context), answer.by
         assert person is not None, "open_question has seen to it"
@@ -276,7 +276,7 @@ class ApprovePlanOperator(AskingOperator):
 
         :raises AskedAgainError: always.
         """
-        from include.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.approval.questions import AnswerKind
 
         person = answer.by
         assert person is not None, "open_question has seen to it"
@@ -291,8 +291,8 @@ class ApprovePlanOperator(AskingOperator):
         self.ask_again(context, asked, answer, why, AnswerKind.SENT_BACK)
 
     def _reject(self, context: Context, plan_id: str, actor: str) -> None:
-        from include.domain.run.states import PlanState
-        from include.ledger.base.records import EndReason
+        from rehome.domain.run.states import PlanState
+        from rehome.ledger.base.records import EndReason
 
         with installation.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
@@ -315,8 +315,8 @@ class ApprovePlanOperator(AskingOperator):
 
         :raises EndedError: always.
         """
-        from include.domain.run.approval.questions import AnswerKind
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.states import PlanState
 
         with installation.open_ledger() as ledger:
             ends = ledger.plan(plan_id).window_end

@@ -17,10 +17,10 @@ from rehome.run.causes.operator import RecordedOperator
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.run.approval.questions import AnswerKind, NoQuestion, QuestionRecord
-    from include.domain.run.askers import Askers
-    from include.warehouse import PlanDirectory
+    from rehome.domain.run.approval.questions import AnswerKind, NoQuestion, QuestionRecord
+    from rehome.domain.run.askers import Askers
     from rehome.run.asking.hitl import HumanAnswer
+    from rehome.warehouse import PlanDirectory
 
 ASKED_AGAIN = 50
 """Attempts: a question may be asked anew as often, and the ledger may be away for a while."""
@@ -96,7 +96,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         shown: Mapping[str, str],
         why: NoQuestion | None = None,
     ) -> Any:
-        from include.domain.run.approval.questions import Question
+        from rehome.domain.run.approval.questions import Question
 
         run, ti = context["dag_run"], context["ti"]
         return Question(
@@ -163,7 +163,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         self, asked: QuestionRecord, answer: HumanAnswer, what: AnswerKind, detail: str = ""
     ) -> None:
         """Write what has become of a question, where nothing else is written with it."""
-        from include.domain.run.approval.questions import Answered
+        from rehome.domain.run.approval.questions import Answered
 
         with installation.open_ledger() as ledger:
             ledger.record_answer(Answered(asked.question_id, what, answer.by, answer.at, detail))
@@ -181,8 +181,8 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         :param asked: the question, if it has no answer yet.
         :raises AskedAgainError: always.
         """
-        from include.domain.run.approval.questions import AnswerKind
-        from include.domain.run.event_kind import EventKind
+        from rehome.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.event_kind import EventKind
 
         plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "a person who is not known")
         if asked is not None:
@@ -193,7 +193,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
 
     def asked_before(self, context: Context) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
-        from include.domain.run.event_kind import EventKind
+        from rehome.domain.run.event_kind import EventKind
 
         run, plan_id = context["dag_run"], plan_ids.plan_id_of(context)
         with installation.open_ledger() as ledger:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import CauseKind
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
@@ -18,13 +18,13 @@ from rehome.run.causes.errors import EndedError
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.kafka import LogDirName
-    from include.domain.plan.plan import Plan
-    from include.execution.completion.drained import Drained
-    from include.execution.completion.follow_up import NoFollowUp
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
+    from rehome.domain.kafka import LogDirName
+    from rehome.domain.plan.plan import Plan
+    from rehome.execution.completion.drained import Drained
+    from rehome.execution.completion.follow_up import NoFollowUp
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
 
 DRAINED = "drained.json"
 
@@ -43,11 +43,11 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
-        from include.domain.request.request import Action
-        from include.domain.run.states import PlanState
-        from include.errors import PlanConflictError
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.completion.drained import emptied_by, is_drain, wait_until_drained
+        from rehome.domain.request.request import Action
+        from rehome.domain.run.states import PlanState
+        from rehome.errors import PlanConflictError
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.completion.drained import emptied_by, is_drain, wait_until_drained
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
@@ -87,9 +87,9 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
-        from include.domain.run.event_kind import EventKind
-        from include.domain.text import count_text
-        from include.execution.completion.follow_up import why_no_follow_up
+        from rehome.domain.run.event_kind import EventKind
+        from rehome.domain.text import count_text
+        from rehome.execution.completion.follow_up import why_no_follow_up
 
         directory = installation.warehouse().plan_at(record.plan_dir)
         follow_up = plan_ids.follow_up_id(record.plan_id)
@@ -114,7 +114,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self.log.warning("%s", event)
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
-        from include.domain.run.event_kind import EventKind
+        from rehome.domain.run.event_kind import EventKind
 
         ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
         raise EndedError(
@@ -140,9 +140,9 @@ def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
 
     :raises PlanConflictError: what says which one, or its files, are not what was written.
     """
-    from include.domain.kafka import TopicPartition
-    from include.execution.completion.drained import less_unpaid
-    from include.warehouse import read_snapshot
+    from rehome.domain.kafka import TopicPartition
+    from rehome.execution.completion.drained import less_unpaid
+    from rehome.warehouse import read_snapshot
 
     warehouse = installation.warehouse()
     evidence.of_plan(ledger, plan.plan_id, warehouse.plan(plan.plan_id))

@@ -27,7 +27,7 @@ class PlanDoneOperator(RecordedOperator):
 
     def step(self, context: Context) -> str:
         """Look in the ledger."""
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from include.domain.clock import utc_now
 from rehome import installation
+from rehome.domain.clock import utc_now
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, evidence, plan_of_run, recorded_plans, run_authority
@@ -16,7 +16,7 @@ from rehome.run import drivers, evidence, plan_of_run, recorded_plans, run_autho
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.base.records import PlanRecord
+    from rehome.ledger.base.records import PlanRecord
 
 
 LEADERS, DEMOTED = "leaders.json", "demoted.json"
@@ -34,14 +34,14 @@ class RestorePreferredLeadersOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
-        from include.domain.run.states import PlanState
-        from include.execution.completion.demoted import (
+        from rehome.domain.run.states import PlanState
+        from rehome.execution.completion.demoted import (
             demotion_text,
             is_demotion,
             wait_until_demoted,
         )
-        from include.execution.completion.preferred_leaders import restore_preferred_leaders
-        from include.ledger.base.fencing import LeaseHeldError
+        from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
+        from rehome.ledger.base.fencing import LeaseHeldError
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -82,8 +82,8 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         :raises AirflowSkipException: they may not.
         :raises ClustersFileError: the clusters file cannot be used, and the task was cleared.
         """
-        from include.clusters.clusters_file import ClustersFileError
-        from include.execution.access.connection_policy import PolicyError
+        from rehome.clusters.clusters_file import ClustersFileError
+        from rehome.execution.access.connection_policy import PolicyError
 
         try:
             if cleared:

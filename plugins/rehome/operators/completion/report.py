@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from include.domain.clock import utc_now
-from include.errors import RehomeError
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.errors import RehomeError
 from rehome.fleet import paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verify import prove
@@ -20,8 +20,8 @@ from rehome.ui.links import PlanPageLink, ReportLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 
 class WriteReportOperator(ClusterOperator):
@@ -34,7 +34,7 @@ class WriteReportOperator(ClusterOperator):
 
     def step(self, context: Context) -> str:
         """Collect and render."""
-        from include.reporting.collect import note_of_end, write_plan_report
+        from rehome.reporting.collect import note_of_end, write_plan_report
 
         directory = recorded_plans.plan_directory(context)
         with installation.open_ledger() as ledger:
@@ -53,7 +53,7 @@ class WriteReportOperator(ClusterOperator):
         """After a plan that has failed, `verify` does not run. Where messages are lost, the proof
         of what is known is made here.
         """
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         lost = [p for p, seen in ledger.data_seen(record.plan_id).items() if seen.lost]
         if record.state is not PlanState.FAILED or not lost:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from include.domain.run.causes.cause import CauseKind
-from include.errors import RehomeError
 from rehome import installation
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import RehomeError
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
 from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
@@ -21,10 +21,10 @@ from rehome.ui.links import PlanPageLink, ReportLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.run.causes.cause import Cause
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
+    from rehome.domain.run.causes.cause import Cause
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
 
 
 class VerdictOperator(ClusterOperator):
@@ -38,9 +38,9 @@ class VerdictOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
-        from include.alerts.alert_text import SWEPT
-        from include.domain.run.states import PlanState
-        from include.ledger.base.records import EndReason
+        from rehome.alerts.alert_text import SWEPT
+        from rehome.domain.run.states import PlanState
+        from rehome.ledger.base.records import EndReason
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.recorded(context, ledger)
@@ -94,8 +94,8 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: its brokers are not proved to be empty, and nothing
             goes on.
         """
-        from include.domain.run.states import PlanState
-        from include.execution.completion.drained import is_drain, not_ended, still_there
+        from rehome.domain.run.states import PlanState
+        from rehome.execution.completion.drained import is_drain, not_ended, still_there
 
         found = done.drained
         if found is None and is_drain(recorded_plans.recorded_request(record)):
@@ -122,9 +122,9 @@ class VerdictOperator(ClusterOperator):
 
         :raises EndedError: they were not made, or demoted brokers still lead.
         """
-        from include.domain.request.request import ABOUT_LEADERS, Action
-        from include.execution.completion.demoted import demotion_text
-        from include.execution.completion.preferred_leaders import not_elected, not_elected_text
+        from rehome.domain.request.request import ABOUT_LEADERS, Action
+        from rehome.execution.completion.demoted import demotion_text
+        from rehome.execution.completion.preferred_leaders import not_elected, not_elected_text
 
         if record.action not in ABOUT_LEADERS:
             return

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from include.domain.run.causes.cause import CauseKind
-from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_of_run, recorded_plans, steps
 from rehome.run.causes.errors import EndedError
@@ -16,9 +16,9 @@ from rehome.run.causes.errors import EndedError
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.gateway import ClusterGateway
-    from include.execution.completion.verify import Verification
-    from include.ledger.base.records import PlanRecord
+    from rehome.cluster.gateway import ClusterGateway
+    from rehome.execution.completion.verify import Verification
+    from rehome.ledger.base.records import PlanRecord
 
 
 PROOF = "verification.json"
@@ -29,8 +29,8 @@ def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Veri
 
     :raises ClusterError: the cluster could not be read; nothing was kept.
     """
-    from include.execution.access.own_cluster import OwnCluster
-    from include.execution.completion.verify import record_losses, verify
+    from rehome.execution.access.own_cluster import OwnCluster
+    from rehome.execution.completion.verify import record_losses, verify
 
     plan, directory = recorded_plans.directory_plan(context)
     with installation.open_ledger() as ledger:
@@ -49,7 +49,7 @@ class VerifyReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
-        from include.domain.run.states import PlanState
+        from rehome.domain.run.states import PlanState
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)

@@ -30,13 +30,13 @@ from rehome.ui.links import PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.plan.plan import Plan
-    from include.domain.request.request import ReassignmentRequest
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.execution.access.own_cluster import OwnCluster
-    from include.execution.foreign.named import NamedReassignments
-    from include.ledger.base.records import PlanRecord
-    from include.ledger.store import Ledger
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.request.request import ReassignmentRequest
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.execution.access.own_cluster import OwnCluster
+    from rehome.execution.foreign.named import NamedReassignments
+    from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
 
 
 class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
@@ -51,10 +51,10 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Policy, approval, plan, lease, ledger, throttle."""
-        from include.domain.run.states import PlanState
-        from include.domain.text import bytes_text
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.foreign.adopt import adopt
+        from rehome.domain.run.states import PlanState
+        from rehome.domain.text import bytes_text
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.foreign.adopt import adopt
 
         asked, plan_id = required(context), plan_ids.plan_id_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
@@ -99,10 +99,10 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
         own: OwnCluster,
     ) -> PlanRecord | None:
         """Record the plan, with the approval; None = nothing of it is in flight any more."""
-        from include.domain.request.request import request_to_params
-        from include.domain.run.approval.effects import Effects
-        from include.domain.run.approval_terms import Terms
-        from include.execution.foreign.adopt import adopted_plan, still_in_flight
+        from rehome.domain.request.request import request_to_params
+        from rehome.domain.run.approval.effects import Effects
+        from rehome.domain.run.approval_terms import Terms
+        from rehome.execution.foreign.adopt import adopted_plan, still_in_flight
 
         answered = require_approval(context, asked, policy)
         plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
@@ -153,8 +153,8 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
 
 def _request_of(plan: Plan, rate_bytes_per_s: int) -> ReassignmentRequest:
     """What the plan counts as asked for: Kafka's own JSON, beside what others have in flight."""
-    from include.domain.plan.kafka_json import reassignment_json
-    from include.domain.request.parse_request import parse_request
+    from rehome.domain.plan.kafka_json import reassignment_json
+    from rehome.domain.request.parse_request import parse_request
 
     return parse_request(
         {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.domain.run.causes.cause import CauseKind
-from include.domain.run.foreign.foreign_request import ForeignAction
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.foreign.asked import (
     NAMED_FILE,
@@ -22,7 +22,7 @@ from rehome.run.causes.recorded import tell_kind
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.execution.foreign.named import NamedReassignment, NamedReassignments
+    from rehome.execution.foreign.named import NamedReassignment, NamedReassignments
 
 NAMED_IN_TEXT = 200
 """So many reassignments the question names; the file has all of them."""
@@ -42,7 +42,7 @@ class ApproveForeignOperator(AskingOperator):
 
     def step(self, context: Context) -> Any:
         """Ask, and wait."""
-        from include.domain.run.askers import Askers
+        from rehome.domain.run.askers import Askers
 
         asked = required(context)
         if begun(context):
@@ -59,9 +59,9 @@ class ApproveForeignOperator(AskingOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from include.domain.run.approval.questions import AnswerKind
-        from include.domain.run.askers import Askers
-        from include.execution.access.connection_policy import PolicyError
+        from rehome.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.askers import Askers
+        from rehome.execution.access.connection_policy import PolicyError
 
         answer = hitl.answer_in(event)
         open_one = self.open_question(context, answer)
@@ -89,7 +89,7 @@ class ApproveForeignOperator(AskingOperator):
 
 def question_text(asked: NamedReassignments, file: str, again: str) -> str:
     """The text of the request for approval, as Markdown."""
-    from include.domain.text import bytes_text, count_text
+    from rehome.domain.text import bytes_text, count_text
 
     lines = [again, ""] if again else []
     count = count_text(len(asked.reassignments), "reassignment")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.domain.clock import utc_now
-from include.domain.kafka import Replicas, TopicPartition
-from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import Replicas, TopicPartition
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.run import evidence, plan_ids, recorded_plans, run_params
 from rehome.run.authority import own_snapshot
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.run.approval.questions import Answered
-    from include.domain.run.foreign.foreign_request import ForeignRequest
-    from include.execution.access.connection_policy import ConnectionPolicy
-    from include.execution.foreign.in_flight import Flight
-    from include.execution.foreign.named import NamedReassignments
-    from include.ledger.store import Ledger
+    from rehome.domain.run.approval.questions import Answered
+    from rehome.domain.run.foreign.foreign_request import ForeignRequest
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.execution.foreign.in_flight import Flight
+    from rehome.execution.foreign.named import NamedReassignments
+    from rehome.ledger.store import Ledger
 
 NAMED_FILE = "foreign_reassignments.json"
 ASKING_TASK = "approve"
@@ -37,7 +37,7 @@ def request_of(context: Context | Mapping[str, Any]) -> ForeignRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from include.domain.run.foreign.foreign_request import parse_foreign
+    from rehome.domain.run.foreign.foreign_request import parse_foreign
 
     return parse_foreign(context["params"])
 
@@ -47,7 +47,7 @@ def named_by_run(context: Context) -> NamedReassignments | None:
 
     :raises FileChangedError: something else has written the file.
     """
-    from include.execution.foreign.named import NamedReassignments
+    from rehome.execution.foreign.named import NamedReassignments
 
     plan_id = plan_ids.plan_id_of(context)
     with installation.open_ledger() as ledger:
@@ -85,7 +85,7 @@ def terms_of(asked: NamedReassignments) -> dict[str, Any]:
 
 def begun(context: Context) -> bool:
     """Whether the run has begun to carry out what it was asked."""
-    from include.domain.run.event_kind import EventKind
+    from rehome.domain.run.event_kind import EventKind
 
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
@@ -97,8 +97,8 @@ def refuse_by_policy(asked: NamedReassignments, policy: ConnectionPolicy) -> Non
 
     :raises PolicyError: it does not.
     """
-    from include.domain.run.foreign.foreign_request import ForeignAction
-    from include.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
+    from rehome.domain.run.foreign.foreign_request import ForeignAction
+    from rehome.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
 
     action = ADOPT if asked.action is ForeignAction.ADOPT else CANCEL_FOREIGN
     policy.require(action, asked.rate_bytes_per_s, utc_now())
@@ -109,7 +109,7 @@ def refuse_rejected(plan_id: str) -> None:
 
     :raises PlanConflictError: a person has.
     """
-    from include.domain.run.approval.questions import AnswerKind
+    from rehome.domain.run.approval.questions import AnswerKind
 
     with installation.open_ledger() as ledger:
         for each in ledger.questions(plan_id):
@@ -130,8 +130,8 @@ def require_approval(
     :raises PlanConflictError: a person has rejected it.
     :raises PolicyError: the policy wants another person.
     """
-    from include.domain.run.approval.questions import AnswerKind
-    from include.domain.run.askers import Askers
+    from rehome.domain.run.approval.questions import AnswerKind
+    from rehome.domain.run.askers import Askers
 
     plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
     refuse_rejected(plan_id)
@@ -172,8 +172,8 @@ def orders_before(
     """In which order replicas were before reassignments of others began, by the newest snapshot
     from before each was first seen. What no snapshot shows is left out.
     """
-    from include.execution.foreign.snapshot_flights import orders_at_rest
-    from include.warehouse import read_snapshot
+    from rehome.execution.foreign.snapshot_flights import orders_at_rest
+    from rehome.warehouse import read_snapshot
 
     by_time: dict[datetime, list[Flight]] = {}
     for each in found:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.domain.run.causes.cause import CauseKind
 from rehome import installation
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
@@ -20,9 +20,9 @@ from rehome.run.causes.errors import EndedError
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.execution.access.lease import LeasedCluster
-    from include.execution.foreign.cancel_foreign import ForeignCancelled
-    from include.execution.foreign.named import NamedReassignments
+    from rehome.execution.access.lease import LeasedCluster
+    from rehome.execution.foreign.cancel_foreign import ForeignCancelled
+    from rehome.execution.foreign.named import NamedReassignments
 
 
 class CancelForeignOperator(ClusterOperator):
@@ -37,11 +37,11 @@ class CancelForeignOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, approval, lease; cancel, clean, say what is left."""
-        from include.domain.run.event_kind import EventKind
-        from include.execution.access.lease import hold, ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.foreign.cancel_foreign import cancel_foreign
-        from include.execution.foreign.flight_words import cancelled_lines
+        from rehome.domain.run.event_kind import EventKind
+        from rehome.execution.access.lease import hold, ttl_s
+        from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.foreign.cancel_foreign import cancel_foreign
+        from rehome.execution.foreign.flight_words import cancelled_lines
 
         asked, plan_id = required(context), plan_ids.plan_id_of(context)
         policy = self.policy_on(asked.cluster_id)
@@ -81,7 +81,7 @@ class CancelForeignOperator(ClusterOperator):
     def _clean(
         self, asked: NamedReassignments, done: ForeignCancelled, held: LeasedCluster
     ) -> None:
-        from include.execution.foreign.clean_throttles import clean_throttles
+        from rehome.execution.foreign.clean_throttles import clean_throttles
 
         over = [*done.cancelled, *done.ended]
         cleaned = clean_throttles(asked, over, held.ledger, held.cluster)

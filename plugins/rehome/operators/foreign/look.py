@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.clock import utc_now
-from include.domain.run.foreign.foreign_request import ForeignAction
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
@@ -28,10 +28,10 @@ from rehome.sensors.reassignment import ReassignmentSensor
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.domain.run.foreign.foreign_request import ForeignRequest
-    from include.execution.foreign.in_flight import Chosen
-    from include.execution.foreign.read_flights import DescribedFlights
-    from include.ledger.store import Ledger
+    from rehome.domain.run.foreign.foreign_request import ForeignRequest
+    from rehome.execution.foreign.in_flight import Chosen
+    from rehome.execution.foreign.read_flights import DescribedFlights
+    from rehome.ledger.store import Ledger
     from rehome.triggers.watch import ReassignmentWatch
 
 
@@ -48,7 +48,7 @@ _TASKS_OF: Mapping[ForeignAction, Collection[str]] = {
 
 def chosen_by(request: ForeignRequest) -> Chosen:
     """Which reassignments a request is about."""
-    from include.execution.foreign.in_flight import Chosen
+    from rehome.execution.foreign.in_flight import Chosen
 
     return Chosen(request.topics, frozenset(request.brokers))
 
@@ -63,10 +63,10 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Read, remember, say."""
-        from include.execution.foreign.file_status import file_statuses
-        from include.execution.foreign.flight_words import described_lines
-        from include.execution.foreign.read_flights import describe_reassignments
-        from include.execution.progress.progress import status_table
+        from rehome.execution.foreign.file_status import file_statuses
+        from rehome.execution.foreign.flight_words import described_lines
+        from rehome.execution.foreign.read_flights import describe_reassignments
+        from rehome.execution.progress.progress import status_table
 
         request = request_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
@@ -84,7 +84,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def _name(self, context: Context, ledger: Ledger, found: DescribedFlights) -> bool:
         """Write down what the run is about; whether there is anything. What it has begun stays."""
-        from include.execution.foreign.named import NamedReassignments, named
+        from rehome.execution.foreign.named import NamedReassignments, named
 
         if begun(context):
             self.log.info("Carrying it out has begun: what was named stays.")
@@ -141,9 +141,9 @@ class FollowReassignmentsSensor(ReassignmentSensor, SkipMixin):
 
     def begin(self, watch: ReassignmentWatch) -> None:
         """What the file names, or what is in flight of what is asked about."""
-        from include.execution.foreign.file_status import moves_of_file
-        from include.execution.foreign.read_flights import list_reassignments
-        from include.execution.observation.foreign_reassignments import Watched
+        from rehome.execution.foreign.file_status import moves_of_file
+        from rehome.execution.foreign.read_flights import list_reassignments
+        from rehome.execution.observation.foreign_reassignments import Watched
 
         request = self._request
         with self.gateway() as cluster:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 
-from include.domain.clock import utc_now
-from include.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
 from rehome.run.authority.refusals import told_of_refusal
 from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.store import Ledger
-    from include.ledger.stores.authority.requested_runs import RequestedRun
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
 
 class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from include.account.findings import Gates
-    from include.domain.plan.summary import PlanSummary
-    from include.domain.run.approval_terms import Terms
-    from include.domain.run.askers import Askers
-    from include.domain.run.findings import FindingGroup
+    from rehome.account.findings import Gates
+    from rehome.domain.plan.summary import PlanSummary
+    from rehome.domain.run.approval_terms import Terms
+    from rehome.domain.run.askers import Askers
+    from rehome.domain.run.findings import FindingGroup
 
 BODY = """
 {sent_back}\
@@ -61,10 +61,10 @@ def approval_text(
     :param tried: dry_run.json; ``gates``: gates.json.
     :param sent_back: what has come of an earlier answer.
     """
-    from include.account.findings import findings_of
-    from include.account.words.finding_words import counted_text
-    from include.domain.text import bytes_text
-    from include.domain.time_range import TimeRange
+    from rehome.account.findings import findings_of
+    from rehome.account.words.finding_words import counted_text
+    from rehome.domain.text import bytes_text
+    from rehome.domain.time_range import TimeRange
 
     predicted, found = tried.get("predicted"), findings_of(tried, gates)
     return BODY.format(
@@ -87,7 +87,7 @@ def approval_text(
 
 
 def _pace(terms: Terms, cause: str | None) -> str:
-    from include.domain.text import bytes_text
+    from rehome.domain.text import bytes_text
 
     rate = f"{bytes_text(terms.rate_bytes_per_s)}/s per broker and direction"
     if terms.unthrottled is not None:
@@ -97,7 +97,7 @@ def _pace(terms: Terms, cause: str | None) -> str:
 
 def _within_brokers(summary: PlanSummary) -> str:
     """The line on moves between log dirs; empty where there are none."""
-    from include.domain.text import bytes_text, count_text
+    from rehome.domain.text import bytes_text, count_text
 
     if not summary.log_dir_moves:
         return ""
@@ -112,7 +112,7 @@ def _within_brokers(summary: PlanSummary) -> str:
 
 def _lines(found: Collection[FindingGroup]) -> str:
     """A line for each kind of findings; brokers may have worded them, so Markdown reads none."""
-    from include.account.words.finding_words import group_line
+    from rehome.account.words.finding_words import group_line
 
     lines = "".join(f"- `{plain(' '.join(group_line(group).split()))}`\n" for group in found)
     return f"{lines}\n" if lines else ""
@@ -120,7 +120,7 @@ def _lines(found: Collection[FindingGroup]) -> str:
 
 def not_the_same(seen: Terms, now: Terms) -> str:
     """What has changed while a person decided, in words; "" = nothing."""
-    from include.execution.control.approval import (
+    from rehome.execution.control.approval import (
         Lapse,
         changed_settings,
         changed_terms,

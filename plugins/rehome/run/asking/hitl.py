@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow.providers.standard.operators.hitl import HITLOperator
 
-    from include.domain.run.approval_terms import Person
+    from rehome.domain.run.approval_terms import Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def answer_in(event: Mapping[str, Any]) -> HumanAnswer:
     users write neither that row nor this event. (``get_hitl_detail_content_detail`` would read the
     same row; the supervisor of a task refuses it, "Unhandled request": only triggers may.)
     """
-    from include.domain.run.approval_terms import Person
+    from rehome.domain.run.approval_terms import Person
 
     chosen: Sequence[str] = event.get("chosen_options") or ()
     user = event.get("responded_by_user") or {}

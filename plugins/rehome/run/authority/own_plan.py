@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import clusters, watch_runs
 from rehome.run import plan_ids, plan_of_run, run_askers, run_params
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.store import Ledger
+    from rehome.ledger.store import Ledger
 
 _NO_OWN = "Windows of this cluster make no plan of their own, for "
 _SAID = _NO_OWN + "own_plan is false"
@@ -72,7 +72,7 @@ def is_over(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
 
 def is_idle(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
     """Whether the same is known from the ledger alone: no plan waits for the run's window."""
-    from include.execution.control.resume import waits_for_window
+    from rehome.execution.control.resume import waits_for_window
 
     cluster_id = ledger.connections().get(_connection(context))
     if cluster_id is None or not is_over(context, ledger):

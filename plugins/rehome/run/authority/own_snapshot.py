@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.run import plan_ids, steps
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.cluster.snapshot.model import Snapshot
-    from include.ledger.store import Ledger
-    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
+    from rehome.cluster.snapshot.model import Snapshot
+    from rehome.ledger.store import Ledger
+    from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
 
 TASK = "snapshot"
 
@@ -29,7 +29,7 @@ def keep(
     """Write a snapshot that the task has taken to the warehouse, and who has taken it to the
     ledger; returns its URI.
     """
-    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
+    from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
 
     warehouse, run = installation.warehouse(), context["dag_run"]
     uri = warehouse.write_snapshot(snapshot)

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from include.domain.run.askers import NotAskedForError
+from rehome.domain.run.askers import NotAskedForError
 from rehome.run import run_askers
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from include.clusters.binding import Misled
-    from include.ledger.store import Ledger
+    from rehome.clusters.binding import Misled
+    from rehome.ledger.store import Ledger
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def tell(
 
     :param detail: more than the code.
     """
-    from include.ledger.base.audit_entry import AuditEntry, Decided, Door
+    from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 
     run, who = context["dag_run"], run_askers.asker_of(context)
     ledger.add_audit(

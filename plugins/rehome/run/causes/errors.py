@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import AirflowException
 
-from include.domain.run.causes.cause import CauseKind
-from include.errors import RehomeError
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import RehomeError
 
 
 class EndedError(RehomeError):

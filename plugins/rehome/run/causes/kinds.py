@@ -6,32 +6,31 @@ from collections.abc import Mapping
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
-from include.cluster.interface.errors import (
+from rehome.airflow_versions import TaskDeferralError, TaskDeferralTimeout
+from rehome.cluster.interface.errors import (
     ClusterError,
     ClusterUnreachableError,
     MissingRightError,
     Unreachable,
 )
-from include.clusters.binding import MisledError
-from include.domain.plan.plan_hash import PlanChangedError
-from include.domain.run.askers import NotAskedForError
-from include.domain.run.causes.cause import CauseKind
-from include.errors import ClusterBusyError, InvalidRequestError, PlanConflictError, RehomeError
-from include.execution.access.connection_policy import PolicyError
-from include.execution.access.own_cluster import WrongClusterError
-from include.execution.control.approval import ApprovalLapsedError
-from include.execution.direct.direct_throttle import DirectThrottleError
-from include.execution.foreign.cancel_foreign import SetMeanwhileError
-from include.execution.observation.drift import DriftError
-from include.execution.throttle.configs import ThrottleError
-from include.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
-from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
-from include.places.path_parts import PathPartError
-from include.places.uris import UriNotAllowedError
-from include.warehouse import PlanExistsError
-from rehome.airflow_versions import TaskDeferralError, TaskDeferralTimeout
+from rehome.clusters.binding import MisledError
+from rehome.domain.plan.plan_hash import PlanChangedError
+from rehome.domain.run.askers import NotAskedForError
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import ClusterBusyError, InvalidRequestError, PlanConflictError, RehomeError
+from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.access.own_cluster import WrongClusterError
+from rehome.execution.control.approval import ApprovalLapsedError
+from rehome.execution.direct.direct_throttle import DirectThrottleError
+from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
+from rehome.execution.observation.drift import DriftError
+from rehome.execution.throttle.configs import ThrottleError
 from rehome.executors import UnsharedLedgerError
 from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, NotHealedError
+from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
+from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
+from rehome.places.path_parts import PathPartError
+from rehome.places.uris import UriNotAllowedError
 from rehome.run.authority.own_plan import NoOwnPlanError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
 from rehome.run.by_itself import LowersReplicationError
@@ -39,6 +38,7 @@ from rehome.run.causes.errors import EndedError
 from rehome.run.evidence import FileChangedError, NotDoneError
 from rehome.run.plan_of_run import UnknownPlanError
 from rehome.run.steps import StepMissingError
+from rehome.warehouse import PlanExistsError
 
 KINDS: Mapping[type[BaseException], CauseKind] = {
     RehomeError: CauseKind.REHOME,

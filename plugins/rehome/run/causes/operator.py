@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from include.domain.run.causes.cause import CauseKind
 from rehome.airflow_versions import TaskDeferralError
+from rehome.domain.run.causes.cause import CauseKind
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import LOG_HAS_ALL, recorded
 

@@ -22,10 +22,10 @@ from airflow.providers.common.compat.sdk import (
     DownstreamTasksSkipped,
 )
 
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import Cause, CauseKind, most_specific
-from include.errors import RehomeError, sentence
 from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import Cause, CauseKind, most_specific
+from rehome.errors import RehomeError, sentence
 from rehome.run import plan_ids, run_authority
 from rehome.run.causes.errors import AskedAgainError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk.definitions.context import Context
 
-    from include.ledger.store import Ledger
+    from rehome.ledger.store import Ledger
 
     AnyContext: TypeAlias = Context | Mapping[str, Any]
 
@@ -168,7 +168,7 @@ def _of_xcoms(context: AnyContext) -> Iterator[Cause]:
 
 def record(context: AnyContext, ledger: Ledger, cause: Cause) -> None:
     """Write a cause of the context's run to the ledger."""
-    from include.ledger.stores.by_run.causes import EndedRun
+    from rehome.ledger.stores.by_run.causes import EndedRun
 
     run = context["dag_run"]
     connection = (context.get("params") or {}).get("kafka_config_id")

@@ -8,17 +8,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 
-from include.domain.broker_rates import BrokerRates
-from include.domain.clock import utc_now
-from include.domain.run.control_parameters import parse_control
-from include.domain.run.states import Control
-from include.domain.text import rate_in
-from include.errors import InvalidRequestError, first_problems
-from include.execution.access.connection_policy import ConnectionPolicy
-from include.ledger.base.audit_entry import Decided
-from include.page.controls import Offer, offer
-from include.page.plan_view import PlanView
+from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.clock import utc_now
+from rehome.domain.run.control_parameters import parse_control
+from rehome.domain.run.states import Control
+from rehome.domain.text import rate_in
+from rehome.errors import InvalidRequestError, first_problems
+from rehome.execution.access.connection_policy import ConnectionPolicy
 from rehome.fleet import paused_plan
+from rehome.ledger.base.audit_entry import Decided
+from rehome.page.controls import Offer, offer
+from rehome.page.plan_view import PlanView
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import ControllerDep, MayControlDep, UserDep
 from rehome.ui.rendering import render

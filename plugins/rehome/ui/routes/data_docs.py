@@ -7,8 +7,8 @@ import re
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, Response
 
-from include.page.files import PlanFiles
 from rehome import installation
+from rehome.page.files import PlanFiles
 from rehome.run import plan_ids
 from rehome.ui import access
 from rehome.ui.access import UserDep

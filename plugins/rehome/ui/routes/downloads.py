@@ -12,8 +12,8 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
-from include.ledger.base.paging import MoveFilter
-from include.page.files import SERVED, files_of
+from rehome.ledger.base.paging import MoveFilter
+from rehome.page.files import SERVED, files_of
 from rehome.ui.access import UserDep
 from rehome.ui.flow_pictures import FLOWS, flow_svg
 from rehome.ui.headers import REPORT_POLICY

@@ -10,28 +10,28 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from include.account.evidence import read_line
-from include.account.known import Fact
-from include.account.plan_bytes import PlanBytes, bytes_of
-from include.account.times import EndRange, ends_of
-from include.alerts.plan_alerts import not_sent
-from include.domain.clock import utc_now
-from include.domain.run.states import PlanState
-from include.execution.foreign import flight_words
-from include.ledger.base.paging import PlanFilter, PlanLine
-from include.ledger.store import Ledger
-from include.page.files import PlanFiles, files_of
-from include.page.findings import finding_lines
-from include.watching.paused_text import paused_text
 from rehome import installation
+from rehome.account.evidence import read_line
+from rehome.account.known import Fact
+from rehome.account.plan_bytes import PlanBytes, bytes_of
+from rehome.account.times import EndRange, ends_of
+from rehome.alerts.plan_alerts import not_sent
+from rehome.domain.clock import utc_now
+from rehome.domain.run.states import PlanState
+from rehome.execution.foreign import flight_words
 from rehome.fleet import attempts, bound, policies
 from rehome.fleet.clusters import base_of
+from rehome.ledger.base.paging import PlanFilter, PlanLine
+from rehome.ledger.store import Ledger
+from rehome.page.files import PlanFiles, files_of
+from rehome.page.findings import finding_lines
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes import requests
 from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for, view_for
+from rehome.watching.paused_text import paused_text
 
 router = APIRouter()
 PLANS_SHOWN = 50

@@ -15,8 +15,8 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from include.errors import RehomeError
 from rehome.api.places import NoRoomError, Places
+from rehome.errors import RehomeError
 from rehome.ui.access import UserDep
 from rehome.ui.page_bounds import error_page
 from rehome.ui.rendering import render

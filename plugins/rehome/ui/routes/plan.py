@@ -8,14 +8,14 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
-from include.domain.kafka_limits import LARGEST_BROKER_ID
-from include.domain.run.states import MoveState
-from include.execution.control.resume import only_planned
-from include.ledger.base.paging import MoveFilter, MoveOrder
-from include.page.alternatives import choices_of, name_of
-from include.page.files import SERVED, files_of
-from include.page.plan_view import PlanView
-from include.reporting.number_text import leader_minimums
+from rehome.domain.kafka_limits import LARGEST_BROKER_ID
+from rehome.domain.run.states import MoveState
+from rehome.execution.control.resume import only_planned
+from rehome.ledger.base.paging import MoveFilter, MoveOrder
+from rehome.page.alternatives import choices_of, name_of
+from rehome.page.files import SERVED, files_of
+from rehome.page.plan_view import PlanView
+from rehome.reporting.number_text import leader_minimums
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render

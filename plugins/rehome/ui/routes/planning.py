@@ -9,16 +9,16 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from include.domain.request.request import Action
-from include.domain.request.topic_filters import filters_cover
-from include.domain.text import count_text
-from include.errors import InvalidRequestError
-from include.ledger.base.audit_entry import Decided
-from include.page.alternatives import Instead, params_instead
-from include.page.cluster_view import ClusterView
-from include.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
+from rehome.domain.request.request import Action
+from rehome.domain.request.topic_filters import filters_cover
+from rehome.domain.text import count_text
+from rehome.errors import InvalidRequestError
 from rehome.fleet import bound
 from rehome.fleet.clusters import DEFAULT_CONNECTION
+from rehome.ledger.base.audit_entry import Decided
+from rehome.page.alternatives import Instead, params_instead
+from rehome.page.cluster_view import ClusterView
+from rehome.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import MayPlanDep, PlannerDep, UserDep
 from rehome.ui.rendering import render

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import Response
 
-from include.clusters.binding import entries_for
-from include.clusters.clusters_file import ClustersFileError
-from include.errors import PlanConflictError
+from rehome.clusters.binding import entries_for
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.errors import PlanConflictError
 from rehome.fleet import bound, clusters
 from rehome.ui.access import ControllerDep
 from rehome.ui.routes.shared import plans, root_of

@@ -7,8 +7,8 @@ from functools import cache
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
-from include.account.requests import RequestLine, RequestState, in_order
-from include.ledger.store import Ledger
+from rehome.account.requests import RequestLine, RequestState, in_order
+from rehome.ledger.store import Ledger
 from rehome.ui import access, dag_runs
 
 LISTED, LISTED_FOR = 50, timedelta(days=7)

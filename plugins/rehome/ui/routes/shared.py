@@ -8,17 +8,17 @@ from typing import Any
 
 from fastapi import HTTPException, Request
 
-from include.domain.request.param_types import checked_plan_id
-from include.errors import InvalidRequestError
-from include.ledger.base.audit_entry import AuditEntry, Decided, Door
-from include.page.plan_view import PlanView
-from include.watching.paused_text import paused_text
 from rehome import installation
 from rehome.api import decisions
 from rehome.api.identity import address_of
+from rehome.domain.request.param_types import checked_plan_id
+from rehome.errors import InvalidRequestError
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
+from rehome.page.plan_view import PlanView
 from rehome.ui import access, approvals, clusters
 from rehome.ui.access import UserDep
 from rehome.ui.plans import Plans
+from rehome.watching.paused_text import paused_text
 
 plans = Plans()
 

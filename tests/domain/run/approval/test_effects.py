@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.request.parse_request import parse_request
-from include.domain.request.request import Cordon
-from include.domain.run.approval.effects import WHAT_CHANGES, Effect, Effects, FollowUp
-from include.domain.run.approval_terms import Terms
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import Cordon
+from rehome.domain.run.approval.effects import WHAT_CHANGES, Effect, Effects, FollowUp
+from rehome.domain.run.approval_terms import Terms
 from tests.ledger.small_plans import make_plan
 
 ROOT = Path(__file__).parents[4]
 READS = ("describe", "list", "log_", "current", "finalized", "consumer", "high", "name")
 CHANGES = {name for name in vars(ClusterPort) if not name.startswith(("_", *READS))}
-OUTSIDE = "include.cluster."
+OUTSIDE = "rehome.cluster."
 """The gateway itself."""
-ONLY_ASK = {"include.execution.dry_run.throttle_checks", "include.execution.access.own_cluster"}
+ONLY_ASK = {"rehome.execution.dry_run.throttle_checks", "rehome.execution.access.own_cluster"}
 """They validate only, or pass a call on."""
 DRAIN = {"action": "drain", "brokers": [3]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.domain.run.causes.cause import Cause, CauseKind, most_specific
+from rehome.domain.run.causes.cause import Cause, CauseKind, most_specific
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 AWAY = Cause(CauseKind.CLUSTER_AWAY, "No broker answers.", "", "Start one.", AT, "snapshot")

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.domain.run.causes.hurts import PARTITIONS_NAMED, Hurt, HurtKind, lasting, some
+from rehome.domain.run.causes.hurts import PARTITIONS_NAMED, Hurt, HurtKind, lasting, some
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 DEAD = Hurt(HurtKind.DEAD_BROKERS, (3, 4), 8)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
-from include.errors import InvalidRequestError
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
+from rehome.errors import InvalidRequestError
 
 FILE = {"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from include.domain.plan.move import Move
-from include.ledger.store import Ledger
+from rehome.domain.plan.move import Move
+from rehome.ledger.store import Ledger
 from tests.execution.observation.log_dirs.log_dir_cluster import LogDirCluster
 from tests.execution.observation.log_dirs.log_dir_site import (
     WITHIN,

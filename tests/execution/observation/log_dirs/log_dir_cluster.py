@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from include.domain.kafka import (
+from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
     LogDir,
@@ -13,7 +13,7 @@ from include.domain.kafka import (
     ReplicaOnDisk,
     TopicPartition,
 )
-from include.domain.plan.move import Move
+from rehome.domain.plan.move import Move
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
 
 A, B, C = "/a", "/b", "/c"

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from include.cluster.interface.port import ClusterPort
-from include.domain.clock import utc_now
-from include.domain.kafka import BrokerError, ReplicaId
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState
-from include.execution.advance import Advance, advance
-from include.ledger.store import Ledger
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import BrokerError, ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState
+from rehome.execution.advance import Advance, advance
+from rehome.ledger.store import Ledger
 from tests.execution.observation.log_dirs.log_dir_cluster import A, B, C, LogDirCluster
 from tests.ledger.small_plans import move
 

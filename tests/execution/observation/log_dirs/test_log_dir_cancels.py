@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import BrokerError, ReplicaId
-from include.domain.run.ledger_view import LONGEST_BETWEEN_S
-from include.domain.run.run_policy import Policy
-from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Cancel
-from include.execution.advance import advance
-from include.execution.control.cancel import abort
-from include.execution.control.owed_log_dir_copies import stop_owed_copies
-from include.ledger.store import Ledger
+from rehome.domain.kafka import BrokerError, ReplicaId
+from rehome.domain.run.ledger_view import LONGEST_BETWEEN_S
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.actions import Cancel
+from rehome.execution.advance import advance
+from rehome.execution.control.cancel import abort
+from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
+from rehome.ledger.store import Ledger
 from tests.execution.observation.log_dirs.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.observation.log_dirs.log_dir_site import (
     BOTH,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from include.domain.kafka import LogDir, Partial, ReplicaId
-from include.domain.plan.move import Move
-from include.domain.run.states import MoveState, PlanState
-from include.ledger.store import Ledger
+from rehome.domain.kafka import LogDir, Partial, ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.store import Ledger
 from tests.execution.observation.log_dirs.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.observation.log_dirs.log_dir_site import (
     ACROSS,

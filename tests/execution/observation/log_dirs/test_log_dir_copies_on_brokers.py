@@ -11,24 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.snapshot.model import LOG_DIRS
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.kafka import ReplicaId, TopicPartition
-from include.domain.plan.plan import Plan
-from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.progress import ReplicaState
-from include.domain.run.states import MoveState, PlanState
-from include.execution.advance import advance
-from include.execution.completion.verify import verify
-from include.execution.control.cancel import abort
-from include.execution.throttle.keys import LOG_DIR_RATE
-from include.execution.throttle.set_up import clear_throttle
-from include.ledger.store import Ledger
-from include.planning import planner
-from include.planning.options import PlanOptions
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.snapshot.model import LOG_DIRS
+from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.run.progress import ReplicaState
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.advance import advance
+from rehome.execution.completion.verify import verify
+from rehome.execution.control.cancel import abort
+from rehome.execution.throttle.keys import LOG_DIR_RATE
+from rehome.execution.throttle.set_up import clear_throttle
+from rehome.ledger.store import Ledger
+from rehome.planning import planner
+from rehome.planning.options import PlanOptions
 from tests.conftest import Topics
 from tests.dags.clusters import (
     MARKS,

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError
-from include.domain.plan.move import Move
-from include.domain.plan.plan import Plan
-from include.execution.access.own_cluster import OwnCluster
-from include.ledger.store import Ledger
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerError
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from include.domain import clock
-from include.domain.configs import ConfigResource
-from include.domain.run.states import PlanState
-from include.execution.throttle.clear import clear_throttle, sweep
-from include.execution.throttle.keys import FOLLOWER_RATE
-from include.execution.throttle.set_up import set_up_throttle
+from rehome.domain import clock
+from rehome.domain.configs import ConfigResource
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.clear import clear_throttle, sweep
+from rehome.execution.throttle.keys import FOLLOWER_RATE
+from rehome.execution.throttle.set_up import set_up_throttle
 from tests.execution.throttle.ownership.box import Box
 from tests.ledger.small_plans import move
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from include.domain import clock
-from include.domain.configs import ConfigResource
-from include.domain.plan.move import Move
-from include.domain.run.states import PlanState
-from include.execution.throttle.clear import clear_throttle, sweep
-from include.execution.throttle.foreign import foreign_throttles, mark_lines
-from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS
-from include.execution.throttle.ownership.lost import NOT_TOLD_APART, RELIED_ON
-from include.execution.throttle.plan_throttle import Setting
-from include.execution.throttle.set_up import set_up_throttle
-from include.ledger.base.records import ThrottleState
-from include.ledger.store import Ledger
+from rehome.domain import clock
+from rehome.domain.configs import ConfigResource
+from rehome.domain.plan.move import Move
+from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.clear import clear_throttle, sweep
+from rehome.execution.throttle.foreign import foreign_throttles, mark_lines
+from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS
+from rehome.execution.throttle.ownership.lost import NOT_TOLD_APART, RELIED_ON
+from rehome.execution.throttle.plan_throttle import Setting
+from rehome.execution.throttle.set_up import set_up_throttle
+from rehome.ledger.base.records import ThrottleState
+from rehome.ledger.store import Ledger
 from tests.execution.throttle.ownership.box import DEFAULT, Box
 from tests.ledger.small_plans import make_plan, move
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import ConfigValue
-from include.execution.throttle.keys import CORDONED, FOLLOWER_RATE, LEADER_RATE, Restored
-from include.execution.throttle.ownership.leaving import (
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import ConfigValue
+from rehome.execution.throttle.keys import CORDONED, FOLLOWER_RATE, LEADER_RATE, Restored
+from rehome.execution.throttle.ownership.leaving import (
     NEEDED_BY_OTHERS,
     Unsettled,
     in_place_of,
     leave_step,
 )
-from include.execution.throttle.ownership.marks import (
+from rehome.execution.throttle.ownership.marks import (
     DEFAULT,
     AnyMark,
     Before,
@@ -29,8 +29,8 @@ from include.execution.throttle.ownership.marks import (
     is_mark,
     parsed,
 )
-from include.execution.throttle.rate_scope import RateChoice, choose_rates
-from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
+from rehome.execution.throttle.rate_scope import RateChoice, choose_rates
+from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 
 BROKER = ConfigResource.broker(3)
 Names = frozenset[str]

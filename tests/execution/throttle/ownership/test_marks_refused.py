@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from include.domain import clock
-from include.domain.run.states import PlanState
-from include.execution.dry_run.cluster_state import read_cluster
-from include.execution.dry_run.rates_found import find_rates
-from include.execution.dry_run.throttle_checks import throttle_findings
-from include.execution.throttle.clear import UNMARKED, Cleared, clear_throttle, sweep
-from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, RATE_KEYS
-from include.execution.throttle.set_up import set_up_throttle
-from include.ledger.base.records import SetBy
+from rehome.domain import clock
+from rehome.domain.run.states import PlanState
+from rehome.execution.dry_run.cluster_state import read_cluster
+from rehome.execution.dry_run.rates_found import find_rates
+from rehome.execution.dry_run.throttle_checks import throttle_findings
+from rehome.execution.throttle.clear import UNMARKED, Cleared, clear_throttle, sweep
+from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, RATE_KEYS
+from rehome.execution.throttle.set_up import set_up_throttle
+from rehome.ledger.base.records import SetBy
 from tests.execution.throttle.ownership.box import DEFAULT, Box
 from tests.ledger.small_plans import move
 

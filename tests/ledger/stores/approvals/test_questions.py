@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from include.domain.run.approval.questions import Answered, AnswerKind, NoQuestion, Question
-from include.domain.run.approval_terms import Person, Terms
-from include.domain.run.askers import Term
-from include.domain.run.states import PlanState
-from include.errors import PlanConflictError
-from include.ledger.base.approval_tables import QUESTIONS
-from include.ledger.base.audit_entry import Decided
-from include.ledger.base.database import LedgerUnavailableError
-from include.ledger.store import Ledger
+from rehome.domain.run.approval.questions import Answered, AnswerKind, NoQuestion, Question
+from rehome.domain.run.approval_terms import Person, Terms
+from rehome.domain.run.askers import Term
+from rehome.domain.run.states import PlanState
+from rehome.errors import PlanConflictError
+from rehome.ledger.base.approval_tables import QUESTIONS
+from rehome.ledger.base.audit_entry import Decided
+from rehome.ledger.base.database import LedgerUnavailableError
+from rehome.ledger.store import Ledger
 from tests.ledger.people import answers_of, ask
 from tests.ledger.small_plans import make_plan
 
@@ -123,7 +123,7 @@ def test_a_ledger_that_is_away_has_no_answer_and_nothing_is_approved(
 ) -> None:
     ledger.create_plan(PLAN, {}, "file:///nowhere", "run-1", "bob")
     number = ask(ledger, "p1", TERMS)
-    monkeypatch.setattr("include.ledger.stores.plans.write_answer", _away)
+    monkeypatch.setattr("rehome.ledger.stores.plans.write_answer", _away)
     given = Answered(number, AnswerKind.APPROVED, ANN, AT)
     with pytest.raises(LedgerUnavailableError):
         ledger.approve("p1", PLAN.plan_hash, "ann", TERMS, by_person=True, answered=given)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from include.ledger.store import Ledger
-from include.ledger.stores.approvals.written_files import DryRun
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
 from tests.ledger.small_plans import make_plan
 
 TRIED = DryRun("p1", "reassign_partitions", "run-1", True, 5_000_000, "half of it", "a" * 64)

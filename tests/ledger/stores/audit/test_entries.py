@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
-from include.domain.run.approval_terms import Terms
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import PlanState
-from include.ledger.base.audit_entry import AuditEntry, Decided, Door
-from include.ledger.base.audit_tables import AUDIT
-from include.ledger.base.database import utc_now
-from include.ledger.base.records import EndReason
-from include.ledger.store import Ledger
-from include.ledger.stores.audit.entries import LONGEST_DETAIL, LONGEST_TEXT
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
+from rehome.ledger.base.audit_tables import AUDIT
+from rehome.ledger.base.database import utc_now
+from rehome.ledger.base.records import EndReason
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.audit.entries import LONGEST_DETAIL, LONGEST_TEXT
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import PlanState
-from include.errors import PlanConflictError
-from include.ledger.base.audit_entry import AuditEntry, AuditExport, Decided, Door
-from include.ledger.base.database import utc_now
-from include.ledger.store import Ledger
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.errors import PlanConflictError
+from rehome.ledger.base.audit_entry import AuditEntry, AuditExport, Decided, Door
+from rehome.ledger.base.database import utc_now
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

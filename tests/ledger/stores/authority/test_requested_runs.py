@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.domain.run.askers import Asker, AskerKind, RunDoor
-from include.ledger.store import Ledger
-from include.ledger.stores.authority.requested_runs import RequestedRun
+from rehome.domain.run.askers import Asker, AskerKind, RunDoor
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = RequestedRun(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.ledger.store import Ledger
-from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
 
 FIRST = TakenSnapshot(
     "cluster=c/taken_at=1",

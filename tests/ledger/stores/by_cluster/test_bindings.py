@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert
 
-from include.domain.run.event_kind import EventKind
-from include.errors import PlanConflictError
-from include.ledger.base.audit_entry import Decided
-from include.ledger.base.authority_models import CONNECTIONS
-from include.ledger.base.database import utc_now
-from include.ledger.store import Ledger
-from include.ledger.stores.by_cluster.bindings import Bound
+from rehome.domain.run.event_kind import EventKind
+from rehome.errors import PlanConflictError
+from rehome.ledger.base.audit_entry import Decided
+from rehome.ledger.base.authority_models import CONNECTIONS
+from rehome.ledger.base.database import utc_now
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_cluster.bindings import Bound
 
 
 def told(ledger: Ledger, kind: EventKind) -> list[tuple[str | None, str, str]]:

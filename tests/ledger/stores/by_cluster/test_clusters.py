@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from include.domain.configs import ConfigResource
-from include.domain.run.observation import Observation
-from include.domain.run.states import MoveState, PlanState
-from include.execution.throttle.keys import LEADER_RATE
-from include.ledger.base.records import ThrottleEntry, ThrottleState
-from include.ledger.store import Ledger
+from rehome.domain.configs import ConfigResource
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.throttle.keys import LEADER_RATE
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.domain.kafka import OngoingReassignment, TopicPartition
-from include.ledger.store import Ledger
-from include.ledger.stores.by_cluster.seen_reassignments import COMPARED_AFTER, SeenReassignment
+from rehome.domain.kafka import OngoingReassignment, TopicPartition
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_cluster.seen_reassignments import COMPARED_AFTER, SeenReassignment
 from tests.ledger.set_clock import SetClock
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)

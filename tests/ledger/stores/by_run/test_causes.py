@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import inspect
 
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.ledger.store import Ledger
-from include.ledger.stores.by_run.causes import EndedRun
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.by_run.causes import EndedRun
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 CAUSE = Cause(

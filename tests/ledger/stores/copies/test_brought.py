@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.domain.kafka import ReplicaId
-from include.domain.plan.move import Move
-from include.domain.run.ledger_view import MoveSums
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState
-from include.ledger.store import Ledger
-from include.ledger.stores.copies.brought import Brought, brought
-from include.ledger.stores.copies.move_sums import sums_of, sums_of_ended, sums_of_plans
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.plan.move import Move
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from rehome.domain.run.states import MoveState
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.copies.brought import Brought, brought
+from rehome.ledger.stores.copies.move_sums import sums_of, sums_of_ended, sums_of_plans
 from tests.execution.observed import seen
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.domain.kafka import ReplicaId
-from include.domain.run.progress import PACE_WINDOW, Gain, PollGains, ProgressSample
-from include.ledger.store import Ledger
+from rehome.domain.kafka import ReplicaId
+from rehome.domain.run.progress import PACE_WINDOW, Gain, PollGains, ProgressSample
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.run.causes.hurts import Hurt, HurtKind
-from include.errors import PlanConflictError
-from include.ledger.store import Ledger
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.errors import PlanConflictError
+from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from include.ledger.store import Ledger
-from include.watching.finding import Seen
-from include.watching.kinds import FindingKind
-from include.watching.rules import WatchRules
+from rehome.ledger.store import Ledger
+from rehome.watching.finding import Seen
+from rehome.watching.kinds import FindingKind
+from rehome.watching.rules import WatchRules
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 RULES = WatchRules(snapshots_to_open=1, snapshots_to_close=1)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from include.execution.dry_run.result import DryRunResult
-from include.warehouse import PlanDirectory
 from rehome import installation
+from rehome.execution.dry_run.result import DryRunResult
 from rehome.fleet.plan_settings import ComparedSettings
 from rehome.run import evidence
+from rehome.warehouse import PlanDirectory
 from tests.dags.clusters import to
 
 APPROVED, FASTER = 10_000_000, 100_000_000

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
+from rehome.ledger.store import Ledger
 from rehome.run import evidence
+from rehome.warehouse import PlanDirectory, Warehouse
 from tests.ledger.small_plans import make_plan
 from tests.plugins.operators.approval.asked_plan import PARAMS
 

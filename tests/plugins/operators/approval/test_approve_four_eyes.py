@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.domain.request.parse_request import parse_request
-from include.domain.run.approval.effects import Effects
-from include.domain.run.approval_terms import Approval, Terms
-from include.domain.run.askers import Term
-from include.domain.run.states import PlanState
-from include.execution.access.connection_policy import PolicyError
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.approval.effects import Effects
+from rehome.domain.run.approval_terms import Approval, Terms
+from rehome.domain.run.askers import Term
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.ledger.store import Ledger
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import approval_terms
+from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import SEND_BACK, Given, answered, answered_by
 from tests.ledger.people import approve_as
 from tests.plugins.operators.approval.asked_plan import (

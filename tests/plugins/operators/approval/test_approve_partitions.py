@@ -10,11 +10,11 @@ import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.domain.kafka import TopicPartition
-from include.domain.request.partition_counts import AddedPartitions
-from include.domain.run.approval.questions import AnswerKind
-from include.ledger.store import Ledger
 from rehome import installation
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.partition_counts import AddedPartitions
+from rehome.domain.run.approval.questions import AnswerKind
+from rehome.ledger.store import Ledger
 from rehome.operators.add_partitions import (
     NEW_PARTITIONS_FILE,
     ApprovePartitionsOperator,

@@ -12,20 +12,20 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from sqlalchemy import delete
 
-from include.domain.run.approval.effects import Effects
-from include.domain.run.approval.questions import AnswerKind
-from include.domain.run.approval_terms import Terms
-from include.domain.run.states import PlanState
-from include.ledger.base.approval_tables import DRY_RUNS
-from include.ledger.base.database import LedgerUnavailableError
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory
+from rehome.domain.run.approval.effects import Effects
+from rehome.domain.run.approval.questions import AnswerKind
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.approval_tables import DRY_RUNS
+from rehome.ledger.base.database import LedgerUnavailableError
+from rehome.ledger.store import Ledger
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import evidence
 from rehome.run.asking import hitl
+from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import Given, answered
 from tests.ledger.people import answers_of, approve_as
 from tests.plugins.operators.approval.asked_plan import APPROVED, context, tried_out
@@ -197,7 +197,7 @@ def test_a_ledger_that_is_away_when_a_person_answers_approves_nothing_and_it_is_
         raise LedgerUnavailableError("The ledger cannot be used now")
 
     with monkeypatch.context() as patched:
-        patched.setattr("include.ledger.stores.plans.write_answer", away)
+        patched.setattr("rehome.ledger.stores.plans.write_answer", away)
         event = Given(by="bob").event(task.options)
         with pytest.raises(AirflowException, match="The ledger cannot be used now") as refused:
             task.resume_execution("execute_complete", {"event": event}, run)

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from include.domain.request.parse_request import parse_request
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.states import PlanState
+from rehome.ledger.store import Ledger
 from rehome.operators.completion.preferred_leaders import OWN_END, RestorePreferredLeadersOperator
+from rehome.warehouse import Warehouse
 from tests.dags.clusters import to
 from tests.ledger.small_plans import make_plan
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.parse_request import parse_request
-from include.errors import PlanConflictError
-from include.execution.completion.drained import Drained
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
+from rehome.errors import PlanConflictError
+from rehome.execution.completion.drained import Drained
 from rehome.operators.completion import drained
 from rehome.run import evidence
 from rehome.run.evidence import FileChangedError

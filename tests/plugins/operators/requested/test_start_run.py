@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException
 
-from include.domain.run.askers import RunDoor
-from include.ledger.store import Ledger
 from rehome import installation
+from rehome.domain.run.askers import RunDoor
+from rehome.ledger.store import Ledger
 from rehome.operators.requested.start_run import StartRequestedRunOperator
 from tests.plugins.run.asked import BEGUN, CONF, asked_for, run_of, task_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from include.domain.plan.summary import PlanSummary
-from include.domain.run.approval_terms import Terms
-from include.domain.run.askers import Askers, Term
-from include.domain.run.findings import Finding, Severity
+from rehome.domain.plan.summary import PlanSummary
+from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.askers import Askers, Term
+from rehome.domain.run.findings import Finding, Severity
 from rehome.run.asking.approval_text import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.approval_terms import Person
+from rehome.domain.run.approval_terms import Person
 from rehome.run.asking import hitl
 from rehome.run.asking.hitl import HumanAnswer
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.ledger.stores.watched.starts import StartRecord
-from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
+from rehome.domain.run.states import PlanState
 from rehome.fleet import bound
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.run.authority import own_plan
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
+from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.run.asked import run_of, task_of
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from include.errors import PlanConflictError, RehomeError
-from include.ledger.store import Ledger
-from include.warehouse import Warehouse, read_snapshot
 from rehome import installation
+from rehome.errors import PlanConflictError, RehomeError
+from rehome.ledger.store import Ledger
 from rehome.run.authority import own_snapshot
+from rehome.warehouse import Warehouse, read_snapshot
 from tests.plugins.run.asked import run_of, task_of
 from tests.quality.snapshots import Rows
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from include.clusters.binding import Misled, MisledBy
-from include.domain.run.askers import NotAsked, NotAskedForError
-from include.ledger.base.audit_entry import Decided, Door
 from rehome import installation
+from rehome.clusters.binding import Misled, MisledBy
+from rehome.domain.run.askers import NotAsked, NotAskedForError
+from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.run.authority import refusals
 from tests.plugins.run.asked import BY_ANN, run_of, task_of
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from include.alerts.alert import Alert
-from include.domain.clock import utc_now
-from include.domain.run.causes.cause import Cause
-from include.page.plan_view import PlanFollower
-from include.reporting.collect import report_data
-from include.reporting.plan_text import asked_for
-from include.reporting.report import status_facts
-from include.reporting.status_summary import summarize_status
 from rehome import alerting, installation
+from rehome.alerts.alert import Alert
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import Cause
+from rehome.page.plan_view import PlanFollower
+from rehome.reporting.collect import report_data
+from rehome.reporting.plan_text import asked_for
+from rehome.reporting.report import status_facts
+from rehome.reporting.status_summary import summarize_status
 from rehome.run.causes.recorded import CAUSE_XCOM
 from rehome.run.run_note import cause_of_run, with_cause
 from world.airflow.installed import Airflow

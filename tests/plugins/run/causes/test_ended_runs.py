@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from include.alerts.kinds import AlertKind
-from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
-from include.clusters.binding import Misled, MisledBy, MisledError
-from include.domain.plan.plan_hash import PlanChangedError
-from include.domain.run.causes.cause import CauseKind
-from include.domain.run.states import PlanState
-from include.execution.access.connection_policy import PolicyError
-from include.execution.control.approval import ApprovalLapsedError
-from include.execution.throttle.configs import ThrottleError
-from include.ledger.base.fencing import LeaseLostError
 from rehome import spark_job
+from rehome.alerts.kinds import AlertKind
+from rehome.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
+from rehome.clusters.binding import Misled, MisledBy, MisledError
+from rehome.domain.plan.plan_hash import PlanChangedError
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.control.approval import ApprovalLapsedError
+from rehome.execution.throttle.configs import ThrottleError
 from rehome.executors import UnsharedLedgerError
 from rehome.fleet.watch_runs import BrokerAwayError
+from rehome.ledger.base.fencing import LeaseLostError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
 from rehome.run.by_itself import LowersReplicationError
 from tests.dags.approval.answers import REJECT, Given, answered
@@ -171,7 +171,7 @@ WAYS = (
     Way("a run of a task that nobody asked for", "snapshot", CauseKind.NOT_ASKED,
         "was started by a task", started_by_a_task),
     Way("a policy", "snapshot", CauseKind.POLICY, "not among its actions",
-        raising("include.execution.access.connection_policy.ConnectionPolicy.require", POLICY)),
+        raising("rehome.execution.access.connection_policy.ConnectionPolicy.require", POLICY)),
     Way("a cluster that is away", "snapshot", CauseKind.CLUSTER_AWAY, "No broker answers",
         raising(GATEWAY, AWAY)),
     Way("a wrong password", "snapshot", CauseKind.CONNECTION, "wrong password",
@@ -211,7 +211,7 @@ WAYS = (
     Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "30 hours",
         raising("rehome.run.approval_terms.refuse_unapproved", LAPSED)),
     Way("a broker that takes no rate", "throttle", CauseKind.CLUSTER, "INVALID_CONFIG",
-        raising("include.execution.throttle.set_up.set_up_throttle", NO_RATE)),
+        raising("rehome.execution.throttle.set_up.set_up_throttle", NO_RATE)),
     Way("another run that has the cluster", "execute", CauseKind.BUSY, "taken the cluster",
         raising(f"{OPERATORS}.execute.StartReassignmentOperator.step", LOST)),
     Way("an error that nobody foresaw", "execute", CauseKind.FAULT, "KeyError: 'broker'",

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import include
 import rehome
-from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
-from include.domain.run.causes.cause import CauseKind
-from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from rehome.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import InvalidRequestError, PlanConflictError, RehomeError
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.kinds import KINDS, REFUSED_KINDS, is_final, kind_of
 from spark_jobs.gated_plan import EXIT_CODES
@@ -36,10 +35,9 @@ def _subclasses(of: type[RehomeError]) -> Iterator[type[RehomeError]]:
 
 
 def test_every_error_of_rehomes_has_a_kind() -> None:
-    for package in (include, rehome):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if "migrations" not in found.name:
-                importlib.import_module(found.name)
+    for found in pkgutil.walk_packages(rehome.__path__, "rehome."):
+        if "migrations" not in found.name:
+            importlib.import_module(found.name)
     ours = {each for each in _subclasses(RehomeError) if each.__module__.split(".")[0] != "tests"}
     unnamed = {each.__name__ for each in ours if each not in KINDS}
     assert unnamed == set(LIKE_THEIR_BASE)

@@ -17,9 +17,9 @@ from airflow.sdk.exceptions import (
     TaskDeferralError,
 )
 
-from include.domain.run.causes.cause import Cause, CauseKind
-from include.errors import PlanConflictError
 from rehome import installation
+from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.errors import PlanConflictError
 from rehome.run.causes.errors import AskedAgainError, EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import CAUSE_XCOM, of_run, recorded, silent, tell_kind

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
-from include.cluster.interface.errors import ClusterError
-from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from local.process.waiting import wait_until
+from rehome.cluster.interface.errors import ClusterError
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from tests.world.kafka.against_brokers.sides import ModelSide, RealSide
 from tests.world.kafka.against_brokers.steps import Side, Step, do, plain, settles_in
 

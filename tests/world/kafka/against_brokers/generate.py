@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from include.domain.kafka import TopicPartition
+from rehome.domain.kafka import TopicPartition
 from tests.world.kafka.against_brokers.sides import ModelSide
 from tests.world.kafka.against_brokers.steps import Step, do, settles_in
 from world.kafka.world_state import WorldState

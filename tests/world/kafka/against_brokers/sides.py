@@ -9,13 +9,13 @@ from random import Random
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.port import ClusterPort
-from include.domain.configs import MIN_ISR, ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition as Partition
 from local.kafka.cluster import LocalCluster
 from local.kafka.jvm import VERSION
 from local.process.waiting import wait_until
+from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import MIN_ISR, ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import TopicPartition as Partition
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.nodes import BrokerSpec

@@ -10,8 +10,8 @@ import os
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
 from local.kafka.cluster import LocalCluster
+from rehome.cluster.gateway import ClusterGateway
 from tests.conftest import Topics, impatient_gateway
 from tests.world.kafka.against_brokers.compare import run
 from tests.world.kafka.against_brokers.generate import RATES, Writer

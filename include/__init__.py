@@ -1,1 +1,0 @@
-"""Rehome's domain: importable without Airflow and without Spark."""

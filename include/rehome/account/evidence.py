@@ -1,0 +1,177 @@
+"""What the account of a plan goes by, read from the ledger: nothing else reads it for that."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.move import Move
+from rehome.domain.run.causes.hurts import Hurt
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.lease import orphaned
+from rehome.ledger.base.alert_records import AlertRecord
+from rehome.ledger.base.paging import PlanLine
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
+from rehome.ledger.stores.by_run.causes import EndedRun
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEvidence:
+    """Rows of the ledger, of one moment.
+
+    :param sums: of the plan's moves, by state.
+    :param recent: samples of the newest polls, oldest first; of one that does not run, the last.
+    :param turns: when it has started, paused and gone on, oldest first.
+    :param dry_runs: oldest first.
+    :param ended_runs: runs about it that something has ended or refused, the last one first.
+    :param continued_at: when a run last took it up; None = none has.
+    :param orphaned: whether it runs, and its run sends no heartbeat.
+    :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
+    :param hurts: what the newest poll has found since it last went on, while it runs.
+    :param alerts: raised about it, open or not.
+    :param tried: ``dry_run.json``, by who reads the plan's files; None = not read, or none yet;
+        ``gates``: ``gates.json``, likewise.
+    :param gains: what copies have received at these, while it runs.
+    """
+
+    record: PlanRecord
+    sums: Mapping[MoveState, MoveSums] = field(default_factory=dict)
+    recent: tuple[ProgressSample, ...] = ()
+    gains: tuple[PollGains, ...] = ()
+    dry_runs: tuple[DryRun, ...] = ()
+    ended_runs: tuple[EndedRun, ...] = ()
+    continued_at: datetime | None = None
+    overtaken_by: str | None = None
+    orphaned: bool = False
+    turns: tuple[tuple[EventKind, datetime], ...] = ()
+    hurts: tuple[Hurt, ...] = ()
+    alerts: tuple[AlertRecord, ...] = ()
+    tried: Mapping[str, Any] | None = None
+    gates: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def sample(self) -> ProgressSample | None:
+        """Of the newest poll; None = there was none."""
+        return self.recent[-1] if self.recent else None
+
+
+def read_line(ledger: Ledger, line: PlanLine) -> PlanEvidence:
+    """As a list of plans has it: what hurts is read of those that run."""
+    plan_id, hurts = line.record.plan_id, tuple[Hurt, ...]()
+    if line.record.state is PlanState.RUNNING:
+        turns = ledger.turns(plan_id)
+        hurts = ledger.hurts(plan_id, turns[-1][1] if turns else None)
+    recent = (line.sample,) if line.sample else ()
+    return PlanEvidence(line.record, line.sums, recent, hurts=hurts)
+
+
+def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:
+    """All of a plan, read once; who reads it again and again takes an ``EvidenceFollower``.
+
+    :raises PlanConflictError: there is no such plan.
+    """
+    return EvidenceFollower(ledger, plan_id).read()
+
+
+class PaceFollower:
+    """Reads what the copies of a plan that runs receive, again and again: only what is new.
+
+    :ivar gains: of the newest polls, oldest first.
+    """
+
+    def __init__(self, ledger: Ledger, plan_id: str) -> None:
+        self._ledger = ledger
+        self._plan_id = plan_id
+        self._gains: deque[PollGains] = deque(maxlen=PACE_POLLS)
+
+    @property
+    def gains(self) -> tuple[PollGains, ...]:
+        """As last read."""
+        return tuple(self._gains)
+
+    def read(self) -> tuple[ProgressSample, ...]:
+        """Samples of the newest polls, oldest first; ``gains`` are of the same polls then."""
+        with self._ledger.reading():
+            recent = self._ledger.samples(self._plan_id, newest=PACE_POLLS)
+            if recent:
+                after = self._gains[-1].at if self._gains else recent[0].sampled_at
+                self._gains.extend(self._ledger.gains(self._plan_id, after))
+        return tuple(recent)
+
+
+class EvidenceFollower:
+    """Reads a plan again and again, of its moves only what has changed.
+
+    :ivar newly_done: moves that were done since the reading before.
+    :ivar flying: moves at the controller, each with the leader that it copies from, where that is
+        known.
+    """
+
+    def __init__(self, ledger: Ledger, plan_id: str) -> None:
+        self._ledger = ledger
+        self._plan_id = plan_id
+        self._version = -1
+        self._pace = PaceFollower(ledger, plan_id)
+        self._sums: Mapping[MoveState, MoveSums] = {}
+        self.newly_done: Sequence[Move] = ()
+        self.flying: Sequence[tuple[Move, BrokerId | None]] = ()
+
+    def read(self) -> PlanEvidence:
+        """What the ledger has now.
+
+        :raises PlanConflictError: there is no such plan.
+        """
+        ledger, plan_id = self._ledger, self._plan_id
+        with ledger.reading():
+            record = ledger.plan(plan_id)
+            self._follow_moves()
+            running = record.state is PlanState.RUNNING
+            recent = self._pace.read() if running else tuple(ledger.samples(plan_id, newest=1))
+            turns = ledger.turns(plan_id) if record.started_at is not None else []
+            dry_runs = ledger.dry_runs(plan_id)
+            ended_runs = ledger.ended_runs_of(plan_id)
+            continued_at = (
+                ledger.last_event_at(plan_id, EventKind.CONTINUED) if ended_runs else None
+            )
+            going_on_since = turns[-1][1] if turns else None
+            hurts = ledger.hurts(plan_id, going_on_since) if running else ()
+            alerts = ledger.alerts(plan_id)
+            waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
+            silent = orphaned(record, ledger)
+            overtaken_by = ledger.overtaken_by(plan_id) if waits else None
+        return PlanEvidence(
+            record,
+            self._sums,
+            recent,
+            self._pace.gains,
+            tuple(dry_runs),
+            tuple(ended_runs),
+            continued_at,
+            overtaken_by,
+            silent,
+            tuple(turns),
+            hurts,
+            tuple(alerts),
+        )
+
+    def _follow_moves(self) -> None:
+        ledger, plan_id = self._ledger, self._plan_id
+        self.newly_done, version = ledger.moves_changed(plan_id, self._version, MoveState.DONE)
+        if version != self._version:
+            self._sums = ledger.move_sums(plan_id)
+            self.flying = ledger.flying(plan_id)
+            self._version = version
+
+
+def read_samples(ledger: Ledger, plan_id: str) -> tuple[ProgressSample, ...]:
+    """Of every poll, oldest first: for pictures of the plan over time."""
+    return tuple(ledger.samples(plan_id))

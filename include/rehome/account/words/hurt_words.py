@@ -1,0 +1,141 @@
+"""What hurts a plan, in words: what it is, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.text import brokers_text, count_text, listed
+
+_WAITS = frozenset(
+    {
+        *(HurtKind.WAITS_FOR_ROOM, HurtKind.WAITS_FOR_LEADER),
+        *(HurtKind.WAITS_UNREAD, HurtKind.WAITS_FOR_WINDOW),
+    }
+)
+
+
+def hurt_text(hurt: Hurt) -> tuple[str, str]:
+    """What it is, and what to do about it, a sentence or two each."""
+    known = f" That was so at {_time(hurt.known_at)}." if hurt.known_at is not None else ""
+    return f"{_TEXTS[hurt.kind](hurt)}{known}", _STEPS[hurt.kind]
+
+
+def held_back_text(hurts: Iterable[Hurt]) -> str:
+    """Why moves do not go on or do not start, after "Held back:"; "" = not known."""
+    return "; ".join(_short(each) for each in hurts if each.holds or each.kind in _HOLD_BACK)
+
+
+_HOLD_BACK = _WAITS | {HurtKind.DEAD_BROKERS, HurtKind.SILENT_BROKERS, HurtKind.OUTPACED}
+
+
+def _short(hurt: Hurt) -> str:
+    match hurt.kind:
+        case HurtKind.DEAD_BROKERS:
+            return _are(hurt, "not alive")
+        case HurtKind.SILENT_BROKERS:
+            return f"{brokers_text(hurt.brokers)} did not answer"
+        case HurtKind.FOREIGN:
+            why = f", and cannot end: {hurt.why}" if hurt.why else ""
+            return f"another client's reassignment runs{why}"
+    return hurt.why
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _not_polled(hurt: Hurt) -> str:
+    last = "" if hurt.since is None else f" since {_time(hurt.since)}"
+    return f"No poll has read the cluster{last}: what is shown is as it was then."
+
+
+def _are(hurt: Hurt, what: str) -> str:
+    return f"{brokers_text(hurt.brokers)} {'is' if len(hurt.brokers) == 1 else 'are'} {what}"
+
+
+def _dead(hurt: Hurt) -> str:
+    waits = count_text(hurt.moves, "move of the plan needs", "moves of the plan need")
+    which = "it" if len(hurt.brokers) == 1 else "them"
+    needed = f" {waits} {which}." if hurt.moves else ""
+    return f"{_are(hurt, 'not alive').capitalize()}.{needed}"
+
+
+def _silent(hurt: Hurt) -> str:
+    return f"{brokers_text(hurt.brokers).capitalize()} did not answer the newest poll: {hurt.why}."
+
+
+def _named(hurt: Hurt) -> str:
+    more = [f"{hurt.more:,} more"] if hurt.more else []
+    return listed([*hurt.partitions, *more])
+
+
+def _not_cancelled(hurt: Hurt) -> str:
+    moves = count_text(hurt.moves, "move in flight", "moves in flight")
+    return f"{moves} could not be cancelled ({_named(hurt)}): {hurt.why}."
+
+
+def _not_throttled(hurt: Hurt) -> str:
+    moves = count_text(hurt.moves, "move in flight is", "moves in flight are")
+    return f"{moves} not throttled as they have to be: {_named(hurt)}."
+
+
+def _taken_over(hurt: Hurt) -> str:
+    moves = count_text(hurt.moves, "partition of the plan", "partitions of the plan")
+    return f"Another client has reassigned {moves}."
+
+
+def _foreign(hurt: Hurt) -> str:
+    waits = " The plan starts nothing until it has ended." if hurt.holds else ""
+    why = f" It cannot end: {hurt.why}." if hurt.why else ""
+    return f"Another client reassigns {_named(hurt)}.{waits}{why}"
+
+
+def _waits(hurt: Hurt) -> str:
+    moves = count_text(hurt.moves, "move waits", "moves wait") if hurt.moves else "Moves wait"
+    return f"{moves}: {hurt.why}."
+
+
+def _outpaced(hurt: Hurt) -> str:
+    return f"Copies cannot catch up with producers: {hurt.why}."
+
+
+def _alert(hurt: Hurt) -> str:
+    return f"An alert is open: {hurt.alert.replace('_', ' ')}."
+
+
+_TEXTS: Mapping[HurtKind, Callable[[Hurt], str]] = {
+    HurtKind.NOT_POLLED: _not_polled,
+    HurtKind.DEAD_BROKERS: _dead,
+    HurtKind.SILENT_BROKERS: _silent,
+    HurtKind.NOT_CANCELLED: _not_cancelled,
+    HurtKind.NOT_THROTTLED: _not_throttled,
+    HurtKind.THROTTLES_UNREAD: lambda hurt: f"Throttles could not be read: {hurt.why}.",
+    HurtKind.TAKEN_OVER: _taken_over,
+    HurtKind.FOREIGN: _foreign,
+    HurtKind.WAITS_FOR_ROOM: _waits,
+    HurtKind.WAITS_FOR_LEADER: _waits,
+    HurtKind.WAITS_UNREAD: _waits,
+    HurtKind.WAITS_FOR_WINDOW: _waits,
+    HurtKind.OUTPACED: _outpaced,
+    HurtKind.ALERT: _alert,
+}
+_STEPS: Mapping[HurtKind, str] = {
+    HurtKind.NOT_POLLED: "See the log of task progress: the brokers do not answer, or Airflow's "
+    "triggerer is away.",
+    HurtKind.DEAD_BROKERS: "Start what is dead again: the moves then go on by themselves. Or "
+    "cancel the plan, and plan without it.",
+    HurtKind.SILENT_BROKERS: "Check its load and its network. It is asked again at each poll.",
+    HurtKind.NOT_CANCELLED: "Bring back the brokers that hold the old replicas. It is asked again.",
+    HurtKind.NOT_THROTTLED: "The next step sets it again. Find out who has changed it.",
+    HurtKind.THROTTLES_UNREAD: "They are read again at the next poll.",
+    HurtKind.TAKEN_OVER: "Those moves have ended. Find out who has reassigned them.",
+    HurtKind.FOREIGN: "See with kafka-reassign-partitions --list what it is.",
+    HurtKind.WAITS_FOR_ROOM: "Free disk space there, or cancel the plan and choose other brokers.",
+    HurtKind.WAITS_FOR_LEADER: "Bring back the brokers that hold their replicas.",
+    HurtKind.WAITS_UNREAD: "It is read again at each poll. Check that broker, or that topic.",
+    HurtKind.WAITS_FOR_WINDOW: "They wait for the next window. A higher throttle would fit more.",
+    HurtKind.OUTPACED: "Raise the throttle, or have producers write less.",
+    HurtKind.ALERT: "",
+}

@@ -1,0 +1,23 @@
+"""The pace of a plan in words: a rate, or why there is none."""
+
+from __future__ import annotations
+
+from rehome.account.known import Fact, Known
+from rehome.account.pace import PlanPace
+from rehome.account.words.unknown_words import WHY_UNKNOWN
+from rehome.domain.kafka import TopicPartition
+
+
+def rate_of(pace: Fact[PlanPace]) -> tuple[float | None, str]:
+    """Bytes per second of the whole plan; or None, and why."""
+    if isinstance(pace, Known):
+        return pace.value.total, ""
+    return None, WHY_UNKNOWN[pace.why]
+
+
+def rate_of_partition(pace: Fact[PlanPace], partition: TopicPartition) -> tuple[float | None, str]:
+    """Bytes per second of a move in flight; or None, and why."""
+    if not isinstance(pace, Known):
+        return None, WHY_UNKNOWN[pace.why]
+    found = pace.value.of_partition(partition)
+    return (found, "") if isinstance(found, float) else (None, WHY_UNKNOWN[found])

@@ -1,0 +1,110 @@
+"""airflow_settings.yaml, in the Astro CLI's format, as what Airflow's own imports read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SETTINGS_FILE = Path(__file__).resolve().parents[2] / "airflow_settings.yaml"
+_KINDS = ("connections", "pools", "variables")
+_CONNECTION_FIELDS = ("type", "host", "schema", "login", "password", "port", "extra")
+_IMPORTED_AS = {"type": "conn_type"}
+
+
+class SettingsFileError(ValueError):
+    """The file is not what the Astro CLI would accept; names the entry."""
+
+
+@dataclass(frozen=True)
+class AirflowSettings:
+    """What to import, each by name, in the form that Airflow's import commands read."""
+
+    connections: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path = SETTINGS_FILE) -> AirflowSettings:
+        """Read a file in the Astro CLI's format.
+
+        :raises SettingsFileError: an entry has no name, or a key that means nothing.
+        """
+        content = (yaml.safe_load(path.read_text()) or {}).get("airflow") or {}
+        unknown = sorted(set(content) - set(_KINDS))
+        if unknown:
+            raise SettingsFileError(f"{path}: unknown section {', '.join(unknown)}")
+        return cls(
+            connections={
+                name: {_IMPORTED_AS.get(key, key): value for key, value in entry.items()}
+                for name, entry in _entries(content, "connections", "conn", _CONNECTION_FIELDS)
+            },
+            pools={
+                name: {
+                    "slots": int(entry["slot"]),
+                    "description": str(entry.get("description", "")),
+                    "include_deferred": bool(entry.get("include_deferred", False)),
+                }
+                for name, entry in _entries(
+                    content, "pools", "pool", ("slot", "description", "include_deferred")
+                )
+            },
+            variables={
+                name: entry.get("value")
+                for name, entry in _entries(content, "variables", "variable", ("value",))
+            },
+        )
+
+    def with_connections(self, connections: Mapping[str, Mapping[str, Any]]) -> AirflowSettings:
+        """These connections besides, or instead of, those of the same ids."""
+        more = {name: dict(values) for name, values in connections.items()}
+        return AirflowSettings(self.connections | more, self.pools, self.variables)
+
+    def with_variables(self, variables: Mapping[str, Any]) -> AirflowSettings:
+        """These variables besides, or instead of, those of the same names."""
+        return AirflowSettings(self.connections, self.pools, self.variables | dict(variables))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types; :meth:`from_json` reads it back."""
+        return {kind: getattr(self, kind) for kind in _KINDS}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> AirflowSettings:
+        """The inverse of :meth:`to_json`."""
+        return cls(**{kind: dict(content[kind]) for kind in _KINDS})
+
+    def write(self, directory: Path) -> dict[str, Path]:
+        """Write one JSON file per kind, readable by their owner only; kind → file."""
+        files = {}
+        for kind in _KINDS:
+            files[kind] = directory / f"{kind}.json"
+            files[kind].touch(mode=0o600)
+            files[kind].write_text(json.dumps(getattr(self, kind), indent=2))
+        return files
+
+
+def _entries(
+    content: Mapping[str, Any], kind: str, prefix: str, known: Iterable[str]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Entries of a section by name, their keys without the prefix that the format repeats."""
+    name_key = "conn_id" if prefix == "conn" else f"{prefix}_name"
+    allowed = {name_key, *(f"{prefix}_{key}" for key in known)}
+    found = []
+    for entry in content.get(kind) or []:
+        name = entry.get(name_key)
+        if not name:
+            raise SettingsFileError(f"An entry of {kind} has no {name_key}: {sorted(entry)}")
+        unknown = sorted(set(entry) - allowed)
+        if unknown:
+            raise SettingsFileError(f"{kind} {name}: unknown key {', '.join(unknown)}")
+        values = {
+            key.removeprefix(f"{prefix}_"): value
+            for key, value in entry.items()
+            if key != name_key and value is not None
+        }
+        found.append((str(name), values))
+    return found

@@ -1,0 +1,303 @@
+"""The words of alerts about plans and clusters; those of a run's end are in ``run_end``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.run.flows import RateChange
+from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.text import (
+    brokers_text,
+    bytes_text,
+    count_text,
+    duration_text,
+    first_names,
+    listed,
+)
+from rehome.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
+
+SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters file."
+"""Of the DAG sweep_throttles."""
+
+HIGHER = "A higher throttle, with control_reassignment, may bring it in."
+
+END_IT = (
+    "Have the client that started it cancel it: "
+    "kafka-reassign-partitions.sh --cancel --preserve-throttles. One that waits for a dead broker "
+    "ends when that is back, too."
+)
+"""How a reassignment of another client that hangs is ended."""
+
+AlertText = tuple[str, str]
+"""What it is, and the next step."""
+
+
+def failed_moves(count: int) -> AlertText:
+    """Moves of a plan have failed."""
+    return f"{count_text(count, 'move')} failed.", "The table below names the cause of each."
+
+
+def data_lost(lost: Mapping[TopicPartition, DataSeen]) -> AlertText:
+    """Messages are gone that all in-sync replicas had."""
+    named = [f"{partition}: {found.lost_text}" for partition, found in sorted(lost.items())]
+    return (
+        f"Of {count_text(len(lost), 'partition')} in flight {first_names(named, '; ')}. The plan "
+        "sends nothing more for them, and ends as failed; everything else goes on.",
+        "Either a broker came back without its data, or a replica was elected that had not all of "
+        "it. Keep the disks of the brokers that had the partition as they are: what is left of "
+        "the messages may be there. Replicas that return cut off what their leader does not have.",
+    )
+
+
+def throttles_left(count: int) -> AlertText:
+    """As the page shows it, which knows the number alone."""
+    return (
+        f"{count_text(count, 'setting')} of this plan may still be set on the cluster.",
+        "sweep_throttles takes them back once their brokers answer.",
+    )
+
+
+def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> AlertText:
+    """Settings and copies of a plan that runs no more.
+
+    :param settings: throttles and cordons, each with why it is owed.
+    :param copies: partitions whose copy could not be stopped, or of which that is not known.
+    """
+    parts = []
+    if settings:
+        parts.append(f"Not taken back yet: {first_names(settings, '; ')}.")
+    if copies:
+        parts.append(f"Still copied, or not known not to be: {first_names(copies)}.")
+    where = (
+        "Its schedule comes to this cluster."
+        if connection == "kafka_default"
+        else f"{SWEPT} If neither is this one, trigger it with kafka_config_id "
+        f"{connection or 'of the connection that leads there'}."
+    )
+    return (
+        " ".join(parts),
+        "Bring back brokers that are away, and let copies end that could not be cancelled; "
+        f"sweep_throttles then takes back what is left. {where}",
+    )
+
+
+def orphaned(record: PlanRecord, in_flight: int) -> AlertText:
+    """A plan runs, and its run sends no heartbeat.
+
+    :param in_flight: moves that the ledger has as such.
+    """
+    return (
+        f"The plan is running, but its run {record.driver} sends no heartbeat. "
+        f"{_by_last_poll(record, in_flight)}",
+        "Resume it or cancel it with control_reassignment.",
+    )
+
+
+def dag_paused(record: PlanRecord, in_flight: int) -> AlertText:
+    """A plan runs, and its DAG is paused: whether its trigger still watches is another matter.
+
+    :param in_flight: moves that the ledger has as such.
+    """
+    return (
+        f"The plan is running, but its DAG {record.dag_id} is paused in Airflow: no task of run "
+        f"{record.run_id} starts. {_by_last_poll(record, in_flight)}",
+        f"Unpause the DAG {record.dag_id}: the run then goes on by itself. Or cancel the plan with "
+        "control_reassignment.",
+    )
+
+
+def _by_last_poll(record: PlanRecord, in_flight: int) -> str:
+    if not in_flight:
+        return "By its ledger nothing of it is in flight, and nothing more is started."
+    goes_on = "goes on" if in_flight == 1 else "go on"
+    ends = record.request.get("window_end")
+    kept = f" until its window's end ({ends}), which its trigger or the sweep keeps"
+    until = kept if ends else ""
+    return (
+        f"By its ledger {count_text(in_flight, 'move')} in flight {goes_on}, {record.goes_on}"
+        f"{until}; nothing more is started."
+    )
+
+
+def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
+    """Moves in flight are refused to be cancelled."""
+    refused = sorted(record.refused_cancels.items())
+    first = min(each.since for _, each in refused)
+    named = first_names([f"{partition}: {each.answer}" for partition, each in refused], "; ")
+    return (
+        f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
+        f"{first:%H:%M:%S} UTC: {named}.",
+        "Bring back the brokers that hold the old replicas. It is asked again; if the plan is to "
+        f"end, it does so after {gives_up_s:g} s in any case, and what could not be cancelled goes "
+        f"on, {record.goes_on}, until it has ended.",
+    )
+
+
+def held() -> AlertText:
+    """Another client's reassignment goes first."""
+    return (
+        "The plan waits for another client's reassignment to end.",
+        "The parameter additional would let it run at the same time. If that one adds a replica on "
+        "a broker that is dead, or was sent back in mid-copy, it does not end by itself. "
+        f"{END_IT}",
+    )
+
+
+def stalled(
+    since: datetime,
+    now: datetime,
+    waits_for: str,
+    *,
+    only_waits: bool,
+    hangs: bool = False,
+    gives_up_s: float,
+    unthrottled: bool,
+) -> AlertText:
+    """Nothing moves.
+
+    :param waits_for: why moves do not start; "" = none has to wait, or it is not known.
+    :param hangs: that reassignment cannot end by itself.
+    :param only_waits: it does nothing but wait for another client's reassignment.
+    """
+    still = duration_text((now - since).total_seconds())
+    text = f"Nothing has moved since {since:%H:%M:%S} UTC ({still})."
+    if waits_for:
+        text += f" Held back: {waits_for}."
+    if only_waits and hangs:
+        return text, f"It does not end by itself. {END_IT} The plan then goes on."
+    if only_waits:
+        return text, "The plan goes on when that has ended."
+    and_rate = "" if unthrottled else " and the rate of the throttle"
+    return (
+        text,
+        f"What is in flight goes on; after {gives_up_s:g} s without progress it is cancelled and "
+        f"the run fails. Check the destination brokers{and_rate}.",
+    )
+
+
+def throttle_lowered(cut: RateChange, last: RateChange) -> AlertText:
+    """The governor has cut the rate.
+
+    :param cut: when and why; ``last``: what holds now.
+    """
+    return (
+        f"Throttle cut at {cut.at:%H:%M:%S} UTC: {cut.cause}. It is at "
+        f"{bytes_text(last.target_bytes_per_s)}/s of {bytes_text(last.limit_bytes_per_s)}/s asked "
+        "for.",
+        "It grows again by itself when partitions are well. Find out what else loads the brokers.",
+    )
+
+
+def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) -> AlertText:
+    """Throttles are removed by another client, again and again, or cannot be put back.
+
+    :param entries: as they are now: each was set again, unless it is not applied.
+    """
+    first, lost = entries[0], [e for e in entries if e.state is not ThrottleState.APPLIED]
+    more = f" (and {len(entries) - 1} others)" if len(entries) > 1 else ""
+    left = (
+        f"{lost[0].resource} {lost[0].key} could not be set again the last time: "
+        "what relies on it goes on WITHOUT a throttle."
+        if lost
+        else "Each time it was set again."
+    )
+    return (
+        f"{first.resource} {first.key}{more} was gone {count_text(first.times_gone, 'time')} "
+        f"while moves in flight relied on it. {left} Until the next poll, every "
+        f"{poll_interval_s:g} s, they run without a throttle.",
+        "Find out who takes it away: kafka-reassign-partitions does (--cancel, or --execute with a "
+        "throttle, for the same topic, without --preserve-throttles). Or pause the plan with "
+        "control_reassignment.",
+    )
+
+
+def silent(brokers: Sequence[BrokerId]) -> AlertText:
+    """Brokers did not answer."""
+    return f"{brokers_text(brokers).capitalize()} did not answer at the last poll.", ""
+
+
+def window_will_be_missed(
+    ends_at: datetime, window_end: datetime, *, unthrottled: bool
+) -> AlertText:
+    """At this pace the rest does not fit."""
+    late = duration_text((ends_at - window_end).total_seconds())
+    return (
+        f"At this pace the last copy ends {late} after the window closes, which is at "
+        f"{window_end:%H:%M} UTC.",
+        "What has not started by then is left for the next window."
+        + ("" if unthrottled else f" {HIGHER}"),
+    )
+
+
+def outpaced(where: Sequence[str]) -> AlertText:
+    """Producers write more than the throttle lets through."""
+    return (
+        f"At this rate {first_names(where, '; ')}. The time left is not known.",
+        "Raise the throttle above that with control_reassignment; or cancel the plan, and move "
+        "these partitions when less is written to them.",
+    )
+
+
+def foreign_leftovers(throttles: Collection[str]) -> AlertText:
+    """Throttles that no plan has set, while nothing is reassigned."""
+    return (
+        "Nothing is being reassigned, and this ledger has none of these to take back: "
+        f"{first_names(list(throttles), '; ')}. They are probably left over, by another client or "
+        "by a plan that this ledger does not know. Rehome leaves them alone.",
+        "Ask who set them; kafka-configs --alter --delete-config takes them back.",
+    )
+
+
+def disk_forecast(
+    full: Sequence[tuple[BrokerId, float, float]], days: float, *, after: bool
+) -> AlertText:
+    """Disks will be full soon.
+
+    :param full: broker, days until its disks are full, and the growth of its replicas in bytes per
+        second; the soonest first.
+    :param after: as a plan would leave them.
+    """
+    when = "after the move" if after else "from now"
+    lines = [
+        f"broker {broker} in {left:.1f} days (it grows by {bytes_text(growth)}/s)"
+        for broker, left, growth in full
+    ]
+    return (
+        f"At the growth of their replicas disks are full within {days:g} days, counted {when}: "
+        f"{first_names(lines, '; ')}.",
+        "Move replicas away, shorten the retention of topics that grow, or add disks.",
+    )
+
+
+def approval_waiting(
+    what: str, window_end: datetime | None, lapses_at: datetime | None
+) -> AlertText:
+    """A run waits for a person.
+
+    :param what: what the person is asked to approve.
+    :param window_end: until when the plan could run; None = there is no end.
+    :param lapses_at: when Airflow stops waiting for an answer; None = never.
+    """
+    until = f" Its window closes at {window_end:%Y-%m-%d %H:%M} UTC." if window_end else ""
+    if lapses_at is not None:
+        until += f" The question lapses at {lapses_at:%Y-%m-%d %H:%M} UTC."
+    return (
+        f"A run waits for a person's approval: {what}.{until}",
+        "Open the page; approve it, send it back or reject it.",
+    )
+
+
+def last_call(text: str) -> str:
+    """The alert of an approval once more, shortly before its deadline."""
+    return f"{text} There is no answer yet, and less than an hour is left."
+
+
+def channel_failed(kind: str, channels: Sequence[str], why: str) -> AlertText:
+    """An alert has not reached everybody."""
+    return (
+        f"The alert {kind} could not be sent through {listed(list(channels))}: {why}",
+        "Check the channel's connection and its entry in the setting alert_channels. It is tried "
+        "again.",
+    )

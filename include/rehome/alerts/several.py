@@ -1,0 +1,32 @@
+"""Many alerts at once, as one message. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from rehome.alerts.alert import Alert
+from rehome.alerts.kinds import AlertKind
+from rehome.alerts.message import one_line, payload
+from rehome.domain.run.findings import Severity
+
+
+def about_all(alerts: Sequence[Alert]) -> Alert:
+    """One alert that has them all, the worst first: each in a line, and whole in its facts.
+
+    Its id is the same for the same alerts.
+    """
+    severities, kinds = list(Severity), list(AlertKind)
+    worst_first = sorted(
+        alerts, key=lambda each: (severities.index(each.severity), kinds.index(each.kind))
+    )
+    ids = "\n".join(sorted(each.message_id for each in alerts))
+    return Alert(
+        AlertKind.SEVERAL,
+        f"{len(alerts)} alerts",
+        "\n".join([f"{len(alerts)} alerts at once, the worst first.", *map(one_line, worst_first)]),
+        "Look at the worst first; the others may follow from it.",
+        graded=worst_first[0].severity,
+        facts={"alerts": [payload(each) for each in worst_first]},
+        message_id=hashlib.sha256(ids.encode()).hexdigest()[:32],
+    )

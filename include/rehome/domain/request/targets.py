@@ -1,0 +1,99 @@
+"""Targets of a cluster: its own defaults for the parameters of runs.
+
+They fill the parameters that were left at their default by the person and by the preset. One that
+the action has no use for is left out, as a person would leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rehome.domain.request import param_types
+from rehome.domain.request.fields.used_by import USED_BY
+from rehome.domain.request.parameters import ReassignmentParams
+from rehome.domain.request.presets import Filled
+from rehome.domain.request.request import Action
+from rehome.domain.request.validation import given, is_blank
+
+OF_A_RUN = (
+    *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),
+    *("brokers", "topics", "replication_factor", "dry_run", "window_end", "seed"),
+    *("cordon", "export", "allow_replication_factor_change"),
+    "destinations",
+)
+"""Parameters that say what one run is for: no cluster has a default of its own for them."""
+
+
+def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with targets: a sentence for each problem."""
+    for name in targets:
+        if name in OF_A_RUN:
+            yield f"{name} says what one run is for: it cannot be a target of a cluster."
+    rest = {name: value for name, value in targets.items() if name not in OF_A_RUN}
+    read = given(ReassignmentParams, rest)
+    yield from read.problems
+    if not read.problems and read.values.unthrottled and read.values.throttle != "auto":
+        yield "unthrottled is given, and a throttle is, too: every run would be refused."
+
+
+def with_targets(
+    filled: Filled,
+    targets: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    chosen: Collection[str] = (),
+) -> Filled:
+    """Parameters with the cluster's targets where nothing else was chosen.
+
+    :param defaults: what the form shows unless it is edited.
+    :param chosen: parameters that stay even where they are at their default.
+    """
+    params = filled.params
+    set_here = {
+        name: value
+        for name, value in of_use(targets, str(params.get("action") or "")).items()
+        if name not in (*filled.by_preset, *_decided(params, defaults), *chosen)
+        and (is_blank(params.get(name)) or params[name] == defaults.get(name))
+    }
+    params = {**params, **set_here}
+    return replace(filled, params=params, by_targets=set_here, chosen=frozenset(chosen))
+
+
+def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:
+    """Targets about the throttle that a choice of a person, a preset or a plan rules out."""
+    decided = set()
+    goes_on = not is_blank(params.get("plan_id")) and params.get("action") != Action.ROLLBACK.value
+    if goes_on or params.get("throttle") not in (None, "", defaults.get("throttle")):
+        decided.add("unthrottled")  # a plan that was made with a throttle does not lose it
+    if _is_on(params.get("unthrottled")):
+        decided.add("throttle")
+    return decided
+
+
+def _is_on(value: Any) -> bool:
+    try:
+        return param_types.boolean(value or False)
+    except (TypeError, ValueError):
+        return False  # parse_request says what is wrong with it
+
+
+def only_exported(filled: Filled) -> Filled:
+    """Parameters of a run that exports files: it is a dry run, whatever else was said."""
+    exports = _is_on(filled.params.get("export"))
+    return replace(filled, params={**filled.params, "dry_run": True}) if exports else filled
+
+
+def of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
+    """Targets that an action takes."""
+    found = {
+        name: value
+        for name, value in targets.items()
+        if name not in USED_BY or action in USED_BY[name]
+    }
+    if action == Action.DRAIN.value and isinstance(found.get("tolerances"), Mapping):
+        kept = {k: v for k, v in found["tolerances"].items() if k == param_types.TOPIC_SPREAD}
+        found["tolerances"] = kept
+        if not kept:
+            del found["tolerances"]
+    return found

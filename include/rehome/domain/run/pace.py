@@ -1,0 +1,81 @@
+"""How fast moves can be made: what brokers deliver, and how soon the next ones are started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+
+from rehome.domain.array_types import Floats, Ints
+from rehome.domain.broker_rates import RateKey
+
+MOVES_PER_SLOT = 10
+"""Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""
+
+SMALL_STEP_S = 1.0
+"""About so long after one step the next one starts small moves: see ``execution.rolling``."""
+
+
+def is_small(left_bytes: int, small_bytes: int) -> bool:
+    """Whether what sends so many bytes through a broker takes no slot of it.
+
+    :param small_bytes: the most that it may be; 0 = everything takes a part.
+    """
+    return 0 < small_bytes >= left_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What bounds the time that a plan takes.
+
+    :param bytes_per_s: what brokers deliver of a throttle, per broker and direction.
+    :param reaction_s: time until the next step starts the next moves.
+    :param max_moves_per_broker: slots per broker and direction.
+    :param max_partitions_in_flight: never more than this many at the controller.
+    :param small_bytes: what sends no more through a broker takes no slot of it; 0 = everything
+        takes a part.
+    :param own: what brokers deliver that have a throttle of their own, by direction.
+    """
+
+    bytes_per_s: float
+    reaction_s: float = 0.0
+    max_moves_per_broker: int = 4
+    max_partitions_in_flight: int = 200
+    small_bytes: int = 0
+    own: Mapping[RateKey, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def slot_bytes(self) -> float:
+        """A slot's share of what the throttle copies until the next step."""
+        return self.bytes_per_s * self.reaction_s / self.max_moves_per_broker
+
+    def slot_bytes_of(self, key: RateKey) -> float:
+        """The same of a broker and direction."""
+        rate = self.own.get(key, self.bytes_per_s)
+        return rate * self.reaction_s / self.max_moves_per_broker
+
+    @property
+    def least_bytes(self) -> int:
+        """What a copy counts for at least, however small: its smallest part of a slot."""
+        return int(self.slot_bytes / MOVES_PER_SLOT)
+
+    @overload
+    def copy_s(self, size_bytes: int) -> float: ...
+    @overload
+    def copy_s(self, size_bytes: Ints) -> Floats: ...
+    def copy_s(self, size_bytes: int | Ints) -> float | Floats:
+        """Time that a copy takes of a broker's: that of its bytes, or of its part of a slot."""
+        least_s = self.reaction_s / (MOVES_PER_SLOT * self.max_moves_per_broker)
+        return np.maximum(size_bytes / self.bytes_per_s, least_s)
+
+    def plan_s(self, busiest_s: float, partitions: int) -> float:
+        """Time of a plan, until its end is noticed.
+
+        :param busiest_s: sum of ``copy_s`` at the broker and direction where it is largest.
+        """
+        if not partitions:
+            return 0.0
+        started_s = partitions * self.reaction_s / self.max_partitions_in_flight
+        return max(busiest_s, started_s) + self.reaction_s

@@ -1,0 +1,86 @@
+"""How a plan speaks to people: amounts, brokers, lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rehome.domain.resources import RATES, Resource
+
+UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+MOST = 2**63 - 1
+"""Bytes, and bytes per second, that Kafka and the ledger can hold."""
+_DIGITS = 20
+RATE_PATTERN = (
+    r"\s{0,9}(\d{1,20}(?:\.\d{1,20})?)\s{0,9}([kMGT]?B)?(?:/s)?\s{0,9}"  # bounded, or quadratic
+)
+"""What people write a rate as: ``50 MB/s``, ``50MB`` or ``50000000``."""
+_RATE = re.compile(RATE_PATTERN)
+_NAMED = 5
+
+
+def bytes_text(size_bytes: float) -> str:
+    """A size as people say it, in powers of 1000: ``1.2 GB``."""
+    size, unit = float(size_bytes), 0
+    while abs(size) >= 999.5 and unit < len(UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.0f} {UNITS[unit]}" if unit == 0 else f"{size:.3g} {UNITS[unit]}"
+
+
+def rate_in(text: str) -> int | None:
+    """Bytes per second of ``50 MB/s``, ``50MB`` or ``50000000``; None = it is no rate."""
+    found = _RATE.fullmatch(text)
+    if found is None or len(found[1]) > _DIGITS:
+        return None
+    rate = round(float(found[1]) * 1000 ** UNITS.index(found[2] or "B"))
+    return rate if 0 < rate <= MOST else None
+
+
+def duration_text(seconds: float | None) -> str:
+    """A duration: ``8.9 s``, ``4 min 10 s``, ``2 h 5 min``; "unknown" for None."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def count_text(number: int, one: str, many: str = "") -> str:
+    """``1 move``, ``12,000 moves``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def amount_text(resource: Resource, amount: float) -> str:
+    """An amount of a resource: ``1.2 GB``, ``3 MB/s``, ``12 replicas``, ``1 leader``."""
+    if resource is Resource.BYTES:
+        return bytes_text(amount)
+    if resource in RATES:
+        return f"{bytes_text(amount)}/s"
+    one = "replica" if resource is Resource.REPLICAS else "leader"
+    return f"{amount:,.0f} {one}{'' if amount == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def first_names(names: Sequence[str], separator: str = ", ", *, count: int | None = None) -> str:
+    """The first five, and how many more there are.
+
+    :param count: of all of them; None = the names are all.
+    """
+    shown = names[:_NAMED]
+    more = (len(names) if count is None else count) - len(shown)
+    return separator.join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def brokers_text(brokers: Sequence[int]) -> str:
+    """``broker 3`` or ``brokers 3 and 4``."""
+    return f"broker{'' if len(brokers) == 1 else 's'} {listed([str(b) for b in brokers])}"

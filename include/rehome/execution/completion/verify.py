@@ -1,0 +1,300 @@
+"""Proof from a fresh read: every partition is where the plan says, and as far as is known has its
+data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import (
+    BrokerError,
+    BrokerId,
+    OngoingReassignment,
+    PartitionState,
+    ReplicaId,
+    TopicDescription,
+    TopicPartition,
+)
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import DataSeen
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.observation.agreed_topics import DISAGREE, agreed_topics
+from rehome.execution.observation.data_loss import later, unread_text
+from rehome.execution.observation.log_dir_copies import wanted_log_dirs
+from rehome.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
+from rehome.execution.throttle.configs import named
+from rehome.execution.throttle.keys import (
+    THROTTLE_KEYS,
+    own_value,
+)
+from rehome.ledger.store import Ledger
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a fresh read shows of each partition of a plan.
+
+    :param problems: partition → why it is not where the plan says; those not named are.
+    :param gone: partition → why it is not there any more. It needs no moving, and is no problem.
+    :param findings: partition → replicas that are outside the ISR. The partition is where the plan
+        says all the same: Kafka has nothing of it in flight.
+    :param throttles: replication throttles that are set on the plan's topics and brokers, by any
+        client: "topic orders leader.replication.throttled.replicas=0:1".
+    :param lost: partition → which messages are lost that were there while it moved.
+    :param data_unknown: partition → why it is not known whether messages of it are lost.
+    :param unread: whose configuration could not be read, and why: its throttles are not known.
+    """
+
+    plan_id: str
+    partitions: int
+    problems: Mapping[TopicPartition, str]
+    throttles: tuple[str, ...] = ()
+    findings: Mapping[TopicPartition, tuple[OutOfIsr, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    gone: Mapping[TopicPartition, str] = field(default_factory=dict)
+    lost: Mapping[TopicPartition, str] = field(default_factory=dict)
+    data_unknown: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every partition that is there is where the plan says, and none is known to have
+        lost data.
+        """
+        return not self.problems and not self.lost
+
+    def _data_lines(self) -> Iterator[str]:
+        there = self.partitions - len(self.gone)
+        kept = there - len(self.lost) - len(self.data_unknown)
+        yield (
+            f"The high watermark of {kept} of {there} partitions is no lower than polls "
+            "have seen it."
+        )
+        for tp, found in sorted(self.lost.items())[:_SHOWN]:
+            yield f"  {tp}: {found}"
+        if len(self.lost) > _SHOWN:
+            yield f"  and {len(self.lost) - _SHOWN} more of which messages are lost"
+        for tp, why in sorted(self.data_unknown.items())[:_SHOWN]:
+            yield f"  {tp}: whether messages are lost is not known: {why}"
+        if len(self.data_unknown) > _SHOWN:
+            yield f"  and {len(self.data_unknown) - _SHOWN} more of which that is not known"
+
+    def text(self) -> str:
+        """What is known of places, then of data, and each throttle that is still set."""
+        good = self.partitions - len(self.problems) - len(self.gone)
+        lines = [f"{good} of {self.partitions} partitions are where the plan says."]
+        if self.gone:
+            lines.append(f"Gone, so that they need no moving any more: {len(self.gone)}.")
+            lines += [f"  {tp}: {why}" for tp, why in sorted(self.gone.items())[:_SHOWN]]
+        lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            lines.append(f"  and {len(self.problems) - _SHOWN} more")
+        lines += [
+            f"  {tp}: {out_of_isr_text(found)}"
+            for tp, found in sorted(self.findings.items())[:_SHOWN]
+        ]
+        if len(self.findings) > _SHOWN:
+            lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
+        lines += self._data_lines()
+        lines += [f"Throttle still set: {throttle}" for throttle in self.throttles[:_SHOWN]]
+        lines += [
+            f"Whether a throttle is still set is not known: {why}" for why in self.unread[:_SHOWN]
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types, for verification.json."""
+        return {
+            "plan_id": self.plan_id,
+            "ok": self.ok,
+            "partitions": self.partitions,
+            "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
+            "gone": {str(tp): why for tp, why in sorted(self.gone.items())},
+            "findings": {
+                str(tp): out_of_isr_text(found) for tp, found in sorted(self.findings.items())
+            },
+            "lost": {str(tp): found for tp, found in sorted(self.lost.items())},
+            "data_unknown": {str(tp): why for tp, why in sorted(self.data_unknown.items())},
+            "throttles": list(self.throttles),
+            "unread": list(self.unread),
+        }
+
+
+def verify(
+    plan: Plan, cluster: OwnCluster, data: Mapping[TopicPartition, DataSeen] | None = None
+) -> Verification:
+    """Compare the plan with what is true now.
+
+    A partition is where the plan says when nothing of it is in flight, its replicas are the
+    target in the target's order, and replicas with a log dir of their own lie in it. A replica
+    of the target that is outside the ISR is a finding: the controller has completed the move.
+    The topics are asked of a broker that is known to be up to date.
+
+    :param data: what polls have seen of the messages of what moved; None = nothing.
+    :raises ClusterError: the cluster could not be read.
+    """
+    ongoing = cluster.list_reassignments()
+    topics = agreed_topics(cluster, {move.partition.topic for move in plan.moves})
+    live = cluster.describe_cluster().brokers.keys()
+    wanted_dirs = {r: d for move in plan.moves for r, d in wanted_log_dirs(move).items()}
+    dirs = _log_dirs(cluster, wanted_dirs)
+    problems, findings, gone = {}, {}, {}
+    for move in plan.moves:
+        if why := _gone(move, topics):
+            gone[move.partition] = why
+            continue
+        problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
+        if problem:
+            problems[move.partition] = problem
+        elif found := out_of_isr(move, _state(move, topics), live):
+            findings[move.partition] = found
+    throttles, unread = _throttles(plan, cluster)
+    there = [move for move in plan.moves if move.partition not in gone]
+    lost, unknown = _data(there, cluster, data or {}, topics)
+    return Verification(
+        plan.plan_id,
+        len(plan.moves),
+        problems,
+        throttles,
+        findings,
+        unread,
+        gone,
+        lost,
+        unknown,
+    )
+
+
+def record_losses(ledger: Ledger, found: Verification) -> None:
+    """An event for each partition of which messages are lost, unless there is one already."""
+    events = ledger.events(found.plan_id) if found.lost else []
+    told = {event.detail for event in events if event.kind is EventKind.DATA_LOST}
+    for partition, text in sorted(found.lost.items()):
+        if (detail := f"{partition}: {text}") not in told:
+            ledger.add_event(EventKind.DATA_LOST, detail, plan_id=found.plan_id)
+
+
+def _data(
+    moves: Collection[Move],
+    cluster: ClusterPort,
+    before: Mapping[TopicPartition, DataSeen],
+    topics: Mapping[str, TopicDescription],
+) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]]:
+    """Partitions of which messages are lost, and those of which that is not known, each with
+    what is known.
+    """
+    there = [move for move in moves if _is_there(move, topics)]
+    leaders = {
+        move.partition: leader
+        for move in there
+        if (leader := _state(move, topics).leader) is not None
+    }
+    now = cluster.high_watermarks(leaders)
+    new = later(cluster, there, before, now.value)
+    lost, unknown = {}, {}
+    for partition in (move.partition for move in moves):
+        seen = new.get(partition, before.get(partition, DataSeen()))
+        found = now.value.get(partition, now.missing.get(leaders.get(partition, -1)))
+        if seen.lost:
+            lost[partition] = seen.lost_text
+        elif partition not in before or before[partition].high_watermark is None:
+            unknown[partition] = "no poll could read its high watermark while it moved"
+        elif found != seen.high_watermark:
+            unknown[partition] = unread_text(found)
+    return lost, unknown
+
+
+def _is_there(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
+    """Whether the partition that was moved is among what was read."""
+    topic = topics.get(move.partition.topic)
+    if topic is None or topic.error is not None or not move.is_of(topic.topic_id):
+        return False
+    return move.partition.partition in topic.partitions
+
+
+def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState:
+    return topics[move.partition.topic].partitions[move.partition.partition]
+
+
+def _gone(move: Move, topics: Mapping[str, TopicDescription]) -> str:
+    """Why what was to be moved is not there any more; "" = it is, or that is not known."""
+    topic = topics.get(move.partition.topic)
+    if topic is None:
+        return ""
+    if topic.error is not None:
+        missing = topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return "the topic was deleted" if missing else ""
+    if not move.is_of(topic.topic_id):
+        return "the topic was deleted and created again"
+    return "" if move.partition.partition in topic.partitions else "the partition does not exist"
+
+
+def _placement_problem(
+    move: Move,
+    topics: Mapping[str, TopicDescription],
+    ongoing: Mapping[TopicPartition, OngoingReassignment],
+) -> str:
+    topic = topics.get(move.partition.topic)
+    if topic is None or topic.error is not None:
+        return f"the topic cannot be read: {topic.error if topic else DISAGREE}"
+    state = topic.partitions[move.partition.partition]
+    entry = ongoing.get(move.partition)
+    if entry is not None:
+        return f"still in flight to {list(entry.target)}"
+    if state.replicas != move.target:
+        return f"replicas are {list(state.replicas)}, not {list(move.target)}"
+    return ""
+
+
+def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:
+    for replica, wanted in wanted_log_dirs(move).items():
+        found = dirs.get(replica)
+        if found is None:
+            return f"broker {replica.broker} does not show it in any log dir; {wanted} is wanted"
+        if found != wanted:
+            return f"broker {replica.broker} holds it in {found}, not in {wanted}"
+    return ""
+
+
+def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is set on the plan's topics, its live brokers, and the brokers' default; and of which
+    of them that could not be read.
+    """
+    live = cluster.describe_cluster().brokers
+    brokers = {broker for move in plan.moves for broker in (*move.current, *move.target)}
+    topics = {move.partition.topic for move in plan.moves}
+    asked = [
+        *map(ConfigResource.topic, sorted(topics)),
+        ConfigResource.cluster_default(),
+        *map(ConfigResource.broker, sorted(brokers & live.keys())),
+    ]
+    left, unread = [], []
+    for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
+        if isinstance(configs, BrokerError):
+            unread.append(f"{named(resource)} cannot be read: {configs}")
+            continue
+        for key in THROTTLE_KEYS:
+            value = own_value(resource, configs.get(key))
+            if value:
+                left.append(f"{named(resource)} {key}={value}")
+    return tuple(left), tuple(unread)
+
+
+def _log_dirs(cluster: ClusterPort, wanted: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:
+    if not wanted:
+        return {}
+    brokers: set[BrokerId] = {replica.broker for replica in wanted}
+    answer = cluster.describe_log_dirs(brokers, {replica.topic_partition for replica in wanted})
+    return {
+        ReplicaId(*partition, log_dir.broker): log_dir.path
+        for log_dir in answer.value
+        for partition, replica in log_dir.replicas.items()
+        if not replica.is_future
+    }

@@ -1,0 +1,126 @@
+"""Copies still in flight after their plan has ended: a broker was down then, or a cancel was
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rehome.domain.clock import utc_now
+from rehome.domain.kafka import BrokerError, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.observation.log_dir_copies import stop_copies
+from rehome.execution.observation.move_status import Fate, fate, recreated
+from rehome.execution.observation.observe import observe
+from rehome.ledger.store import Ledger
+
+
+@dataclass(frozen=True)
+class OwedCopies:
+    """Moves that were in flight when their plan ended.
+
+    :param taken_back: copies between log dirs that are over by now.
+    :param owed: copies between log dirs that are not, and why.
+    :param ended: reassignments that could not be cancelled, and what they have ended as.
+    :param copying: those that go on.
+    :param unread: those of which nothing is in flight, and whose topic the brokers do not describe:
+        what they have ended as is for a later poll.
+    """
+
+    taken_back: tuple[TopicPartition, ...]
+    owed: dict[TopicPartition, BrokerError]
+    ended: dict[TopicPartition, MoveState]
+    copying: tuple[TopicPartition, ...]
+    unread: tuple[TopicPartition, ...]
+
+
+def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> OwedCopies:
+    """Take back what plans that do not run any more still copy between log dirs.
+
+    To be called under the cluster's lease. A reassignment that the controller refused to cancel
+    is followed to its end, and not cancelled again.
+
+    :raises ClusterError: the cluster could not be read; ask again.
+    """
+    found = OwedCopies((), {}, {}, (), ())
+    for plan_id in ledger.stopped_with_admitted(cluster_id):
+        record, view = ledger.plan(plan_id), ledger.view_of_open(plan_id)
+        moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
+        then = MoveState.PENDING if record.state is PlanState.PAUSED else MoveState.CANCELLED
+        seen = observe(cluster, moves, utc_now())
+        within = [move for move in moves if move.target_log_dirs]
+        between = [move for move in moves if not move.target_log_dirs]
+        taken_back, owed = _stop(within, plan_id, then, ledger, cluster, seen)
+        unread = tuple(m.partition for m in between if _unread(m, seen))
+        judged = [move for move in between if move.partition not in unread]
+        ended, copying = _follow(judged, view.sent, then, seen)
+        late = "found when its plan had ended"
+        ledger.settle_all(plan_id, [Settle(p, state, late) for p, state in ended.items()])
+        found = OwedCopies(
+            (*found.taken_back, *taken_back),
+            found.owed | owed,
+            found.ended | ended,
+            (*found.copying, *copying),
+            (*found.unread, *unread),
+        )
+    return found
+
+
+def _stop(
+    moves: Collection[Move],
+    plan_id: str,
+    then: MoveState,
+    ledger: Ledger,
+    cluster: OwnCluster,
+    seen: Observation,
+) -> tuple[list[TopicPartition], dict[TopicPartition, BrokerError]]:
+    """Take back copies between log dirs: those that are over, and those that are owed still."""
+    done = stop_copies(cluster, [m for m in moves if not recreated(m, seen)], seen)
+    open_still, over = {**done.owed, **done.errors}, []
+    for move in moves:
+        partition = move.partition
+        if partition in open_still:
+            continue
+        state = MoveState.DONE if _arrived(move, seen, partition in done.arrived) else then
+        ledger.settle(plan_id, partition, state, "its broker is back")
+        over.append(partition)
+    return over, open_still
+
+
+def _unread(move: Move, seen: Observation) -> bool:
+    what, _ = fate(move, seen, seen.taken_at, sent_at=None, grace_s=0)
+    return what is Fate.UNREADABLE
+
+
+def _follow(
+    moves: Collection[Move],
+    sent: Mapping[TopicPartition, datetime],
+    then: MoveState,
+    seen: Observation,
+) -> tuple[dict[TopicPartition, MoveState], list[TopicPartition]]:
+    """What reassignments have ended as by now; and those that have not."""
+    ended, copying = {}, []
+    for move in moves:
+        what, _ = fate(move, seen, seen.taken_at, sent_at=sent.get(move.partition), grace_s=0)
+        if what in (Fate.IN_FLIGHT, Fate.MISPLACED):
+            copying.append(move.partition)
+        else:
+            ended[move.partition] = _ENDS.get(what, then)
+    return ended, copying
+
+
+_ENDS = {
+    Fate.DONE: MoveState.DONE,
+    Fate.SUPERSEDED: MoveState.SUPERSEDED,
+    Fate.GONE: MoveState.GONE,
+}
+
+
+def _arrived(move: Move, seen: Observation, in_log_dirs: bool) -> bool:
+    state = seen.partitions.get(move.partition)
+    return in_log_dirs and state is not None and state.replicas == move.target

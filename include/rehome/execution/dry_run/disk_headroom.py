@@ -1,0 +1,147 @@
+"""Free space on disks for the copies, at every moment of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rehome.domain.kafka import BrokerId, LogDir, LogDirKey
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.text import bytes_text
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.planning.model.packing import pack
+from rehome.planning.model.volumes import LogDirSize, Volume, volumes_of
+
+
+@dataclass
+class _Incoming:
+    """What comes to one broker, in bytes.
+
+    :param free: size and move of each copy whose log dir the broker chooses.
+    :param named: log dir → bytes of the copies that the plan sends there by name.
+    """
+
+    free: list[tuple[int, Move]] = field(default_factory=list)
+    named: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return sum(size for size, _ in self.free) + self.named.total()
+
+
+def disk_findings(
+    plan: Plan, now: ClusterState, kept_free: Callable[[BrokerId], float]
+) -> Iterator[Finding]:
+    """Brokers, and log dirs that the plan names, that cannot hold what comes.
+
+    The worst moment is assumed, whatever the order of moves and the number of slots: every
+    incoming copy is complete and no outgoing one is deleted yet. A replica lies in one log dir as
+    a whole, and log dirs on one volume count once.
+
+    :param kept_free: the part of a broker's log dirs that stays free.
+    """
+    incoming = _incoming(plan, now)
+    volumes = _volumes(now.log_dirs.value)
+    for broker, coming in sorted(incoming.items()):
+        if volumes.get(broker):  # the check of brokers reports those without an open log dir
+            yield from _broker_findings(broker, coming, volumes[broker], kept_free(broker))
+
+
+def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:
+    """What each broker receives."""
+    incoming: dict[BrokerId, _Incoming] = {}
+    for move in plan.moves:
+        wanted = move.target_log_dirs or (ANY_LOG_DIR,) * len(move.target)
+        before = dict(zip(move.current, move.current_log_dirs, strict=False))
+        for broker, path in zip(move.target, wanted, strict=True):
+            moves_dir = path not in (ANY_LOG_DIR, before.get(broker))
+            if broker not in move.adding and not moves_dir:
+                continue
+            coming = incoming.setdefault(broker, _Incoming())
+            if path == ANY_LOG_DIR:
+                coming.free.append((now.size_bytes(move), move))
+            else:
+                coming.named[path] += now.size_bytes(move)
+    return incoming
+
+
+def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
+    """The volumes of each broker that take replicas; brokers before 3.3 report no sizes."""
+    disks = [
+        LogDirSize(d.broker, d.total_bytes, d.usable_bytes, d.path, not d.cordoned)
+        for d in log_dirs
+        if d.error is None and d.total_bytes is not None and d.usable_bytes is not None
+    ]
+    found: dict[BrokerId, list[Volume]] = {}
+    for volume in volumes_of(disks, lambda: _held(log_dirs)):
+        if volume.paths:
+            found.setdefault(volume.broker, []).append(volume)
+    return found
+
+
+def _held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
+    return {
+        (log_dir.broker, log_dir.path): sum(r.size_bytes for r in log_dir.replicas.values())
+        for log_dir in log_dirs
+    }
+
+
+def _broker_findings(
+    broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
+) -> Iterator[Finding]:
+    free_bytes = [volume.headroom_bytes(min_free) for volume in volumes]
+    subject, needed = f"broker {broker}", coming.total
+    left = []
+    for volume, usable in zip(volumes, free_bytes, strict=True):
+        named = [path for path in volume.paths if coming.named[path]]
+        here = sum(coming.named[path] for path in named)
+        left.append(max(0, usable - here))
+        if here > usable:
+            yield _too_little(f"{subject}, {', '.join(named)}", here, usable)
+    if needed > sum(free_bytes):
+        yield _too_little(subject, needed, sum(free_bytes))
+        return
+    lost = _lost(coming.free, left)
+    if lost:
+        size, move = lost
+        yield _finding(
+            Severity.ERROR,
+            subject,
+            f"{move.partition} ({bytes_text(size)}) fits into no log dir with the other copies: "
+            f"they may take {', '.join(map(bytes_text, free_bytes))}",
+            "Free disk on one of its volumes, name log dirs, or move less at a time.",
+        )
+    elif sum(size for size, _ in coming.free) > min(left):
+        yield _finding(
+            Severity.WARNING,
+            subject,
+            f"its log dirs hold what comes, but the fullest one may take {bytes_text(min(left))}, "
+            "and the broker chooses by the number of partitions",
+            "Name the log dirs of these copies, or watch the volume.",
+        )
+
+
+def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[int, Move] | None:
+    """The largest copy that fits into no log dir together with the others."""
+    sizes = np.array([size for size, _ in free], np.int64)
+    placed = pack(np.array([free_bytes], np.int64), np.zeros(len(sizes), np.int64), sizes)
+    lost = [free[at] for at in np.flatnonzero(placed < 0).tolist()]
+    return max(lost, key=lambda copy: copy[0], default=None)
+
+
+def _too_little(subject: str, needed: int, usable: int) -> Finding:
+    return _finding(
+        Severity.ERROR,
+        subject,
+        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(usable)} may be used",
+        "Free disk, or move less at a time.",
+    )
+
+
+def _finding(severity: Severity, subject: str, message: str, remedy: str) -> Finding:
+    return Finding(severity, "disk", subject, message, remedy)

@@ -1,0 +1,154 @@
+"""Reassignments that another client has started, followed until each has ended. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from rehome.domain.kafka import (
+    BrokerId,
+    OngoingReassignment,
+    PartitionState,
+    TopicPartition,
+)
+from rehome.domain.plan.move import Move, MoveReason
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.run_policy import METADATA_GRACE_S
+from rehome.domain.text import listed
+from rehome.execution.observation.move_status import Fate, fate
+from rehome.execution.observation.observe import moves_of
+
+
+class NeverEnds(enum.StrEnum):
+    """Why a reassignment does not end while the brokers are as they are."""
+
+    SENT_BACK = "sent_back"  # in mid-copy: it adds what it removes
+    TARGET_AWAY = "target_away"  # it adds a replica on a broker that is not alive
+    NO_SOURCE = "no_source"  # the partition has no leader to copy from
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """What keeps a reassignment from ending.
+
+    :param brokers: those that it waits for; of one that was sent back, those that it adds and
+        removes.
+    """
+
+    kind: NeverEnds
+    brokers: tuple[BrokerId, ...]
+
+
+def hindrance(
+    entry: OngoingReassignment, live: Collection[BrokerId], state: PartitionState | None = None
+) -> Hindrance | None:
+    """What keeps a reassignment from ending while the brokers are as they are; None = it may.
+
+    It ends when every replica that it adds is in sync (KIP-455), and each copies from the leader.
+    One that was sent back in mid-copy still adds what it removes: the controller keeps the list of
+    before where the new one is empty.
+
+    :param state: of its partition; None = not known.
+    """
+    reversed_ = tuple(broker for broker in entry.adding if broker in entry.removing)
+    if reversed_:
+        return Hindrance(NeverEnds.SENT_BACK, reversed_)
+    if dead := tuple(broker for broker in entry.adding if broker not in live):
+        return Hindrance(NeverEnds.TARGET_AWAY, dead)
+    if state is not None and state.leader is None:
+        originals = (broker for broker in entry.replicas if broker not in entry.adding)
+        away = tuple(broker for broker in originals if broker not in live)
+        return Hindrance(NeverEnds.NO_SOURCE, away)
+    return None
+
+
+def hindrance_text(found: Hindrance) -> str:
+    """In words that follow "it cannot end:"."""
+    brokers = listed([str(broker) for broker in found.brokers])
+    if found.kind is NeverEnds.NO_SOURCE:
+        away = f": broker {brokers} is not alive" if brokers else ""
+        return f"the partition has no leader to copy from{away}"
+    return {
+        NeverEnds.SENT_BACK: f"it was sent back in mid-copy, and so adds and removes broker "
+        f"{brokers}",
+        NeverEnds.TARGET_AWAY: f"it adds a replica on broker {brokers}, which is not alive",
+    }[found.kind]
+
+
+def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
+    """Why a reassignment does not end while the brokers are as they are; "" = it may."""
+    found = hindrance(entry, live)
+    return "" if found is None else hindrance_text(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Another client's reassignment.
+
+    :param move: what it changes, with the newest target seen.
+    :param since: when it was first seen with that target.
+    """
+
+    move: Move
+    since: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        """What a trigger is given and returns; :meth:`from_json` reads it."""
+        topic, partition = self.move.partition
+        return {
+            "topic": topic,
+            "partition": partition,
+            "current": list(self.move.current),
+            "target": list(self.move.target),
+            "since": self.since.isoformat(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Watched:
+        """The inverse of :meth:`to_json`."""
+        move = Move(
+            TopicPartition(data["topic"], data["partition"]),
+            tuple(data["current"]),
+            tuple(data["target"]),
+            size_bytes=0,
+            reason=MoveReason.REQUESTED,
+        )
+        return cls(move, datetime.fromisoformat(data["since"]))
+
+
+def in_flight(
+    ongoing: Mapping[TopicPartition, OngoingReassignment], now: datetime
+) -> tuple[Watched, ...]:
+    """Everything that is in flight, to be watched from now on."""
+    return tuple(Watched(move, now) for move in moves_of(ongoing))
+
+
+def follow(watched: Collection[Watched], seen: Observation) -> tuple[Watched, ...]:
+    """The same reassignments with the targets that their owners have given them since."""
+    entries = {move.partition: move for move in moves_of(seen.ongoing)}
+    followed = []
+    for item in watched:
+        entry = entries.get(item.move.partition)
+        if entry is not None and entry.target != item.move.target:
+            item = replace(item, move=entry, since=seen.taken_at)
+        followed.append(item)
+    return tuple(followed)
+
+
+def fates(
+    watched: Collection[Watched], seen: Observation
+) -> dict[TopicPartition, tuple[Fate, str]]:
+    """What has become of each, and the reason in words."""
+    return {
+        item.move.partition: fate(
+            item.move,
+            seen,
+            seen.taken_at,
+            sent_at=item.since,
+            grace_s=METADATA_GRACE_S,
+        )
+        for item in watched
+    }

@@ -1,0 +1,187 @@
+"""Copies between the log dirs of a broker (KIP-113): their states, and taking them back.
+
+The broker itself reports both, at once: no metadata can be behind. What it has accepted shows as
+a future replica, also after a restart, until it takes the old one's place.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from rehome.cluster.interface.error_codes import ErrorCode
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.run.observation import Observation
+
+NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()
+
+
+class LogDirState(enum.Enum):
+    """Where a replica is that the plan names a log dir for."""
+
+    UNKNOWN = enum.auto()  # its broker did not report it
+    THERE = enum.auto()
+    COPYING = enum.auto()
+    STARTED_ELSEWHERE = enum.auto()  # a new replica that the broker has put into another log dir
+    STAYED = enum.auto()  # where it was when planned, and nothing copies it
+    TAKEN = enum.auto()  # another client moves it, or has moved it, to a third log dir
+
+
+def wanted_log_dirs(move: Move) -> dict[ReplicaId, str]:
+    """The log dir of each target replica that the plan names one for."""
+    return {
+        ReplicaId(*move.partition, broker): log_dir
+        for broker, log_dir in zip(move.target, move.target_log_dirs, strict=False)
+        if log_dir != ANY_LOG_DIR
+    }
+
+
+def places(move: Move, seen: Observation) -> dict[ReplicaId, LogDirState]:
+    """Where each of the replicas is that the plan names a log dir for."""
+    if not move.target_log_dirs:
+        return {}
+    planned = dict(zip(move.current, move.current_log_dirs, strict=False))
+    return {
+        replica: _place(replica, wanted, planned.get(replica.broker), seen, move)
+        for replica, wanted in wanted_log_dirs(move).items()
+    }
+
+
+def _place(
+    replica: ReplicaId, wanted: str, planned: str | None, seen: Observation, move: Move
+) -> LogDirState:
+    here, to = seen.log_dirs.get(replica), seen.future_log_dirs.get(replica)
+    if to is not None:
+        return LogDirState.COPYING if to == wanted else LogDirState.TAKEN
+    if here is None or here == wanted:
+        return LogDirState.UNKNOWN if here is None else LogDirState.THERE
+    if replica.broker in move.adding:
+        return LogDirState.STARTED_ELSEWHERE
+    return LogDirState.STAYED if planned in (None, "", ANY_LOG_DIR, here) else LogDirState.TAKEN
+
+
+def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
+    """New replicas that their brokers have put into another log dir, with the one wanted."""
+    wanted = wanted_log_dirs(move)
+    return {
+        replica: wanted[replica]
+        for replica, place in places(move, seen).items()
+        if place is LogDirState.STARTED_ELSEWHERE
+    }
+
+
+def all_there(move: Move, seen: Observation) -> bool:
+    """Whether each replica lies in the log dir that the plan names for it, if it names one."""
+    return all(place is LogDirState.THERE for place in places(move, seen).values())
+
+
+def all_taken_up(move: Move, seen: Observation) -> bool:
+    """Whether each replica that the plan names a log dir for is in it, or on its way."""
+    found = set(places(move, seen).values())
+    return bool(found) and found <= {LogDirState.THERE, LogDirState.COPYING}
+
+
+def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
+    """Replicas that are being copied to where the plan wants them, with the log dirs they are in.
+
+    To ask for the log dir that a replica is in takes its copy back.
+    """
+    return {
+        replica: seen.log_dirs[replica]
+        for replica, place in places(move, seen).items()
+        if place is LogDirState.COPYING and replica in seen.log_dirs
+    }
+
+
+def may_be_copied(move: Move, seen: Observation) -> bool:
+    """Whether a replica that stays on its broker is, or may be, on its way to the log dir wanted.
+
+    It may be where its broker does not report it.
+    """
+    found = places(move, seen)
+    staying = (found.get(ReplicaId(*move.partition, broker)) for broker in move.relocating)
+    return not {LogDirState.COPYING, LogDirState.UNKNOWN}.isdisjoint(staying)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What became of copies that were to be taken back, by partition.
+
+    :param arrived: every replica was in its log dir before that: nothing was taken back.
+    :param owed: their broker is not alive; it goes on with them when it returns.
+    :param errors: what a broker that is alive refused, or did not answer.
+    """
+
+    arrived: frozenset[TopicPartition]
+    owed: Mapping[TopicPartition, BrokerError]
+    errors: Mapping[TopicPartition, BrokerError]
+
+
+def stop_copies(cluster: ClusterPort, moves: Collection[Move], seen: Observation) -> Stopped:
+    """Take back what these moves copy between log dirs.
+
+    A copy may end before the broker receives the change: then it would begin to copy back. So
+    the result is read, and such a replica is asked for where it is.
+    """
+    back = {r: log_dir for move in moves for r, log_dir in where_copied_from(move, seen).items()}
+    owed, errors = _silent(moves, seen)
+    now = seen
+    if back:
+        errors |= _refused(cluster.alter_replica_log_dirs(back))
+        found, silent = _log_dirs(cluster, back.keys())
+        errors |= {r.topic_partition: silent[r.broker] for r in back if r.broker in silent}
+        late = {r: found[r] for r in back if r in found and found[r] != back[r]}
+        if late:
+            errors |= _refused(cluster.alter_replica_log_dirs(late))
+        now = replace(seen, log_dirs={**seen.log_dirs, **found}, future_log_dirs={})
+    arrived = {move.partition for move in moves if wanted_log_dirs(move) and all_there(move, now)}
+    return Stopped(frozenset(arrived), owed, errors)
+
+
+Errors = dict[TopicPartition, BrokerError]
+
+
+def _silent(moves: Iterable[Move], seen: Observation) -> tuple[Errors, Errors]:
+    """Of replicas that no broker reports: those of brokers that are not alive, and other ones."""
+    owed, errors = Errors(), Errors()
+    for move in moves:
+        for replica, place in places(move, seen).items():
+            broker = replica.broker
+            if place is not LogDirState.UNKNOWN or not _may_copy(move, broker, seen):
+                continue
+            if broker not in seen.live_brokers:
+                what = f"broker {broker} is not alive, and goes on copying when it returns"
+                owed[move.partition] = replace(NOT_AVAILABLE, message=what)
+            elif broker in seen.missing:
+                errors[move.partition] = seen.missing[broker]
+    return owed, errors
+
+
+def _may_copy(move: Move, broker: BrokerId, seen: Observation) -> bool:
+    """Whether there is something to copy: a new replica only once the reassignment has ended."""
+    state = seen.partitions.get(move.partition)
+    arrived = state is not None and state.replicas == move.target
+    return broker in move.relocating or (arrived and broker in move.adding)
+
+
+def _refused(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:
+    return {replica.topic_partition: error for replica, error in verdicts.items() if error}
+
+
+def _log_dirs(
+    cluster: ClusterPort, replicas: Collection[ReplicaId]
+) -> tuple[dict[ReplicaId, str], Mapping[BrokerId, BrokerError]]:
+    """The log dirs that these replicas lie in; and the brokers that do not report it, with why."""
+    brokers = {replica.broker for replica in replicas}
+    answer = cluster.describe_log_dirs(brokers, {r.topic_partition for r in replicas})
+    found = {
+        ReplicaId(*partition, log_dir.broker): log_dir.path
+        for log_dir in answer.value
+        for partition, on_disk in log_dir.replicas.items()
+        if not on_disk.is_future
+    }
+    return {r: found[r] for r in replicas if r in found}, answer.missing

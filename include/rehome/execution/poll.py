@@ -1,0 +1,202 @@
+"""One poll of a running plan: what the ledger says, what the cluster shows, how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+
+from rehome.domain.clock import Clock, utc_now
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import Hurt
+from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.actions import Admit, Cancel, Decision, Finish
+from rehome.execution.admission.backlog import Backlog
+from rehome.execution.admission.slots import Direction
+from rehome.execution.decide import decide
+from rehome.execution.hurting import hurts_at
+from rehome.execution.observation.bytes_to_copy import to_copy
+from rehome.execution.observation.data_loss import later
+from rehome.execution.observation.move_status import recreated
+from rehome.execution.observation.observe import observe, observe_more
+from rehome.execution.progress.progress import Progress, record_progress
+from rehome.execution.throttle.coverage import look_at_throttles
+from rehome.ledger.store import Ledger
+
+_TAKEN_IN = (Direction.IN.value, Direction.ACROSS.value)
+DECISIONS_PER_POLL = 5
+"""So often in one poll, at most, what `decide` chooses is read before it is acted upon."""
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What `decide` judges by, what it wants, and the progress that was written to the ledger.
+
+    :param hurts: what keeps the plan from going on as it should, by what to do about it.
+    """
+
+    view: LedgerView
+    seen: Observation
+    actions: list[Decision]
+    progress: Progress
+    hurts: tuple[Hurt, ...] = ()
+
+    @property
+    def copied_bytes(self) -> int:
+        """What brokers took in since the poll before, copies between log dirs among it."""
+        flows = self.view.flows
+        if not flows or flows[-1].at != self.seen.taken_at:
+            return 0  # another process has polled since, and counts it
+        return sum(flow.copied_bytes for flow in flows[-1].flows if flow.direction in _TAKEN_IN)
+
+
+def poll(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: OwnCluster,
+    policy: Policy,
+    backlog: Backlog,
+    clock: Clock = utc_now,
+    bystanders: Collection[TopicPartition] = (),
+) -> Poll | None:
+    """Poll once, record how far the plan is, and decide; None where it does not run.
+
+    The trigger and the worker's step poll in the same way. Nothing is changed on the cluster. What
+    is read grows with what is in flight, and with what starts, not with the plan: of moves that
+    wait for their turn, metadata are assumed until they are chosen.
+
+    :param backlog: follows the plan from poll to poll.
+    :param bystanders: partitions to watch for strain, too.
+    :raises ClusterError: the cluster could not be observed.
+    """
+    view = ledger.view_of_open(plan.plan_id, backlog.view)
+    if view.state is not PlanState.RUNNING:
+        return None
+    policy = policy.as_asked(view)
+    known = {} if backlog.view is None else backlog.view.moves
+    changed = dict(view.moves.items() - known.items())
+    plan.prepare(changed)
+    flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
+    filling = {*(+backlog.filling), *_filled(plan, changed)}
+    seen = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
+    starts = backlog.log_starts.of(cluster, flying, seen)
+    seen = replace(seen, sizes=to_copy(flying, seen, starts))
+    assumed = backlog.assumed.follow(changed, plan.by_partition, seen.live_brokers)
+    seen = backlog.assumed.complete(seen, {move.partition for move in flying})
+    backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
+    progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
+    view = _watch_data(plan, flying, view, seen, ledger, cluster)
+    backlog.view = view
+    if foreign := _not_of(plan, view, seen):
+        ledger.note_foreign_reassignments(plan.plan_id, foreign)
+    found = look_at_throttles(plan, view, seen, ledger, cluster)
+    seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
+    seen, actions = _decided(plan, view, seen, cluster, policy, backlog)
+    hurts = hurts_at(plan, view, seen, actions, backlog, progress.outpaced)
+    hurts = ledger.record_hurts(plan.plan_id, seen.taken_at, hurts)
+    return Poll(view, seen, actions, progress, hurts)
+
+
+def _watch_data(
+    plan: Plan,
+    flying: Collection[Move],
+    view: LedgerView,
+    seen: Observation,
+    ledger: Ledger,
+    cluster: OwnCluster,
+) -> LedgerView:
+    """Record what is new of the messages of what moves: the view then has it, too."""
+    ours = [move for move in flying if not recreated(move, seen)]
+    new = later(cluster, ours, view.data, seen.high_watermarks)
+    ledger.record_data_seen(plan.plan_id, new)
+    return replace(view, data={**view.data, **new}) if new else view
+
+
+def _decided(
+    plan: Plan,
+    view: LedgerView,
+    seen: Observation,
+    cluster: OwnCluster,
+    policy: Policy,
+    backlog: Backlog,
+) -> tuple[Observation, list[Decision]]:
+    """What `decide` wants, and the reading with all that this concerns.
+
+    What it chooses by what is assumed is read, and it decides again.
+    """
+    actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
+    read = seen.read or frozenset()
+    for _ in range(DECISIONS_PER_POLL):
+        unread = _concerned(actions, seen, backlog) - read
+        if not unread:
+            return seen, actions
+        chosen, read = _moves(plan, unread), read | unread
+        seen = replace(observe_more(cluster, seen, chosen), read=read)
+        backlog.assumed.remember(seen, unread)
+        backlog.follow(chosen, view, seen)
+        actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
+    return seen, _of_read(actions, read)
+
+
+def _not_of(
+    plan: Plan, view: LedgerView, seen: Observation
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """What is being reassigned, and is no move of the plan, with its target.
+
+    What the plan could not cancel goes on, and is its own still.
+    """
+    return {
+        partition: entry.target
+        for partition, entry in seen.ongoing.items()
+        if (state := view.moves.get(partition)) is not MoveState.ADMITTED
+        and not (state is None and entry.target == _target(plan, partition))
+    }
+
+
+def _target(plan: Plan, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
+    return plan.by_partition[partition].target if partition in plan.by_partition else None
+
+
+def _moves(plan: Plan, partitions: Iterable[TopicPartition]) -> list[Move]:
+    return [plan.by_partition[partition] for partition in sorted(partitions)]
+
+
+def _filled(plan: Plan, changed: Iterable[TopicPartition]) -> Iterator[BrokerId]:
+    for partition in changed:
+        move = plan.by_partition[partition]
+        yield from (*move.adding, *move.relocating)
+
+
+def _concerned(
+    actions: Iterable[Decision], seen: Observation, backlog: Backlog
+) -> set[TopicPartition]:
+    """Partitions of the plan that something is to be done about, or that are being reassigned."""
+    found = {p for p in seen.ongoing if backlog.pending(p) is not None}
+    for action in actions:
+        if isinstance(action, Admit | Cancel):
+            found.update(action.partitions)
+        elif isinstance(action, Settle):
+            found.add(action.partition)
+    return found
+
+
+def _of_read(actions: Sequence[Decision], read: Set[TopicPartition]) -> list[Decision]:
+    """Less what was decided of a partition that has not been read: that is for the next poll.
+
+    The plan does not end as long as something is.
+    """
+    kept: list[Decision] = []
+    for action in actions:
+        if isinstance(action, Admit):
+            starts = tuple(p for p in action.partitions if p in read)
+            kept += [Admit(starts)] if starts else []
+        elif not isinstance(action, Settle) or action.partition in read:
+            kept.append(action)
+    if kept == list(actions):
+        return kept
+    return [action for action in kept if not isinstance(action, Finish)]

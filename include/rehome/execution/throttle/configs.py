@@ -1,0 +1,296 @@
+"""Throttle configurations read and changed: the journal first, then a reading as proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from rehome.cluster.interface.error_codes import NO_ANSWER, TRANSIENT, ErrorCode
+from rehome.cluster.interface.errors import ClusterError
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
+from rehome.domain.kafka import BrokerError, ConfigValue
+from rehome.errors import RehomeError
+from rehome.execution.access.progress_timeout import ProgressTimeout, pause
+from rehome.execution.throttle.keys import own_value, split
+from rehome.execution.throttle.ownership.marks import DEFAULT, Marks, is_mark, read_marks
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState
+from rehome.ledger.store import Ledger
+
+VERIFY_TIMEOUT_S = 10.0
+"""How long readings may show nothing new: see ``ProgressTimeout``."""
+VERIFY_POLL_S = 0.1
+SETTLE_S = 0.2
+MARKS_PER_REQUEST = 5_000
+_SAY_NOTHING_OF_MARKS = TRANSIENT | NO_ANSWER | {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+
+Refusals = dict[ConfigResource, BrokerError]
+"""Why a resource could not be read or changed. What does not need it goes on."""
+ReadConfigs = Callable[
+    [ClusterPort, Collection[ConfigResource], Collection[str]],
+    tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals],
+]
+
+
+class ThrottleError(RehomeError):
+    """A throttle was refused, does not read back as set, or does not stay as it is read."""
+
+
+def read(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> dict[ConfigResource, Mapping[str, ConfigValue]]:
+    """Configs of these resources; topics that do not exist are left out.
+
+    :raises ClusterError: a resource could not be read.
+    """
+    found, unread = read_what_can_be(cluster, resources, keys)
+    raise_unread(unread)
+    return found
+
+
+def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
+    """Name the first resource that could not be read.
+
+    :raises ClusterError: there is one.
+    """
+    for resource, error in unread.items():
+        raise _unread(resource, error)
+
+
+def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
+    return ClusterError(
+        f"The present throttle of {named(resource)} cannot be read",
+        error=error,
+        next_step="A throttle is only set where the one before it is known. Try again.",
+    )
+
+
+def read_what_can_be(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
+    """Configs of these resources less topics that do not exist, and why others are not known."""
+    found: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
+    unread: Refusals = {}
+    for resource, configs in cluster.describe_configs(resources, keys).items():
+        if not isinstance(configs, BrokerError):
+            found[resource] = configs
+        elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            unread[resource] = configs
+    return found, unread
+
+
+def read_settled(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> dict[ConfigResource, Mapping[str, ConfigValue]]:
+    """As :func:`read`, until two readings of each resource agree.
+
+    :raises ClusterError: a resource could not be read.
+    :raises ThrottleError: the configurations keep changing.
+    """
+    settled, unread = settle_what_can_be(cluster, resources, keys)
+    raise_unread(unread)
+    return settled
+
+
+def read_with_marks(
+    reading: ReadConfigs,
+    ledger_id: str,
+    cluster: ClusterPort,
+    resources: Collection[ConfigResource],
+    keys: Collection[str],
+) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals, Marks]:
+    """As ``reading`` has it; and the marks, which were the same before and after.
+
+    :raises ClusterError: the brokers' default could not be read.
+    :raises ThrottleError: the marks keep changing.
+    """
+    timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
+    before = _marks(cluster, ledger_id)
+    while True:
+        found, unread = reading(cluster, resources, keys)
+        raise_unread({r: error for r, error in unread.items() if r == DEFAULT})
+        marks = _marks(cluster, ledger_id)
+        if marks == before:
+            return found, unread, marks
+        before = marks
+        timeout.looked(progress=False)
+        if timeout.exhausted:
+            raise _keeps_changing(DEFAULT)
+
+
+def _marks(cluster: ClusterPort, ledger_id: str) -> Marks:
+    marks = read_marks(cluster, ledger_id)
+    if isinstance(marks, BrokerError):
+        raise _unread(DEFAULT, marks)
+    return marks
+
+
+def settle_what_can_be(
+    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
+) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
+    """As :func:`read_what_can_be`, until two readings of each resource agree.
+
+    Any broker may answer, and one under load can be behind the controller for a moment: an
+    outdated value must not be journalled as the earlier one.
+
+    :raises ThrottleError: the configurations keep changing.
+    """
+    settled: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
+    last, unread = read_what_can_be(cluster, resources, keys)
+    timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
+    timeout.looked(progress=True)
+    while last:
+        pause(SETTLE_S)
+        again, unread_now = read_what_can_be(cluster, last.keys(), keys)
+        unread |= unread_now
+        agreed = {where: found for where, found in again.items() if found == last[where]}
+        settled |= agreed
+        timeout.looked(progress=bool(agreed) or len(again) < len(last))
+        last = {where: found for where, found in again.items() if where not in agreed}
+        if last and timeout.exhausted:
+            raise _keeps_changing(min(last))
+    return settled, unread
+
+
+def _keeps_changing(where: ConfigResource) -> ThrottleError:
+    return ThrottleError(
+        f"The throttles on the cluster keep changing, as on {where}",
+        next_step="See who changes them, and trigger again when they have ended.",
+    )
+
+
+def put(
+    ledger: Ledger,
+    cluster: ClusterPort,
+    entries: Sequence[ThrottleEntry],
+    changes: Sequence[ConfigChange],
+    *,
+    inherits: bool = False,
+    gone: bool = False,
+    revises: bool = False,
+    may_refuse: Collection[ConfigResource] = (),
+) -> Refusals:
+    """Journal the entries, make the changes, and read them back.
+
+    :param inherits: the entries hold what other plans still owe at their keys, too.
+    :param gone: something in flight relies on them already, and found them gone.
+    :param revises: the entries' prior values hold from now on, also where others are journalled.
+    :param may_refuse: resources that may refuse it, or to be read afterwards, or not answer; their
+        entries stay journalled.
+    :returns: those that did, and why.
+    :raises ClusterError: a broker did not answer.
+    :raises ThrottleError: a change was refused, or does not read back as made.
+    """
+    if not entries:
+        return {}
+    ledger.journal_throttles(entries, inherits=inherits, gone=gone, revises=revises)
+    refusing = _change(cluster, changes, may_refuse) if changes else {}
+    applied = [entry for entry in entries if entry.resource not in refusing]
+    ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in applied])
+    return refusing
+
+
+def alter_marked(
+    cluster: ClusterPort, changes: Sequence[ConfigChange]
+) -> dict[ConfigResource, BrokerError | None]:
+    """Make changes; marks go first, or with the default that they are about.
+
+    A policy of the brokers may refuse marks: then values are set without.
+    """
+    shared = [change for change in changes if change.resource == DEFAULT]
+    rest = [change for change in changes if change.resource != DEFAULT]
+    verdicts = alter_default(cluster, shared)
+    unmarked = [change for change in shared if not is_mark(change.key)]
+    if refuses_marks(verdicts.get(DEFAULT)) and len(unmarked) < len(shared):
+        verdicts = cluster.alter_configs(unmarked) if unmarked else {}
+    return {**verdicts, **(cluster.alter_configs(rest) if rest else {})}
+
+
+def alter_default(
+    cluster: ClusterPort, changes: Sequence[ConfigChange]
+) -> dict[ConfigResource, BrokerError | None]:
+    """Change the brokers' default, in parts: controllers refuse requests of 10,000 records. What
+    belongs together is in one part: marks of lists alone are as many.
+    """
+    verdict: BrokerError | None = None
+    for at in range(0, len(changes), MARKS_PER_REQUEST):
+        part = changes[at : at + MARKS_PER_REQUEST]
+        verdict = verdict or cluster.alter_configs(part)[DEFAULT]
+    return {DEFAULT: verdict} if changes else {}
+
+
+def refuses_marks(verdict: BrokerError | None) -> bool:
+    """Whether a verdict on the brokers' default may be about a mark."""
+    return verdict is not None and verdict.code not in _SAY_NOTHING_OF_MARKS
+
+
+def _change(
+    cluster: ClusterPort, changes: Sequence[ConfigChange], may_refuse: Collection[ConfigResource]
+) -> Refusals:
+    verdicts = alter_marked(cluster, changes)
+    refused = {resource: error for resource, error in verdicts.items() if error is not None}
+    refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
+    if refused:
+        text = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
+        left = "What was set is journalled, and clear_throttle takes it back."
+        if all(error.code in NO_ANSWER for error in refused.values()):
+            raise ClusterError(
+                f"The throttle could not be set on {text}",
+                state_left=left,
+                next_step="Try again when the broker is back.",
+            )
+        raise ThrottleError(
+            f"The throttle was refused on {text}",
+            state_left=left,
+            next_step="Correct what the broker names, then trigger again.",
+        )
+    made = [c for c in changes if c.resource not in refusing and not is_mark(c.key)]
+    return refusing | _wait_until_read_back(cluster, made, may_refuse)
+
+
+def _wait_until_read_back(
+    cluster: ClusterPort, changes: Sequence[ConfigChange], may_refuse: Collection[ConfigResource]
+) -> Refusals:
+    """Brokers follow the controller within milliseconds; the answer may come from any of them.
+
+    :returns: of the resources that may refuse, those that could not be read, and why.
+    """
+    missing, timeout = list(changes), ProgressTimeout(VERIFY_TIMEOUT_S)
+    keys = {change.key for change in changes}
+    refusing: Refusals = {}
+    while missing:
+        found, unread = read_what_can_be(cluster, {change.resource for change in missing}, keys)
+        raise_unread({where: error for where, error in unread.items() if where not in may_refuse})
+        refusing |= unread
+        sought = [change for change in missing if change.resource not in unread]
+        left = [change for change in sought if not _reads_back(change, found)]
+        timeout.looked(progress=len(left) < len(missing))
+        missing = left
+        if missing and timeout.exhausted:
+            raise ThrottleError(
+                f"The throttle on {named(missing[0].resource)} does not read back as set: "
+                f"{missing[0].key} should hold {missing[0].value}",
+                state_left="What was set is journalled, and clear_throttle takes it back.",
+                next_step="See who else changes this configuration, then trigger again.",
+            )
+        pause(VERIFY_POLL_S)
+    return refusing
+
+
+def _reads_back(change: ConfigChange, found: Configs) -> bool:
+    if change.resource not in found:
+        return True  # the topic has gone, and its throttle with it
+    current = own_value(change.resource, found[change.resource].get(change.key))
+    if change.operation is ConfigOperation.SET:
+        return current == change.value
+    there = set(split(change.value)) & set(split(current))
+    return there == set(split(change.value)) if _appends(change) else not there
+
+
+def _appends(change: ConfigChange) -> bool:
+    return change.operation is ConfigOperation.APPEND
+
+
+def named(resource: ConfigResource) -> str:
+    """A resource in words: "topic payments", "broker 3", "the brokers' default"."""
+    return str(resource)

@@ -1,0 +1,129 @@
+"""Cordoning the log dirs of brokers that are being drained (KIP-1066), journalled like throttles.
+
+Kafka places no new replica on a broker all of whose log dirs are cordoned, unless a request names
+the broker in an assignment. Needs metadata.version 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Cordon, ReassignmentRequest
+from rehome.domain.run.findings import Finding, Severity
+from rehome.errors import RehomeError
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.throttle.configs import (
+    put,
+    raise_unread,
+    read_with_marks,
+    settle_what_can_be,
+)
+from rehome.execution.throttle.keys import CORDONED, own_value, source_of
+from rehome.execution.throttle.ownership.marks import Joining, is_mark
+from rehome.ledger.base.records import ThrottleEntry, ThrottleState
+from rehome.ledger.store import Ledger
+
+EVERY_LOG_DIR = "*"
+_CHECK = "cordon"
+
+
+def cordon(
+    plan: Plan, request: ReassignmentRequest, ledger: Ledger, cluster: OwnCluster
+) -> tuple[BrokerId, ...]:
+    """Cordon every log dir of the request's live brokers; those that were not cordoned before.
+
+    A broker that another plan has cordoned stays so until the last one of them ends.
+    With ``Cordon.UNDO`` clearing the plan's throttles puts back the earlier value; with
+    ``Cordon.KEEP`` it stays. A retry changes nothing.
+
+    :raises RehomeError: a broker refuses it, or it does not read back as set.
+    """
+    if request.cordon is Cordon.NO:
+        return ()
+    live = cluster.describe_cluster().brokers.keys()
+    resources = [ConfigResource.broker(broker) for broker in request.emptied if broker in live]
+    if not resources:
+        return ()
+    journalled = {
+        entry.resource: entry
+        for entry in ledger.throttles(
+            cluster_id=plan.cluster_id, open_only=True, resources=resources, keys=[CORDONED]
+        )
+    }
+    reading = (settle_what_can_be, ledger.ledger_id, cluster)
+    found, unread, marks = read_with_marks(*reading, resources, [CORDONED])
+    raise_unread(unread)
+    entries = []
+    changes: list[ConfigChange] = []
+    for resource, configs in found.items():
+        current = own_value(resource, configs.get(CORDONED))
+        held, known = marks.at(resource, CORDONED), journalled.get(resource)
+        temporary = known is not None or current in held.values
+        if current == EVERY_LOG_DIR and not temporary:
+            continue  # another client's, or kept by this plan
+        before = held.before(known.prior_value if known else None) if temporary else current
+        if request.cordon is Cordon.KEEP:
+            changes += held.keep(EVERY_LOG_DIR)
+        else:
+            joining = Joining(plan.plan_id, EVERY_LOG_DIR, EVERY_LOG_DIR, before)
+            changes += held.join(joining)
+        changes.append(_cordon(resource))
+        source = "NOT_SET" if before is None else source_of(resource)
+        where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
+        entries.append(ThrottleEntry(*where, (EVERY_LOG_DIR,), before, source))
+    _refuse(cluster, [change for change in changes if not is_mark(change.key)])
+    put(ledger, cluster, entries, changes, inherits=True)
+    if request.cordon is Cordon.KEEP:
+        detail = "stays until an operator takes it back, as was asked for"
+        ledger.mark_throttles(
+            [replace(e, state=ThrottleState.KEPT, detail=detail) for e in entries]
+        )
+    return tuple(int(entry.resource.name) for entry in entries)
+
+
+def cordon_findings(
+    request: ReassignmentRequest, live: Collection[BrokerId], cluster: OwnCluster
+) -> Iterator[Finding]:
+    """What brokers would refuse of it, asked with validate_only."""
+    if request.cordon is Cordon.NO:
+        return
+    changes = [_cordon(ConfigResource.broker(b)) for b in request.emptied if b in live]
+    for resource, error in cluster.alter_configs(changes, validate_only=True).items():
+        if error is not None:
+            yield Finding(
+                Severity.ERROR,
+                _CHECK,
+                str(resource),
+                f"its log dirs cannot be cordoned: {error.name}: {error.message}",
+                "Leave the parameter cordon at no, or correct what the broker names.",
+                error.code,
+            )
+    for broker in sorted(set(request.emptied) - set(live)):
+        yield Finding(
+            Severity.WARNING,
+            _CHECK,
+            f"broker {broker}",
+            "is not alive, so its log dirs cannot be cordoned",
+            "Nothing new is placed on it while it is away.",
+        )
+
+
+def _cordon(resource: ConfigResource) -> ConfigChange:
+    return ConfigChange(resource, CORDONED, ConfigOperation.SET, EVERY_LOG_DIR)
+
+
+def _refuse(cluster: OwnCluster, changes: list[ConfigChange]) -> None:
+    if not changes:
+        return
+    refused = cluster.alter_configs(changes, validate_only=True)
+    text = "; ".join(f"{resource}: {error}" for resource, error in refused.items() if error)
+    if text:
+        raise RehomeError(
+            f"The log dirs cannot be cordoned. {text}",
+            state_left="Nothing was cordoned. The plan's throttles are set, and will be cleared.",
+            next_step="Trigger again with cordon=no, or correct what the broker names.",
+        )

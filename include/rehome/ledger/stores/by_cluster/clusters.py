@@ -1,0 +1,123 @@
+"""What the ledger knows of a cluster at a time: plans on it, and what was Rehome's own there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+
+from rehome.domain.configs import ConfigResource
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import BROKER_RACKS, PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
+from rehome.ledger.base.plan_rows import record_of
+from rehome.ledger.base.reassignment_rows import reassignment_of
+from rehome.ledger.base.records import PlanRecord, Reassignment, ThrottleState
+
+_OPEN = [state for state in ThrottleState if state.open]
+_RACKS = select(BROKER_RACKS.c.broker, BROKER_RACKS.c.rack).where(
+    BROKER_RACKS.c.cluster_id == bindparam("of")
+)
+
+
+class ClusterStore(Database):
+    """Reads for people: one cluster."""
+
+    def plans_on(self, cluster_id: str, newest: int) -> list[PlanRecord]:
+        """The newest plans for a cluster, newest first."""
+        query = select(PLANS).where(PLANS.c.cluster_id == cluster_id)
+        query = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id).limit(newest)
+        with self.reading() as connection:
+            return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def note_racks(self, cluster_id: str, racks: Mapping[BrokerId, str]) -> None:
+        """Remember the racks of live brokers ("" = none): of a dead one, Kafka does not tell it."""
+        table = BROKER_RACKS.c
+        with self.reading() as connection:
+            known = _racks(connection, cluster_id)
+        changed = {broker: rack for broker, rack in racks.items() if known.get(broker) != rack}
+        if not changed:
+            return
+        with self.writing() as connection:
+            known = _racks(connection, cluster_id)
+            for broker, rack in changed.items():
+                here = (table.cluster_id == cluster_id) & (table.broker == broker)
+                row = {"cluster_id": cluster_id, "broker": broker, "rack": rack}
+                one = update(BROKER_RACKS).where(here) if broker in known else insert(BROKER_RACKS)
+                connection.execute(one.values(**row))
+
+    def racks(self, cluster_id: str) -> dict[BrokerId, str]:
+        """The rack of each broker when it was last seen alive; "" = it had none."""
+        with self.reading() as connection:
+            return _racks(connection, cluster_id)
+
+    def active_plans(self) -> list[PlanRecord]:
+        """The plan that is active on each cluster that has one."""
+        query = select(PLANS).where(PLANS.c.active_cluster_id.is_not(None))
+        with self.reading() as connection:
+            return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def plan_states_on(self, cluster_id: str) -> dict[PlanState, int]:
+        """How many plans for a cluster are in each state."""
+        query = select(PLANS.c.state, func.count()).group_by(PLANS.c.state)
+        query = query.where(PLANS.c.cluster_id == cluster_id)
+        with self.reading() as connection:
+            return {PlanState(state): count for state, count in connection.execute(query)}
+
+    def owed_on(self, cluster_id: str) -> int:
+        """Throttle settings on a cluster of plans that are not active, which may still be set."""
+        entries = THROTTLE_ENTRIES.c
+        query = select(func.count()).select_from(THROTTLE_ENTRIES).join(PLANS)
+        query = query.where(
+            entries.cluster_id == cluster_id,
+            entries.state.in_(_OPEN),
+            PLANS.c.active_cluster_id.is_(None),
+        )
+        with self.reading() as connection:
+            counted: int = connection.execute(query).scalar_one()
+        return counted
+
+    def throttled_here_at(
+        self, cluster_id: str, at: datetime
+    ) -> dict[tuple[ConfigResource, str], frozenset[str]]:
+        """What Rehome had set on a cluster at a time, or may have: resource and key → values.
+
+        An entry that was closed after that time is among them.
+        """
+        entries = THROTTLE_ENTRIES.c
+        query = select(
+            entries.resource_type, entries.resource_name, entries.key, entries.ours
+        ).join(PLANS)
+        query = query.where(
+            entries.cluster_id == cluster_id,
+            PLANS.c.created_at <= at,
+            or_(entries.state.in_(_OPEN), entries.changed_at >= at),
+        )
+        found: dict[tuple[ConfigResource, str], frozenset[str]] = {}
+        with self.reading() as connection:
+            for kind, name, key, ours in connection.execute(query):
+                where = ConfigResource(kind, name), key
+                found[where] = found.get(where, frozenset()) | frozenset(ours)
+        return found
+
+    def moving_here_at(self, cluster_id: str, at: datetime) -> frozenset[TopicPartition]:
+        """Partitions that Rehome was moving on a cluster at a time."""
+        return frozenset(start.partition for start in self.starts_here_at(cluster_id, at))
+
+    def starts_here_at(self, cluster_id: str, at: datetime) -> list[Reassignment]:
+        """Reassignments of Rehome that were in flight on a cluster at a time, as far as it knew."""
+        starts = REASSIGNMENTS.c
+        query = select(REASSIGNMENTS).join(PLANS, starts.plan_id == PLANS.c.plan_id)
+        query = query.where(
+            PLANS.c.cluster_id == cluster_id,
+            starts.started_at <= at,
+            or_(starts.ended_at.is_(None), starts.ended_at >= at),
+        )
+        with self.reading() as connection:
+            return [reassignment_of(row) for row in connection.execute(query).mappings()]
+
+
+def _racks(connection: Connection, cluster_id: str) -> dict[BrokerId, str]:
+    return {row.broker: row.rack for row in connection.execute(_RACKS, {"of": cluster_id})}

@@ -1,0 +1,129 @@
+"""What has ended or refused runs: a row for each attempt of a task that did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, RowMapping, func, insert, select, tuple_, update
+
+from rehome.domain.run.causes.cause import Cause, kind_named, most_specific
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import RUN_CAUSES
+from rehome.ledger.base.records import driver_name
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run, and the cause that has led to its others.
+
+    :param plan_id: of the plan that it is about; None = of none.
+    :param connection: of its cluster; None = it names none.
+    """
+
+    dag_id: str
+    run_id: str
+    cause: Cause
+    plan_id: str | None = None
+    connection: str | None = None
+
+    @property
+    def driver(self) -> str:
+        """The run as the owner of a lease."""
+        return driver_name(self.dag_id, self.run_id)
+
+
+class CauseStore(Database):
+    """Causes are written as they come; they are over once their task has succeeded."""
+
+    def record_cause(self, ended: EndedRun) -> None:
+        """Write down why an attempt of a task has ended its run; what it has said first stays."""
+        cause = ended.cause
+        row = {
+            "dag_id": ended.dag_id,
+            "run_id": ended.run_id,
+            "task_id": cause.task_id,
+            "attempt": cause.attempt,
+            "cleared": cause.cleared,
+            "kind": cause.kind.value,
+            "text": cause.text,
+            "state_left": cause.left,
+            "remedy": cause.remedy,
+            "at": cause.at,
+            "plan_id": ended.plan_id,
+            "connection": ended.connection,
+        }
+        same = (
+            *_of_run(ended.dag_id, ended.run_id),
+            RUN_CAUSES.c.task_id == cause.task_id,
+            RUN_CAUSES.c.attempt == cause.attempt,
+        )
+        with self.writing() as connection:
+            if connection.execute(select(RUN_CAUSES.c.at).where(*same)).first() is None:
+                connection.execute(insert(RUN_CAUSES).values(row))
+
+    def causes_over(self, dag_id: str, run_id: str, task_id: str, attempt: int) -> None:
+        """An attempt of a task has succeeded: what earlier ones have said is over."""
+        where = (
+            *_of_run(dag_id, run_id),
+            RUN_CAUSES.c.task_id == task_id,
+            RUN_CAUSES.c.attempt < attempt,
+            RUN_CAUSES.c.over_at.is_(None),
+        )
+        with self.reading() as connection:
+            if connection.execute(select(RUN_CAUSES.c.at).where(*where)).first() is None:
+                return
+        with self.writing() as connection:
+            connection.execute(update(RUN_CAUSES).where(*where).values(over_at=self._clock()))
+
+    def cause_of(self, dag_id: str, run_id: str) -> Cause | None:
+        """The most specific cause of a run; None = none was recorded, or it is over."""
+        found = self._ended(*_of_run(dag_id, run_id))
+        return found[0].cause if found else None
+
+    def ended_runs_of(self, plan_id: str) -> list[EndedRun]:
+        """Runs about a plan that something has ended or refused, the last one first."""
+        return self._ended(RUN_CAUSES.c.plan_id == plan_id)
+
+    def ended_runs(self, newest: int, since: datetime) -> list[EndedRun]:
+        """Runs that something has ended or refused after this moment, the last one first."""
+        ids = (RUN_CAUSES.c.dag_id, RUN_CAUSES.c.run_id)
+        query = select(*ids).where(RUN_CAUSES.c.over_at.is_(None), RUN_CAUSES.c.at > since)
+        query = query.group_by(*ids).order_by(func.max(RUN_CAUSES.c.at).desc()).limit(newest)
+        with self.reading() as connection:
+            runs = [(dag_id, run_id) for dag_id, run_id in connection.execute(query)]
+            return self._ended(tuple_(*ids).in_(runs)) if runs else []
+
+    def _ended(self, *where: ColumnElement[bool]) -> list[EndedRun]:
+        query = select(RUN_CAUSES).where(*where, RUN_CAUSES.c.over_at.is_(None))
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        by_run: dict[tuple[str, str], list[RowMapping]] = {}
+        for row in rows:
+            by_run.setdefault((row["dag_id"], row["run_id"]), []).append(row)
+        found = [(max(row["at"] for row in each), _ended_run(each)) for each in by_run.values()]
+        return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)]
+
+
+def _of_run(dag_id: str, run_id: str) -> tuple[ColumnElement[bool], ...]:
+    return RUN_CAUSES.c.dag_id == dag_id, RUN_CAUSES.c.run_id == run_id
+
+
+def _ended_run(rows: list[RowMapping]) -> EndedRun:
+    row = rows[0]
+    cause = most_specific(map(_cause, rows))
+    assert cause is not None, "there is a row"
+    return EndedRun(row["dag_id"], row["run_id"], cause, row["plan_id"], row["connection"])
+
+
+def _cause(row: RowMapping) -> Cause:
+    return Cause(
+        kind_named(row["kind"]),
+        row["text"],
+        row["state_left"],
+        row["remedy"],
+        row["at"],
+        row["task_id"],
+        row["attempt"],
+        row["cleared"],
+    )

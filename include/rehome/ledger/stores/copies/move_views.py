@@ -1,0 +1,120 @@
+"""A plan and its moves as `decide` reads them: whole, or what has changed since the view before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from sqlalchemy import Connection, bindparam, select
+
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
+from rehome.domain.run.ledger_view import LedgerView, MoveSums, refused_from_json
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import MOVES
+from rehome.ledger.base.plan_rows import rates_asked, select_plan, unknown_plan
+from rehome.ledger.stores.copies.move_sums import sums_of_ended
+from rehome.ledger.stores.data_seen import data_of, open_starts
+from rehome.ledger.stores.rates import select_changes, select_flows
+
+OPEN_STATES = tuple(state for state in MoveState if not state.ended)
+"""Something is still to become of such a move."""
+_OF_PLAN = MOVES.c.plan_id == bindparam("of")
+_MOVES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move)
+_STATES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state).where(_OF_PLAN)
+_OPEN_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.state.in_(OPEN_STATES))
+_CHANGED_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.version > bindparam("since"))
+
+
+class MoveViewStore(Database):
+    """What there is to be known before something is decided."""
+
+    def view(self, plan_id: str) -> LedgerView:
+        """What `decide` needs to know of a plan, with the state of every move."""
+        return self._view(plan_id, _all_moves)
+
+    def view_of_open(self, plan_id: str, since: LedgerView | None = None) -> LedgerView:
+        """What `decide` needs to know: the open moves, and what has ended since a view before.
+
+        As many rows are read as moves have changed since then, however many the plan has.
+
+        :param since: the last one of these; None = there is none, and all open moves are read.
+        """
+        return self._view(plan_id, partial(_open_moves, since=since), since)
+
+    def _view(
+        self, plan_id: str, select_moves: SelectMoves, since: LedgerView | None = None
+    ) -> LedgerView:
+        with self.reading() as connection:
+            row = select_plan(connection, plan_id)
+            if row is None:
+                raise unknown_plan(plan_id)
+            moves, settled, done = select_moves(connection, plan_id, row["moves_version"])
+            starts = open_starts(connection, plan_id)
+            changes = select_changes(connection, plan_id, newest=CHANGES_VIEWED)
+            flows = _flows(connection, plan_id, since)
+        return LedgerView(
+            state=PlanState(row["state"]),
+            moves=moves,
+            last_progress_at=row["last_progress_at"],
+            held_at=row["held_at"],
+            cancel_requested=row["cancel_requested"],
+            pause_requested=row["pause_requested"],
+            sent={partition: row["sent_at"] for partition, row in starts.items() if row["sent_at"]},
+            rate_bytes_per_s=row["rate_bytes_per_s"],
+            requested_rate_bytes_per_s=row["requested_rate_bytes_per_s"],
+            requested_rates_by_broker=rates_asked(row),
+            requested_moves_per_broker=row["requested_moves_per_broker"],
+            rates=tuple(changes),
+            flows=flows,
+            settled=settled,
+            done=done,
+            data={partition: data_of(row) for partition, row in starts.items()},
+            version=row["moves_version"],
+            refused_cancels=refused_from_json(row["refused_cancels"]),
+        )
+
+
+Settled = Mapping[MoveState, MoveSums]
+MovesFound = tuple[dict[TopicPartition, MoveState], Settled, MoveSums]
+SelectMoves = Callable[[Connection, str, int], MovesFound]
+"""States of moves, the sums of those that are left out, and of all that are done, of a plan at a
+version."""
+
+
+def _all_moves(connection: Connection, plan_id: str, _: int) -> MovesFound:
+    rows = connection.execute(_STATES, {"of": plan_id}).all()
+    states = {TopicPartition(topic, p): MoveState(state) for topic, p, state in rows}
+    return states, {}, sums_of_ended(connection, plan_id).get(MoveState.DONE, MoveSums())
+
+
+def _open_moves(
+    connection: Connection, plan_id: str, version: int, since: LedgerView | None
+) -> MovesFound:
+    before = {} if since is None else since.moves
+    known = {partition: state for partition, state in before.items() if not state.ended}
+    if since is not None and since.version == version and len(known) == len(before):
+        return known, since.settled, since.done
+    if since is None:
+        found = connection.execute(_OPEN_MOVES, {"of": plan_id})
+    else:
+        found = connection.execute(_CHANGED_MOVES, {"of": plan_id, "since": since.version})
+    rows = found.all()
+    known |= {TopicPartition(topic, number): MoveState(state) for topic, number, state, _ in rows}
+    ended = sums_of_ended(connection, plan_id)
+    settled = {}
+    for state, sums in ended.items():
+        listed = [row.bytes_to_move for row in rows if row.state == state]
+        settled[state] = MoveSums(sums.moves - len(listed), sums.bytes_to_copy - sum(listed))
+    return known, settled, ended.get(MoveState.DONE, MoveSums())
+
+
+def _flows(
+    connection: Connection, plan_id: str, since: LedgerView | None
+) -> tuple[FlowSample, ...]:
+    """The newest samples; those that a view has are not read again."""
+    known = () if since is None else since.flows
+    after = known[-1].at if known else None
+    new = select_flows(connection, plan_id, newest=FLOWS_VIEWED, after=after)
+    return (*known, *new)[-FLOWS_VIEWED:]

@@ -1,0 +1,135 @@
+"""What polls have seen of the messages of each move, in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, update
+
+from rehome.domain.kafka import HighWatermark, TopicPartition
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.run.states import MoveState, Settle
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import REASSIGNMENTS
+from rehome.ledger.stores.events import write_event
+
+_STARTS = REASSIGNMENTS.c
+_OPEN_STARTS = select(
+    _STARTS.topic,
+    _STARTS.partition,
+    _STARTS.sent_at,
+    _STARTS.high_watermark,
+    _STARTS.leader_epoch,
+    _STARTS.lost_from,
+    _STARTS.lost_until,
+).where(_STARTS.plan_id == bindparam("of"), _STARTS.ended_at.is_(None))
+_OPEN_START = _OPEN_STARTS.where(
+    _STARTS.topic == bindparam("of_topic"), _STARTS.partition == bindparam("of_partition")
+)
+_READ = (
+    update(REASSIGNMENTS)
+    .where(
+        _STARTS.plan_id == bindparam("of"),
+        _STARTS.topic == bindparam("of_topic"),
+        _STARTS.partition == bindparam("of_partition"),
+        _STARTS.ended_at.is_(None),
+    )
+    .values(high_watermark=bindparam("new_offset"), leader_epoch=bindparam("new_epoch"))
+)
+_SEEN = select(REASSIGNMENTS).where(_STARTS.plan_id == bindparam("of"))
+_LOST = _SEEN.where(_STARTS.lost_from.is_not(None)).order_by(_STARTS.started_at)
+_SEEN = _SEEN.order_by(_STARTS.started_at)
+
+
+class DataSeenStore(Database):
+    """High watermarks of what moves, and offsets that were there and are gone."""
+
+    def record_data_seen(self, plan_id: str, seen: Mapping[TopicPartition, DataSeen]) -> None:
+        """Record what a poll has read of moves in flight. What is newly lost gets an event."""
+        if not seen:
+            return
+        starts = REASSIGNMENTS.c
+        with self.writing() as connection:
+            connection.execute(_READ, [{"of": plan_id} | _row(*item) for item in seen.items()])
+            now = self._clock()
+            for partition, found in seen.items():
+                if not found.lost:
+                    continue
+                known = or_(
+                    starts.lost_from.is_(None),
+                    starts.lost_from != found.lost.start,
+                    starts.lost_until != found.lost.stop,
+                )
+                changed = connection.execute(
+                    update(REASSIGNMENTS)
+                    .where(
+                        starts.plan_id == plan_id,
+                        starts.topic == partition.topic,
+                        starts.partition == partition.partition,
+                        starts.ended_at.is_(None),
+                        known,
+                    )
+                    .values(lost_from=found.lost.start, lost_until=found.lost.stop)
+                )
+                if changed.rowcount:
+                    detail = f"{partition}: {found.lost_text}"
+                    write_event(connection, now, EventKind.DATA_LOST, detail, plan_id=plan_id)
+
+    def data_seen(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
+        """What was last seen of every partition that the plan has started to move."""
+        return self._seen(plan_id, _SEEN)
+
+    def lost_data(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
+        """Partitions of which messages were lost while the plan moved them."""
+        return self._seen(plan_id, _LOST)
+
+    def _seen(self, plan_id: str, query: Select[Any]) -> dict[TopicPartition, DataSeen]:
+        with self.reading() as connection:
+            rows = connection.execute(query, {"of": plan_id}).mappings().all()
+        return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}
+
+
+def data_of(row: RowMapping) -> DataSeen:
+    """A reassignment's row as what was seen of its data."""
+    offset, epoch = row["high_watermark"], row["leader_epoch"]
+    lost = range(0) if row["lost_from"] is None else range(row["lost_from"], row["lost_until"])
+    return DataSeen(None if offset is None else HighWatermark(offset, epoch), lost)
+
+
+def open_starts(
+    connection: Connection, plan_id: str, of: TopicPartition | None = None
+) -> dict[TopicPartition, RowMapping]:
+    """What was seen of the reassignments that are not known to have ended: of one partition, or all
+    of the plan's.
+    """
+    if of is None:
+        found = connection.execute(_OPEN_STARTS, {"of": plan_id})
+    else:
+        place = {"of": plan_id, "of_topic": of.topic, "of_partition": of.partition}
+        found = connection.execute(_OPEN_START, place)
+    rows = found.mappings().all()
+    return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
+
+
+def unless_lost(connection: Connection, plan_id: str, found: Settle) -> Settle:
+    """What becomes of a move whose messages are known to be lost: it is neither done nor tried
+    again.
+    """
+    if found.state not in (MoveState.DONE, MoveState.PENDING):
+        return found
+    row = open_starts(connection, plan_id, found.partition).get(found.partition)
+    lost = "" if row is None else data_of(row).lost_text
+    return replace(found, state=MoveState.FAILED, detail=lost) if lost else found
+
+
+def _row(partition: TopicPartition, found: DataSeen) -> dict[str, object]:
+    read = found.high_watermark
+    return {
+        "of_topic": partition.topic,
+        "of_partition": partition.partition,
+        "new_offset": read and read.offset,
+        "new_epoch": read and read.leader_epoch,
+    }

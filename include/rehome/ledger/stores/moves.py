@@ -1,0 +1,312 @@
+"""Moves and reassignments in the ledger: written before the cluster is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    bindparam,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import (
+    RefusedCancel,
+    refused_from_json,
+    refused_to_json,
+)
+from rehome.domain.run.observation import Observation
+from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
+from rehome.ledger.base.reassignment_rows import reassignment_of, started_row
+from rehome.ledger.base.records import MoveRecord, Reassignment
+from rehome.ledger.stores.copies.brought import add_taken_back, brought
+from rehome.ledger.stores.copies.move_views import OPEN_STATES
+from rehome.ledger.stores.data_seen import unless_lost
+from rehome.ledger.stores.events import write_event
+
+UNWELL = tuple(state for state in MoveState if state.ended and not state.well)
+"""Something of a move may be left to be moved, and nothing more is done about it."""
+_VERSION = select(PLANS.c.moves_version).where(PLANS.c.plan_id == bindparam("of"))
+_NEXT_VERSION = (
+    update(PLANS)
+    .where(PLANS.c.plan_id == bindparam("of"))
+    .values(moves_version=PLANS.c.moves_version + 1)
+)
+_PROGRESS = (
+    update(PLANS)
+    .where(PLANS.c.plan_id == bindparam("of"))
+    .values(last_progress_at=bindparam("now"))
+)
+_STOPPED_WITH_ADMITTED = (
+    select(PLANS.c.plan_id)
+    .where(
+        PLANS.c.cluster_id == bindparam("of"),
+        PLANS.c.state != PlanState.RUNNING,
+        exists().where(MOVES.c.plan_id == PLANS.c.plan_id, MOVES.c.state == MoveState.ADMITTED),
+    )
+    .order_by(PLANS.c.created_at)
+)
+_CHUNK = 200  # partitions per statement: two parameters each, below every database's limit
+
+
+class MoveStore(Database):
+    """What was admitted, sent and settled."""
+
+    def admit(
+        self,
+        plan_id: str,
+        moves: Collection[Move],
+        observation: Observation,
+        rate_bytes_per_s: int | None,
+    ) -> bool:
+        """Journal that these moves are about to be sent; each start gets an identity.
+
+        Moves that are admitted already keep theirs, so a retry changes nothing.
+
+        :returns: False, and nothing is journalled, when the plan was stopped or asked to cancel
+            since the caller looked.
+        """
+        with self.writing() as connection:
+            plan = connection.execute(
+                select(PLANS.c.state, PLANS.c.cancel_requested).where(PLANS.c.plan_id == plan_id)
+            ).one()
+            if plan.state != PlanState.RUNNING or plan.cancel_requested:
+                return False
+            now, version = self._clock(), next_version(connection, plan_id)
+            starts = []
+            for move in moves:
+                changed = connection.execute(
+                    update(MOVES)
+                    .where(_is(plan_id, move.partition), MOVES.c.state == MoveState.PENDING)
+                    .values(state=MoveState.ADMITTED, detail="", changed_at=now, version=version)
+                )
+                if changed.rowcount == 1:
+                    starts.append(started_row(plan_id, move, observation, rate_bytes_per_s, now))
+            if starts:
+                connection.execute(insert(REASSIGNMENTS), starts)
+                _touch(connection, plan_id, now)
+            return True
+
+    def mark_sent(self, plan_id: str, partitions: Collection[TopicPartition]) -> datetime:
+        """Record that the controller has accepted these; as of when."""
+        with self.writing() as connection:
+            now = self._clock()
+            ordered = sorted(partitions)
+            for at in range(0, len(ordered), _CHUNK):
+                connection.execute(
+                    update(REASSIGNMENTS)
+                    .where(
+                        REASSIGNMENTS.c.plan_id == plan_id,
+                        tuple_(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition).in_(
+                            [tuple(tp) for tp in ordered[at : at + _CHUNK]]
+                        ),
+                        REASSIGNMENTS.c.ended_at.is_(None),
+                        REASSIGNMENTS.c.sent_at.is_(None),
+                    )
+                    .values(sent_at=now)
+                )
+        return now
+
+    def settle(
+        self, plan_id: str, partition: TopicPartition, state: MoveState, detail: str = ""
+    ) -> bool:
+        """As :meth:`settle_all` of one move; False when that had been recorded before."""
+        return bool(self.settle_all(plan_id, [Settle(partition, state, detail)]))
+
+    def settle_all(self, plan_id: str, found: Collection[Settle]) -> list[TopicPartition]:
+        """Record what became of moves, all in one transaction.
+
+        PENDING takes an admitted move back, to be taken up again later; that is no progress. A
+        move that has ended changes only by :meth:`settle_needless`. With one that is done goes what
+        its copies hold, as the last poll has read it; what was taken back is added up.
+
+        :returns: those of which that had not been recorded before.
+        """
+        return self._settle_all(plan_id, found, OPEN_STATES)
+
+    def settle_needless(self, plan_id: str, found: Collection[Settle]) -> list[TopicPartition]:
+        """Record that moves need no moving any more that had not ended well: DONE or GONE.
+
+        What their reassignments ended as stays. A move whose messages are lost stays FAILED.
+
+        :returns: those of which that had not been recorded before.
+        """
+        return self._settle_all(plan_id, found, UNWELL)
+
+    def _settle_all(
+        self, plan_id: str, found: Collection[Settle], of: Collection[MoveState]
+    ) -> list[TopicPartition]:
+        if not found:
+            return []
+        with self.writing() as connection:
+            now, version = self._clock(), next_version(connection, plan_id)
+            copies = brought(connection, plan_id, {each.partition for each in found})
+            wholes = {partition: copy.whole for partition, copy in copies.items()}
+            settled = [
+                each
+                for each in found
+                if _settle(connection, plan_id, each, wholes, now, version, of)
+            ]
+            add_taken_back(connection, plan_id, settled, copies)
+            if any(each.state is not MoveState.PENDING for each in settled):
+                _touch(connection, plan_id, now)
+        return [each.partition for each in settled]
+
+    def note_not_cancelled(
+        self,
+        plan_id: str,
+        answers: Mapping[TopicPartition, str],
+        over: Collection[TopicPartition] = (),
+    ) -> None:
+        """Record what could not be cancelled; an event tells of each answer that is new.
+
+        :param over: what was asked, too, and was not refused.
+        """
+        with self.writing() as connection:
+            of_plan = PLANS.c.plan_id == plan_id
+            row = connection.execute(select(PLANS.c.refused_cancels).where(of_plan)).scalar_one()
+            known, now = refused_from_json(row), self._clock()
+            kept = {p: refused for p, refused in known.items() if p not in over}
+            for partition, answer in answers.items():
+                before = known.get(partition)
+                if before is None or before.answer != answer:
+                    told = f"{partition}: {answer}"
+                    write_event(connection, now, EventKind.NOT_CANCELLED, told, plan_id=plan_id)
+                first = RefusedCancel(now, now, 1, answer)
+                kept[partition] = first if before is None else before.again(answer, now)
+            if kept != known:
+                value = refused_to_json(kept) or None
+                connection.execute(update(PLANS).where(of_plan).values(refused_cancels=value))
+
+    def moves(self, plan_id: str) -> dict[TopicPartition, MoveRecord]:
+        """Every move of the plan, by partition."""
+        query = select(MOVES).where(MOVES.c.plan_id == plan_id)
+        query = query.order_by(MOVES.c.topic, MOVES.c.partition)
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        records = (
+            MoveRecord(
+                partition=TopicPartition(row["topic"], row["partition"]),
+                state=MoveState(row["state"]),
+                detail=row["detail"],
+                bytes_to_move=row["bytes_to_move"],
+                changed_at=row["changed_at"],
+                bytes_in_place=row["bytes_in_place"],
+            )
+            for row in rows
+        )
+        return {record.partition: record for record in records}
+
+    def last_done_at(self, plan_id: str) -> datetime | None:
+        """When the last move of the plan was done; None = none is."""
+        query = select(func.max(MOVES.c.changed_at)).where(
+            MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.DONE
+        )
+        with self.reading() as connection:
+            found: datetime | None = connection.execute(query).scalar()
+        return found
+
+    def stopped_with_admitted(self, cluster_id: str) -> list[str]:
+        """Plans of a cluster that do not run, and of which moves could not be cancelled."""
+        with self.reading() as connection:
+            return list(connection.execute(_STOPPED_WITH_ADMITTED, {"of": cluster_id}).scalars())
+
+    def open_starts(self, cluster_id: str) -> list[Reassignment]:
+        """Reassignments of any plan of a cluster that are not known to have ended."""
+        query = (
+            select(REASSIGNMENTS)
+            .join(PLANS, PLANS.c.plan_id == REASSIGNMENTS.c.plan_id)
+            .where(PLANS.c.cluster_id == cluster_id, REASSIGNMENTS.c.ended_at.is_(None))
+            .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
+        )
+        with self.reading() as connection:
+            return [reassignment_of(row) for row in connection.execute(query).mappings()]
+
+    def reassignments(self, plan_id: str) -> list[Reassignment]:
+        """Every reassignment that the plan has started, in the order of their starts."""
+        query = select(REASSIGNMENTS).where(REASSIGNMENTS.c.plan_id == plan_id)
+        query = query.order_by(
+            REASSIGNMENTS.c.started_at, REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition
+        )
+        with self.reading() as connection:
+            return [reassignment_of(row) for row in connection.execute(query).mappings()]
+
+
+def _settle(
+    connection: Connection,
+    plan_id: str,
+    found: Settle,
+    wholes: Mapping[TopicPartition, int | None],
+    now: datetime,
+    version: int,
+    of: Collection[MoveState],
+) -> bool:
+    """Whether it had not been recorded before, of a move in one of these states.
+
+    :param wholes: what copies hold if their move is done; None = not known.
+    """
+    found = unless_lost(connection, plan_id, found)
+    partition, state, detail = found.partition, found.state, found.detail
+    in_place = wholes.get(partition) if state is MoveState.DONE else None
+    values = {"state": state, "detail": detail, "bytes_in_place": in_place}
+    changed = connection.execute(
+        update(MOVES)
+        .where(
+            _is(plan_id, partition),
+            MOVES.c.state.in_(of),
+            MOVES.c.state != state,
+        )
+        .values(**values, changed_at=now, version=version)
+    )
+    if changed.rowcount != 1:
+        return False
+    outcome = MoveState.CANCELLED if state is MoveState.PENDING else state
+    connection.execute(
+        update(REASSIGNMENTS)
+        .where(
+            REASSIGNMENTS.c.plan_id == plan_id,
+            REASSIGNMENTS.c.topic == partition.topic,
+            REASSIGNMENTS.c.partition == partition.partition,
+            REASSIGNMENTS.c.ended_at.is_(None),
+        )
+        .values(ended_at=now, outcome=outcome, detail=detail)
+    )
+    if state is not MoveState.DONE:
+        kind = EventKind.of_move(state)
+        write_event(connection, now, kind, f"{partition}: {detail}", plan_id=plan_id)
+    return True
+
+
+def next_version(connection: Connection, plan_id: str) -> int:
+    """The number of a change of the plan's moves, for the rows that it changes.
+
+    Writers take turns, so that a reader that has seen a number has seen all that came before it.
+    """
+    connection.execute(_NEXT_VERSION, {"of": plan_id})
+    version: int = connection.execute(_VERSION, {"of": plan_id}).scalar_one()
+    return version
+
+
+def _is(plan_id: str, partition: TopicPartition) -> ColumnElement[bool]:
+    return (
+        (MOVES.c.plan_id == plan_id)
+        & (MOVES.c.topic == partition.topic)
+        & (MOVES.c.partition == partition.partition)
+    )
+
+
+def _touch(connection: Connection, plan_id: str, now: datetime) -> None:
+    """An admission or a settlement is progress: a stall is counted from here."""
+    connection.execute(_PROGRESS, {"of": plan_id, "now": now})

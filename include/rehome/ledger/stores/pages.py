@@ -1,0 +1,389 @@
+"""What people page through: plans, moves and events, filtered and sorted by the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    String,
+    cast,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+
+from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.move import Move
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import FlowSample
+from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.progress import ReplicaStatus
+from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import (
+    EVENTS,
+    FLOW_SAMPLES,
+    MOVES,
+    PLANS,
+    PROGRESS_SAMPLES,
+    RATE_CHANGES,
+    REASSIGNMENTS,
+    REPLICA_STATUSES,
+    RUN_CAUSES,
+    THROTTLE_ENTRIES,
+)
+from rehome.ledger.base.paging import (
+    BusiestRate,
+    Mark,
+    MoveFilter,
+    MoveLine,
+    MoveOrder,
+    Page,
+    PlanFilter,
+    PlanLine,
+)
+from rehome.ledger.base.plan_rows import record_of
+from rehome.ledger.base.reassignment_rows import reassignment_of
+from rehome.ledger.base.records import Event, Reassignment, ThrottleState
+from rehome.ledger.stores.copies.move_sums import sums_of, sums_of_plans
+from rehome.ledger.stores.events import event_of
+from rehome.ledger.stores.planned_moves import move_of
+from rehome.ledger.stores.rates import select_flows
+from rehome.ledger.stores.samples import newest_samples, status_of
+
+
+class PageStore(Database):
+    """Reads for people: never more rows than a page shows, however many there are."""
+
+    def plan_page(self, wanted: PlanFilter, offset: int, limit: int) -> Page[PlanLine]:
+        """Plans, newest first."""
+        query = select(PLANS).where(*_plan_conditions(wanted))
+        newest = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id)
+        with self.reading() as connection:
+            rows = connection.execute(newest.offset(offset).limit(limit)).mappings().all()
+            records = [record_of(row) for row in rows]
+            sums = sums_of_plans(connection, [record.plan_id for record in records])
+            lines = [
+                PlanLine(
+                    record,
+                    next(iter(newest_samples(connection, record.plan_id, 1)), None),
+                    sums[record.plan_id],
+                )
+                for record in records
+            ]
+            return Page(lines, _count(connection, query))
+
+    def plan_counts(self, dag_ids: frozenset[str] | None = None) -> dict[PlanState, int]:
+        """How many plans are in each state.
+
+        :param dag_ids: as in ``PlanFilter``.
+        """
+        query = select(PLANS.c.state, func.count()).group_by(PLANS.c.state)
+        query = query.where(*_plan_conditions(PlanFilter(dag_ids=dag_ids)))
+        with self.reading() as connection:
+            return {PlanState(state): count for state, count in connection.execute(query)}
+
+    def dag_ids(self) -> frozenset[str]:
+        """The DAGs that have made plans, as far as that is known."""
+        query = select(PLANS.c.dag_id).where(PLANS.c.dag_id.is_not(None)).distinct()
+        with self.reading() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def plan_of_run(self, dag_id: str, run_id: str) -> str | None:
+        """The newest plan that a DAG run has made or drives; None = there is none."""
+        query = select(PLANS.c.plan_id).where(PLANS.c.dag_id == dag_id, PLANS.c.run_id == run_id)
+        with self.reading() as connection:
+            found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
+            return found.scalar_one_or_none()
+
+    def plan_that_ends(self, ending: str) -> str | None:
+        """The newest plan whose id ends so: with what names the run that made it."""
+        query = select(PLANS.c.plan_id).where(PLANS.c.plan_id.endswith(ending, autoescape=True))
+        with self.reading() as connection:
+            found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
+            return found.scalar_one_or_none()
+
+    def move_page(
+        self,
+        plan_id: str,
+        wanted: MoveFilter,
+        offset: int,
+        limit: int,
+        counts: Mapping[MoveState, int] | None = None,
+    ) -> Page[MoveLine]:
+        """Moves of a plan with their starts and their replicas.
+
+        :param counts: how many moves that match are in each state, where the caller knows; None =
+            they are counted.
+        """
+        with self.reading() as connection:
+            if counts is None:
+                counts = _counts(connection, plan_id, wanted)
+            rows = _move_rows(connection, plan_id, wanted, offset, limit, counts)
+            partitions = [(row["topic"], row["partition"]) for row in rows]
+            starts = _starts(connection, plan_id, partitions)
+            statuses = _statuses(connection, plan_id, partitions)
+            lines = [
+                MoveLine(
+                    move_of(row),
+                    MoveState(row["state"]),
+                    row["detail"],
+                    starts.get(partition),
+                    tuple(statuses.get(partition, ())),
+                )
+                for partition, row in zip(partitions, rows, strict=True)
+            ]
+            return Page(lines, sum(counts.values()))
+
+    def flying(self, plan_id: str) -> list[tuple[Move, BrokerId | None]]:
+        """Moves that are at the controller, with the leader that each had when it started."""
+        started = (
+            (REASSIGNMENTS.c.plan_id == MOVES.c.plan_id)
+            & (REASSIGNMENTS.c.topic == MOVES.c.topic)
+            & (REASSIGNMENTS.c.partition == MOVES.c.partition)
+            & REASSIGNMENTS.c.ended_at.is_(None)
+        )
+        query = select(MOVES, REASSIGNMENTS.c.first_leader).outerjoin(REASSIGNMENTS, started)
+        query = query.where(MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED)
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings()
+            return [(move_of(row), row["first_leader"]) for row in rows]
+
+    def move_sums(self, plan_id: str) -> dict[MoveState, MoveSums]:
+        """How many moves are in each state, and their bytes."""
+        with self.reading() as connection:
+            return sums_of(connection, plan_id)
+
+    def moves_changed(self, plan_id: str, version: int, state: MoveState) -> tuple[list[Move], int]:
+        """Moves that are in a state, and have come to it after a version of the plan's moves.
+
+        :returns: with the version to ask from next time.
+        """
+        query = select(MOVES).where(
+            MOVES.c.plan_id == plan_id, MOVES.c.version > version, MOVES.c.state == state
+        )
+        now = select(PLANS.c.moves_version).where(PLANS.c.plan_id == plan_id)
+        with self.reading() as connection:
+            newest: int = connection.execute(now).scalar_one()
+            if newest == version:
+                return [], version
+            # A later one may have been committed since: it is for next time, or counts twice.
+            rows = connection.execute(query.where(MOVES.c.version <= newest)).mappings()
+            return [move_of(row) for row in rows], newest
+
+    def throttle_counts(self, plan_id: str) -> dict[ThrottleState, int]:
+        """How many throttle settings of a plan are in each state."""
+        entries = THROTTLE_ENTRIES.c
+        query = select(entries.state, func.count()).group_by(entries.state)
+        with self.reading() as connection:
+            rows = connection.execute(query.where(entries.plan_id == plan_id)).all()
+        return {ThrottleState(state): count for state, count in rows}
+
+    def delivered(self, plan_id: str, after: datetime | None = None) -> list[BusiestRate]:
+        """What was delivered, oldest first; where a broker gave no answer, nothing is known.
+
+        :param after: only of polls later than this; None = all.
+        """
+        flows = FLOW_SAMPLES.c
+        query = select(flows.at, flows.busiest_bytes_per_s, flows.since, flows.silent)
+        query = query.where(flows.plan_id == plan_id).order_by(flows.at)
+        if after is not None:
+            query = query.where(flows.at > after)
+        with self.reading() as connection:
+            rows = connection.execute(query).all()
+        return [BusiestRate(at, rate, since) for at, rate, since, silent in rows if not silent]
+
+    def newest_flows(
+        self, plan_id: str, newest: int, after: datetime | None = None
+    ) -> list[FlowSample]:
+        """The newest samples of what brokers copy that still have single brokers, oldest first.
+
+        :param after: only of polls later than this; None = of any.
+        """
+        with self.reading() as connection:
+            return select_flows(connection, plan_id, newest, after)
+
+    def last_actor(self, plan_id: str, kind: EventKind) -> str | None:
+        """Who did what the newest event of a kind says; None = there is none."""
+        events = EVENTS.c
+        query = select(events.actor).where(events.plan_id == plan_id, events.kind == kind)
+        with self.reading() as connection:
+            newest = connection.execute(query.order_by(events.event_id.desc()).limit(1))
+            return newest.scalar_one_or_none()
+
+    def event_page(self, plan_id: str, offset: int, limit: int) -> Page[Event]:
+        """Events of a plan, newest first."""
+        query = select(EVENTS).where(EVENTS.c.plan_id == plan_id)
+        newest = query.order_by(EVENTS.c.event_id.desc()).offset(offset).limit(limit)
+        with self.reading() as connection:
+            rows = connection.execute(newest).mappings().all()
+            return Page([event_of(row) for row in rows], _count(connection, query))
+
+    def mark(self, plan_id: str) -> Mark | None:
+        """A cheap mark of whether anything new is known of a plan; None = there is no plan."""
+        plan = select(
+            PLANS.c.state,
+            PLANS.c.cancel_requested,
+            PLANS.c.pause_requested,
+            PLANS.c.requested_rate_bytes_per_s,
+            PLANS.c.moves_version,
+        ).where(PLANS.c.plan_id == plan_id)
+        keys = (
+            PROGRESS_SAMPLES.c.sampled_at,
+            EVENTS.c.event_id,
+            RATE_CHANGES.c.change_id,
+            RUN_CAUSES.c.at,
+        )
+        with self.reading() as connection:
+            row = connection.execute(plan).one_or_none()
+            if row is None:
+                return None
+            newest = [
+                connection.execute(
+                    select(func.max(key)).where(key.table.c.plan_id == plan_id)
+                ).scalar()
+                for key in keys
+            ]
+        return Mark(*row, *newest)
+
+
+def _plan_conditions(wanted: PlanFilter) -> Iterable[ColumnElement[bool]]:
+    if wanted.states:
+        yield PLANS.c.state.in_(wanted.states)
+    if wanted.dag_ids is not None:
+        yield or_(PLANS.c.dag_id.is_(None), PLANS.c.dag_id.in_(wanted.dag_ids))
+    if wanted.text:
+        named = PLANS.c.plan_id, PLANS.c.action, PLANS.c.run_id, PLANS.c.actor, PLANS.c.cluster_id
+        yield or_(*(column.icontains(wanted.text, autoescape=True) for column in named))
+
+
+def _move_conditions(wanted: MoveFilter) -> Iterable[ColumnElement[bool]]:
+    if wanted.states:
+        yield MOVES.c.state.in_(wanted.states)
+    if wanted.topic:
+        yield MOVES.c.topic.startswith(wanted.topic, autoescape=True)
+    if wanted.broker is not None:
+        sides = MOVES.c.replicas_current, MOVES.c.replicas_target
+        yield or_(*(_names(side, wanted.broker) for side in sides))
+
+
+def _names(brokers: ColumnElement[Any], broker: BrokerId) -> ColumnElement[bool]:
+    """Whether a JSON list of numbers holds one: both databases keep it as ``[3, 2]``."""
+    text = cast(brokers, String)
+    return or_(*(text.like(form.format(broker)) for form in ("[{}]", "[{},%", "%, {},%", "%, {}]")))
+
+
+def _counts(connection: Connection, plan_id: str, wanted: MoveFilter) -> dict[MoveState, int]:
+    query = select(MOVES.c.state, func.count()).group_by(MOVES.c.state)
+    query = query.where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
+    return {MoveState(state): count for state, count in connection.execute(query)}
+
+
+def _move_rows(
+    connection: Connection,
+    plan_id: str,
+    wanted: MoveFilter,
+    offset: int,
+    limit: int,
+    counts: Mapping[MoveState, int],
+) -> list[RowMapping]:
+    query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
+    if wanted.order is not MoveOrder.STATE:
+        ordered = _ordered(query, plan_id, wanted).offset(offset).limit(limit)
+        return list(connection.execute(ordered).mappings())
+    # State by state, each along the index: no sort of all the moves.
+    rows: list[RowMapping] = []
+    by_size = MOVES.c.bytes_to_move.asc() if wanted.reverse else MOVES.c.bytes_to_move.desc()
+    for state in BY_URGENCY[::-1] if wanted.reverse else BY_URGENCY:
+        count = counts.get(state, 0)
+        if offset < count and len(rows) < limit:
+            part = query.where(MOVES.c.state == state)
+            part = part.order_by(by_size, MOVES.c.topic, MOVES.c.partition)
+            part = part.offset(offset).limit(limit - len(rows))
+            rows += connection.execute(part).mappings()
+        offset = max(0, offset - count)
+    return rows
+
+
+def _ordered(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any]:
+    """Sorted as wanted, and what is alike by partition, so that pages do not overlap."""
+    partition = MOVES.c.topic, MOVES.c.partition
+    match wanted.order:
+        case MoveOrder.SIZE:
+            keys = [-MOVES.c.bytes_to_move]
+        case MoveOrder.CHANGED:
+            # Negated times have no common form: the version grows with every change.
+            keys = [-MOVES.c.version]
+        case MoveOrder.BEHIND:
+            behind = _behind(plan_id)
+            query = query.outerjoin(
+                behind,
+                (behind.c.topic == MOVES.c.topic) & (behind.c.partition == MOVES.c.partition),
+            )
+            keys = [-func.coalesce(behind.c.bytes_behind, 0)]
+        case _:
+            return query.order_by(*_directed(partition, reverse=wanted.reverse))
+    return query.order_by(*_directed(keys, reverse=wanted.reverse), *partition)
+
+
+def _directed(keys: Collection[ColumnElement[Any]], *, reverse: bool) -> list[ColumnElement[Any]]:
+    return [key.desc() if reverse else key.asc() for key in keys]
+
+
+def _behind(plan_id: str) -> Any:
+    """Bytes behind of moves in flight, by partition: the others copy nothing."""
+    replicas = REPLICA_STATUSES.c
+    flying = (
+        (MOVES.c.plan_id == replicas.plan_id)
+        & (MOVES.c.topic == replicas.topic)
+        & (MOVES.c.partition == replicas.partition)
+        & (MOVES.c.state == MoveState.ADMITTED)
+    )
+    query = select(
+        replicas.topic, replicas.partition, func.sum(replicas.bytes_behind).label("bytes_behind")
+    ).join(MOVES, flying)
+    query = query.where(replicas.plan_id == plan_id)
+    return query.group_by(replicas.topic, replicas.partition).subquery()
+
+
+def _count(connection: Connection, query: Select[Any]) -> int:
+    counted: int = connection.execute(
+        select(func.count()).select_from(query.subquery())
+    ).scalar_one()
+    return counted
+
+
+def _starts(
+    connection: Connection, plan_id: str, partitions: Collection[tuple[str, int]]
+) -> Mapping[tuple[str, int], Reassignment]:
+    """The newest reassignment of each partition."""
+    starts = REASSIGNMENTS.c
+    query = select(REASSIGNMENTS).where(
+        starts.plan_id == plan_id,
+        # For SQLite's sake, whose index serves single columns only.
+        starts.topic.in_({topic for topic, _ in partitions}),
+        starts.partition.in_({partition for _, partition in partitions}),
+        tuple_(starts.topic, starts.partition).in_(partitions),
+    )
+    rows = connection.execute(query.order_by(starts.started_at)).mappings()
+    return {(row["topic"], row["partition"]): reassignment_of(row) for row in rows}
+
+
+def _statuses(
+    connection: Connection, plan_id: str, partitions: Collection[tuple[str, int]]
+) -> Mapping[tuple[str, int], list[ReplicaStatus]]:
+    replicas = REPLICA_STATUSES.c
+    query = select(REPLICA_STATUSES).where(
+        replicas.plan_id == plan_id, tuple_(replicas.topic, replicas.partition).in_(partitions)
+    )
+    found: dict[tuple[str, int], list[ReplicaStatus]] = {}
+    for row in connection.execute(query.order_by(replicas.broker)).mappings():
+        found.setdefault((row["topic"], row["partition"]), []).append(status_of(row))
+    return found

@@ -1,0 +1,143 @@
+"""Findings of watched clusters: opened, kept and closed by one snapshot after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, RowMapping, func, select, update
+
+from rehome.domain.clock import CLOCKS_DIFFER
+from rehome.domain.run.event_kind import EventKind
+from rehome.ledger.base.database import Database
+from rehome.ledger.base.models import FINDINGS, WATCHED_CLUSTERS
+from rehome.ledger.stores.events import write_event
+from rehome.watching.finding import FindingRecord, Seen
+from rehome.watching.kinds import FindingKind
+from rehome.watching.open_and_close import by_this_clock, follow_all
+from rehome.watching.rules import WatchRules
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedFindings:
+    """What one snapshot has changed; ``open``: all that are open after it."""
+
+    opened: tuple[FindingRecord, ...]
+    closed: tuple[FindingRecord, ...]
+    open: tuple[FindingRecord, ...]
+
+
+class FindingStore(Database):
+    """Findings, one row per cluster, kind and subject."""
+
+    def follow_findings(
+        self,
+        cluster_id: str,
+        taken_at: datetime,
+        seen: Collection[Seen],
+        rules: WatchRules,
+        unknown: Collection[FindingKind | tuple[FindingKind, str]] = (),
+        *,
+        longest_gap: timedelta,
+    ) -> FollowedFindings:
+        """Take one more snapshot into account. A snapshot counts once, and never a late one.
+
+        :param seen: all that it shows.
+        :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that
+            it does not show stay as they are.
+        :param longest_gap: see :func:`rehome.watching.open_and_close.follow`.
+        """
+        latest = self._clock() + CLOCKS_DIFFER
+        opened: list[FindingRecord] = []
+        closed: list[FindingRecord] = []
+        still: list[FindingRecord] = []
+        with self.writing() as connection:
+            _record_judged(connection, cluster_id, taken_at, latest)
+            query = select(FINDINGS).where(FINDINGS.c.cluster_id == cluster_id)
+            rows = [_record(row) for row in connection.execute(query).mappings()]
+            was = {(row.kind, row.subject): row for row in rows}
+            before = {key: by_this_clock(row, taken_at, latest) for key, row in was.items()}
+            after = follow_all(before, seen, unknown, cluster_id, taken_at, rules, longest_gap)
+            for key, new in after.items():
+                old = was.get(key)
+                if new.open:
+                    still.append(new)
+                if new == old:
+                    continue
+                _write(connection, new, known=old is not None)
+                was_open = old is not None and old.open
+                if new.open is not was_open:
+                    (opened if new.open else closed).append(new)
+                    write_event(
+                        connection,
+                        self._clock(),
+                        EventKind.FINDING_OPENED if new.open else EventKind.FINDING_CLOSED,
+                        f"{new.kind} {new.subject}".strip(),
+                        cluster_id=cluster_id,
+                    )
+        return FollowedFindings(tuple(opened), tuple(closed), tuple(still))
+
+    def open_findings(self, cluster_id: str) -> list[FindingRecord]:
+        """Those that are open, the worst kind first."""
+        query = select(FINDINGS).where(
+            FINDINGS.c.cluster_id == cluster_id,
+            FINDINGS.c.opened_at.is_not(None),
+            FINDINGS.c.closed_at.is_(None),
+        )
+        with self.reading() as connection:
+            found = [_record(row) for row in connection.execute(query).mappings()]
+        kinds = list(FindingKind)
+        return sorted(found, key=lambda each: (kinds.index(each.kind), each.subject))
+
+    def watched_clusters(self) -> dict[str, datetime]:
+        """When the newest snapshot was taken that each watched cluster was judged by."""
+        query = select(WATCHED_CLUSTERS.c.cluster_id, WATCHED_CLUSTERS.c.judged_at)
+        with self.reading() as connection:
+            return {row.cluster_id: row.judged_at for row in connection.execute(query)}
+
+    def count_open_findings(self) -> dict[str, int]:
+        """How many findings are open on each watched cluster."""
+        query = (
+            select(FINDINGS.c.cluster_id, func.count().label("findings"))
+            .where(FINDINGS.c.opened_at.is_not(None), FINDINGS.c.closed_at.is_(None))
+            .group_by(FINDINGS.c.cluster_id)
+        )
+        counts = dict.fromkeys(self.watched_clusters(), 0)
+        with self.reading() as connection:
+            return counts | {row.cluster_id: row.findings for row in connection.execute(query)}
+
+
+def _record_judged(
+    connection: Connection, cluster_id: str, taken_at: datetime, latest: datetime
+) -> None:
+    """The newest counts; a late one changes nothing. One from the future gives way.
+
+    :param latest: what is later is from the future.
+    """
+    place = WATCHED_CLUSTERS.c.cluster_id == cluster_id
+    before = connection.execute(select(WATCHED_CLUSTERS.c.judged_at).where(place)).scalar()
+    if before is None:
+        row = {"cluster_id": cluster_id, "judged_at": taken_at}
+        connection.execute(WATCHED_CLUSTERS.insert().values(row))
+    elif taken_at > before or taken_at <= latest < before:
+        connection.execute(update(WATCHED_CLUSTERS).where(place).values(judged_at=taken_at))
+
+
+def _write(connection: Connection, finding: FindingRecord, *, known: bool) -> None:
+    began = [at.isoformat() for at in finding.began]
+    values = {**asdict(finding), "facts": dict(finding.facts), "began": began}
+    if not known:
+        connection.execute(FINDINGS.insert().values(**values))
+        return
+    place = (
+        (FINDINGS.c.cluster_id == finding.cluster_id)
+        & (FINDINGS.c.kind == finding.kind)
+        & (FINDINGS.c.subject == finding.subject)
+    )
+    connection.execute(update(FINDINGS).where(place).values(**values))
+
+
+def _record(row: RowMapping) -> FindingRecord:
+    began = tuple(datetime.fromisoformat(at) for at in row["began"] or ())
+    return FindingRecord(**{**row, "kind": FindingKind(row["kind"]), "began": began})

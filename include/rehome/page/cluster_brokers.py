@@ -1,0 +1,128 @@
+"""A cluster's brokers as a snapshot shows them, with the load that its history knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rehome.cluster.snapshot.columns import RATE_COLUMNS
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.kafka import BrokerId
+from rehome.load_history.forecast import disk_forecast
+from rehome.load_history.known_rates import GROWTH, LoadHistory
+from rehome.planning.model.arrays import ClusterArrays, broker_sums
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """One broker. Bytes, and bytes per second; None where it is not known.
+
+    :param rack: its path in the rack tree; empty = none.
+    :param problem: why it did not answer; "" = it did.
+    :param leaders: partitions that it leads now; ``out_of_sync``: replicas of it out of the ISR.
+    :param total_bytes, usable_bytes: of its log dirs that are not offline.
+    :param throttled: configuration → rate that is set dynamically and in force.
+    :param config_problem: why these rates are not known; "" = they are.
+    :param written_bytes_per_s: to its replicas; ``sent_bytes_per_s``: by its leaders, to followers
+        too. High rates of the history's window, as plans are made by.
+    :param days_until_full: of its disks, as they grow; None where they do not, too.
+    """
+
+    broker: BrokerId
+    rack: tuple[str, ...]
+    live: bool
+    problem: str
+    replicas: int
+    leaders: int
+    out_of_sync: int
+    size_bytes: int | None
+    total_bytes: int | None
+    usable_bytes: int | None
+    offline_log_dirs: int
+    cordoned_log_dirs: int
+    throttled: Mapping[str, int]
+    config_problem: str
+    written_bytes_per_s: float | None = None
+    sent_bytes_per_s: float | None = None
+    days_until_full: float | None = None
+
+    @property
+    def used(self) -> float | None:
+        """Part of its disks that is in use, by whatever; None = not known."""
+        if not self.total_bytes or self.usable_bytes is None:
+            return None
+        return 1 - self.usable_bytes / self.total_bytes
+
+
+def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> list[BrokerState]:
+    """Every broker, by id.
+
+    :param history: of before this snapshot; None = there is none.
+    """
+    replicas, dirs = snapshot.replicas, snapshot.log_dirs
+    held = _by_broker(
+        replicas, ("broker", "count"), *((n, "sum") for n in ("is_leader", "in_isr", "size_bytes"))
+    )
+    online = dirs.filter(pc.invert(dirs["offline"]))
+    disks = _by_broker(online, ("total_bytes", "sum"), ("usable_bytes", "sum"))
+    off = _by_broker(dirs, ("offline", "sum"), ("cordoned", "sum"))
+    loads = _loads(snapshot, history) if history is not None else {}
+    found = []
+    for row in sorted(snapshot.brokers.to_pylist(), key=lambda row: row["broker"]):
+        broker = row["broker"]
+        holds, has, lacks = (of.get(broker, {}) for of in (held, disks, off))
+        count = holds.get("broker_count", 0)
+        answered = row["live"] and row["answered"]
+        found.append(
+            BrokerState(
+                broker=broker,
+                rack=tuple(row["rack_path"]),
+                live=row["live"],
+                problem="" if answered else row["error"] or "it did not answer",
+                replicas=count,
+                leaders=holds.get("is_leader_sum") or 0,
+                out_of_sync=count - (holds.get("in_isr_sum") or 0),
+                size_bytes=holds.get("size_bytes_sum") or (0 if answered else None),
+                total_bytes=has.get("total_bytes_sum"),
+                usable_bytes=has.get("usable_bytes_sum"),
+                offline_log_dirs=lacks.get("offline_sum") or 0,
+                cordoned_log_dirs=lacks.get("cordoned_sum") or 0,
+                throttled={
+                    key: row[column]
+                    for column, key in RATE_COLUMNS.items()
+                    if row[column] is not None
+                },
+                config_problem=row["config_error"] or "",
+                **loads.get(broker, {}),
+            )
+        )
+    return found
+
+
+def _by_broker(table: pa.Table, *columns: tuple[str, str]) -> dict[BrokerId, dict[str, Any]]:
+    rows = table.group_by("broker").aggregate(list(columns)).to_pylist()
+    return {row["broker"]: row for row in rows}
+
+
+def _loads(snapshot: Snapshot, history: LoadHistory) -> dict[BrokerId, dict[str, float | None]]:
+    arrays = ClusterArrays.from_snapshot(history.rated(snapshot))
+    brokers = arrays.brokers.ids.tolist()
+    loads: dict[BrokerId, dict[str, float | None]] = {broker: {} for broker in brokers}
+    if arrays.bytes_in is not None:
+        written = broker_sums(arrays.rows, arrays.bytes_in, len(brokers)).tolist()
+        for broker, rate in zip(brokers, written, strict=True):
+            loads[broker]["written_bytes_per_s"] = rate
+    if arrays.bytes_out is not None:
+        led = arrays.leader >= 0
+        sent = np.bincount(arrays.leader[led], arrays.bytes_out[led], len(brokers)).tolist()
+        for broker, rate in zip(brokers, sent, strict=True):
+            loads[broker]["sent_bytes_per_s"] = rate
+    if history.known(GROWTH):
+        for item in disk_forecast(snapshot, None, history, days=1):
+            loads[item.broker]["days_until_full"] = item.days_until_full
+    return loads

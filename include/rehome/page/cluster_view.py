@@ -1,0 +1,164 @@
+"""A cluster as its newest snapshot shows it: brokers by rack, and what is not well."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.configs import ConfigResource, ResourceType
+from rehome.domain.kafka import TopicPartition
+from rehome.execution.throttle.foreign import ForeignThrottle
+from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, split
+from rehome.load_history.known_rates import LoadHistory
+from rehome.page.cluster_brokers import BrokerState, broker_states
+
+_LISTS = {
+    LEADER_REPLICAS: "leader_throttled_replicas",
+    FOLLOWER_REPLICAS: "follower_throttled_replicas",
+}
+NAMED = 20
+"""Partitions and topics that are named; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Some of many.
+
+    :param count: how many there are; ``first``: the first of them.
+    """
+
+    count: int
+    first: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What was Rehome's own on a cluster when a snapshot was taken.
+
+    :param throttles: resource and key → values that it had set.
+    :param moving: partitions that it was moving.
+    """
+
+    throttles: Mapping[tuple[ConfigResource, str], Collection[str]] = field(default_factory=dict)
+    moving: Collection[TopicPartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster at the time of a snapshot.
+
+    :param racks: rack → its brokers, in the order of the tree; one rack without a name where
+        brokers have none.
+    :param under_replicated: partitions with a replica out of the ISR.
+    :param offline: partitions without a leader.
+    :param reassigning: partitions that were being reassigned by other clients; ``moving``: how many
+        by Rehome.
+    :param foreign_throttles: rates, and items of lists, that other clients had set; ``throttled``:
+        how many settings were Rehome's.
+    :param unknown_load: why traffic or growth are not known; "" = they are.
+    """
+
+    cluster_id: str
+    taken_at: datetime
+    racks: tuple[tuple[str, tuple[BrokerState, ...]], ...]
+    topics: int
+    partitions: int
+    under_replicated: Named
+    offline: Named
+    reassigning: Named
+    moving: int
+    foreign_throttles: Named
+    throttled: int
+    hidden_topics: int
+    unknown_load: str
+
+    @property
+    def brokers(self) -> tuple[BrokerState, ...]:
+        """Every broker, rack by rack."""
+        return tuple(broker for _, brokers in self.racks for broker in brokers)
+
+
+def cluster_view(
+    snapshot: Snapshot, history: LoadHistory | None = None, ours: Ours | None = None
+) -> ClusterView:
+    """What a snapshot shows.
+
+    :param history: of before this snapshot; None = there is none.
+    """
+    ours = ours or Ours()
+    replicas = snapshot.replicas
+    by_rack: dict[tuple[str, ...], list[BrokerState]] = {}
+    brokers = broker_states(snapshot, history)
+    for broker in brokers:
+        by_rack.setdefault(broker.rack, []).append(broker)
+    racks = tuple(("/".join(("", *rack)), tuple(by_rack[rack])) for rack in sorted(by_rack))
+    flying = _partitions(replicas.filter(pc.or_(replicas["adding"], replicas["removing"])))
+    leads = replicas.group_by(["topic", "partition"]).aggregate([("is_leader", "max")])
+    foreign = [partition for partition in flying if partition not in ours.moving]
+    settings = list(_settings(snapshot, brokers))
+    not_ours = [found for setting in settings if (found := _not_ours(setting, ours))]
+    return ClusterView(
+        cluster_id=snapshot.cluster_id,
+        taken_at=snapshot.taken_at,
+        racks=racks,
+        topics=int(pc.sum(snapshot.topics["visible"]).as_py() or 0),
+        partitions=leads.num_rows,
+        under_replicated=_named(_partitions(replicas.filter(pc.invert(replicas["in_isr"])))),
+        offline=_named(_partitions(leads.filter(pc.invert(leads["is_leader_max"])))),
+        reassigning=_named(foreign),
+        moving=len(flying) - len(foreign),
+        foreign_throttles=_named([found for found, _ in not_ours]),
+        throttled=len(settings) - sum(whole for _, whole in not_ours),
+        hidden_topics=len(snapshot.hidden_topics),
+        unknown_load=_unknown_load(history),
+    )
+
+
+def _settings(snapshot: Snapshot, brokers: Iterable[BrokerState]) -> Iterator[ForeignThrottle]:
+    """Every throttle that the snapshot saw, of whomever."""
+    for broker in brokers:
+        for key, rate in broker.throttled.items():
+            yield ForeignThrottle(ConfigResource.broker(broker.broker), key, str(rate))
+    for key, column in _LISTS.items():
+        topics = snapshot.topics
+        with_list = topics.filter(pc.fill_null(pc.not_equal(topics[column], ""), False))
+        for topic, value in zip(
+            *(with_list[name].to_pylist() for name in ("topic", column)), strict=True
+        ):
+            yield ForeignThrottle(ConfigResource.topic(topic), key, value)
+
+
+def _not_ours(setting: ForeignThrottle, ours: Ours) -> tuple[ForeignThrottle, bool] | None:
+    """What of a setting Rehome has not set, and whether that is all of it; None = it has set it.
+
+    A rate that is in force on a broker may be that of the brokers' default.
+    """
+    places = {setting.resource}
+    if setting.resource.type is ResourceType.BROKER:
+        places.add(ConfigResource.cluster_default())
+    known = {item for place in places for item in ours.throttles.get((place, setting.key), ())}
+    items = split(setting.value)
+    left = [item for item in items if item not in known]
+    return (replace(setting, value=",".join(left)), len(left) == len(items)) if left else None
+
+
+def _unknown_load(history: LoadHistory | None) -> str:
+    if history is None:
+        return "there is no history: collect_snapshots builds it"
+    problems = (problem for resource in history.resources for problem in resource.problems())
+    return "; ".join(dict.fromkeys(problems))
+
+
+def _partitions(rows: pa.Table) -> list[TopicPartition]:
+    keys = rows.group_by(["topic", "partition"]).aggregate([])
+    columns = (keys[name].to_pylist() for name in ("topic", "partition"))
+    return sorted(TopicPartition(*key) for key in zip(*columns, strict=True))
+
+
+def _named(found: Sequence[object]) -> Named:
+    return Named(len(found), tuple(map(str, found[:NAMED])))

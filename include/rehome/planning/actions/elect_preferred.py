@@ -1,0 +1,49 @@
+"""The action elect_preferred: elections of preferred leaders, nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE
+from rehome.domain.plan.infeasible import Obstacle
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.in_sync import in_sync
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.scope import partitions_in_scope
+from rehome.planning.placement.movable import named
+from rehome.planning.result.outcome import Outcome, tree_of
+
+
+def plan_elections(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """Elect the preferred leader of each partition in scope that another broker leads, if it is in
+    sync. No replica moves and no order changes.
+    """
+    rows, leader = arrays.rows, arrays.leader
+    led_otherwise = (rows[:, 0] != NONE) & (leader != rows[:, 0])
+    meant = partitions_in_scope(arrays, request) & led_otherwise
+    able = in_sync(arrays, np.arange(len(rows)), rows[:, :1])[:, 0]
+    busy, idle = meant & arrays.in_flight, meant & ~arrays.in_flight
+    tree, ids = tree_of(arrays, arrays.brokers.live, request), arrays.brokers.ids
+
+    def why(p: int) -> str:
+        leads = "no broker leads it" if leader[p] == NONE else f"broker {ids[leader[p]]} leads it"
+        return (
+            f"Broker {ids[rows[p, 0]]} is its preferred leader and in sync, but {leads}. "
+            "Nothing is copied."
+        )
+
+    return Outcome(
+        layout=Layout(arrays),
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=0,
+        reason=MoveReason.ELECTION,
+        why=why,
+        infeasible=(
+            *named(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
+            *named(arrays, np.flatnonzero(idle & ~able), Obstacle.PREFERRED_OUT_OF_SYNC),
+        ),
+        elections=tuple(np.flatnonzero(idle & able).tolist()),
+    )

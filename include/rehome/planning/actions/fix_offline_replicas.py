@@ -1,0 +1,107 @@
+"""The action fix_offline_replicas: move replicas off dead brokers and failed log dirs, most
+endangered partitions first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.text import brokers_text
+from rehome.planning.leadership.preferred_leaders import settle_leaders
+from rehome.planning.model.arrays import ClusterArrays, in_sync_of
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.resource_loads import capacities
+from rehome.planning.model.scope import brokers_named, partitions_in_scope
+from rehome.planning.placement.movable import named, with_source
+from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.placement.within_budget import Costs, affordable
+from rehome.planning.rebalance.budget_cut import budget_of
+from rehome.planning.result.outcome import Outcome, left_brokers, new_places, tree_of
+
+
+def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """Move offline replicas of partitions in scope to other brokers; nothing else is copied.
+
+    If the request names brokers, only partitions with an offline replica on one of them change. All
+    offline replicas of such a partition move, because the target list must not contain a dead
+    broker. Partitions without a leader, or without a possible broker, are reported as infeasible.
+    """
+    offline = _offline(arrays)
+    meant = offline & brokers_named(arrays, request)[arrays.rows] if request.brokers else offline
+    partitions = np.flatnonzero(partitions_in_scope(arrays, request) & meant.any(axis=1))
+    busy = arrays.in_flight[partitions]
+    sound, lost = with_source(arrays, partitions[~busy])
+    urgency = _most_endangered_first(arrays, sound)
+    copies = offline[sound].sum(axis=1)
+    paid = affordable(
+        budget_of(request),
+        sound[urgency],
+        lambda: _costs(arrays, sound[urgency], copies[urgency]),
+        lambda parts: np.arange(len(parts)),
+    )
+    layout, tree = Layout(arrays), tree_of(arrays, arrays.brokers.live, request)
+    placer = Placer(layout, tree, capacities(arrays, tree.hosts, request.weights))
+    placed = [
+        placer.replace(p, set(arrays.rows[p][offline[p]].tolist()))
+        for p in sound[urgency][np.isin(sound[urgency], paid)].tolist()
+    ]
+    unplaced = sound[urgency][np.isin(sound[urgency], paid)][~np.array(placed, bool)]
+    settle_leaders(layout)
+    unpaid = len(sound) - len(paid)
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        asked_bound_bytes=int(_costs(arrays, sound, copies)[0].sum()) if unpaid else None,
+        reason=MoveReason.OFFLINE,
+        why=lambda p: _why(arrays, layout, p),
+        infeasible=(
+            *named(arrays, partitions[busy], Obstacle.IN_FLIGHT),
+            *lost,
+            *named(arrays, np.sort(unplaced), Obstacle.NO_BROKER),
+            *((_unpaid(unpaid),) if unpaid else ()),
+        ),
+    )
+
+
+def _unpaid(partitions: int) -> Infeasible:
+    """Note: the budget does not suffice for this many partitions."""
+    return Infeasible(Subject(SubjectKind.OFFLINE_REPLICAS), Obstacle.BUDGET, 0, partitions)
+
+
+def _offline(arrays: ClusterArrays) -> Mask:
+    if arrays.offline is not None:
+        return arrays.offline
+    dead: Mask = (arrays.rows != NONE) & ~arrays.brokers.live[arrays.rows]
+    return dead
+
+
+def _most_endangered_first(arrays: ClusterArrays, partitions: Ints) -> Ints:
+    """Order of partitions: fewest replicas in sync first; ties: largest first."""
+    order: Ints = np.lexsort((-arrays.size_bytes[partitions], in_sync_of(arrays)[partitions]))
+    return order
+
+
+def _costs(arrays: ClusterArrays, partitions: Ints, copies: Ints) -> Costs:
+    costs: Floats = np.stack([copies * arrays.size_bytes[partitions], copies]).astype(float)
+    return costs
+
+
+def _why(arrays: ClusterArrays, layout: Layout, p: int) -> str:
+    gone = left_brokers(layout, p)
+    dead = [b for b in gone if not arrays.brokers.live[b]]
+    failed = [b for b in gone if arrays.brokers.live[b]]
+    ids, causes = arrays.brokers.ids, []
+    if dead:
+        are = "is" if len(dead) == 1 else "are"
+        causes.append(f"{brokers_text(ids[dead].tolist())} {are} not live")
+    if failed:
+        causes.append(f"a log dir of {brokers_text(ids[failed].tolist())} has failed")
+    in_sync = "?" if arrays.in_sync is None else int(arrays.in_sync[p].sum())
+    text = f"{' and '.join(causes)}, {in_sync} of its replicas in sync; {new_places(layout, p)}."
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,200 @@
+"""The action reassign: an operator's own assignment, checked and turned into a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.array_types import NONE
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.kafka_json import Assignment, parse_reassignment
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.text import brokers_text
+from rehome.planning.model.arrays import ClusterArrays, in_sync_of, is_new, replica_counts
+from rehome.planning.model.in_sync import in_sync
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.scope import check_movable, destinations_of, raise_if, shortened
+from rehome.planning.result.outcome import Outcome, tree_of
+
+
+def plan_requested(
+    snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentRequest
+) -> Outcome:
+    """The action reassign: the operator's own file."""
+    wanted = parse_reassignment(request.reassignment or {})
+    keep = not request.allow_replication_factor_change
+    layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=keep)
+    raise_if(shortened(_given_up_in_sync(layout)))
+    raise_if(shortened(_not_to_destinations(layout, request)))
+    tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        reason=MoveReason.REQUESTED,
+        why=lambda p: "Named in the requested reassignment.",
+        log_dirs=log_dirs,
+    )
+
+
+def lay_out(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    wanted: Mapping[TopicPartition, Assignment],
+    *,
+    keep_replication_factor: bool = True,
+) -> tuple[Layout, dict[int, tuple[str, ...]]]:
+    """The layout after the reassignment, and per partition (dense index) the requested log dirs.
+
+    A requested log dir is kept only if it changes something: the replica is new, or lies elsewhere.
+
+    :raises InvalidRequestError: unknown or dead brokers, unknown topics, partitions or log
+        dirs, another replication factor, partitions that cannot be moved now.
+    """
+    index = arrays.partition_index()
+    problems = _problems(snapshot, arrays, index, wanted)
+    if keep_replication_factor:
+        problems += _replication_factor_problems(arrays, index, wanted)
+    raise_if(shortened(problems))
+    width = max((len(assignment.replicas) for assignment in wanted.values()), default=1)
+    layout = Layout(arrays, width)
+    brokers = arrays.brokers.index()
+    log_dirs = {}
+    for partition, assignment in sorted(wanted.items()):
+        p = index[partition]
+        target = np.full(layout.rows.shape[1], NONE, np.int32)
+        target[: len(assignment.replicas)] = [brokers[broker] for broker in assignment.replicas]
+        for position in np.flatnonzero(layout.rows[p] != target):
+            layout.move(p, int(position), int(target[position]))
+        asked = _asked_log_dirs(arrays, p, assignment)
+        if any(path != ANY_LOG_DIR for path in asked):
+            log_dirs[p] = asked
+    changed = np.union1d(layout.changed(), np.array(sorted(log_dirs), np.int64))
+    copied = np.flatnonzero(is_new(layout.rows, layout.origin).any(axis=1))
+    check_movable(arrays, changed, copied)
+    return layout, log_dirs
+
+
+def _asked_log_dirs(arrays: ClusterArrays, p: int, assignment: Assignment) -> tuple[str, ...]:
+    """The requested log dir of each replica, ``any`` if the replica lies there already."""
+    lies_in = _lies_in(arrays, p)
+    return tuple(
+        ANY_LOG_DIR if lies_in.get(broker) == path else path
+        for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True)
+    )
+
+
+def _lies_in(arrays: ClusterArrays, p: int) -> dict[BrokerId, str]:
+    """Broker → log dir of each replica of a partition, the preferred leader's first."""
+    return dict(zip(arrays.broker_ids(arrays.rows[p]), arrays.log_dir_paths(p), strict=True))
+
+
+def _problems(
+    snapshot: Snapshot,
+    arrays: ClusterArrays,
+    index: Mapping[TopicPartition, int],
+    wanted: Mapping[TopicPartition, Assignment],
+) -> list[str]:
+    topics = set(arrays.topics)
+    usable = _usable_log_dirs(snapshot)
+    live = {int(b): bool(up) for b, up in zip(arrays.brokers.ids, arrays.brokers.live, strict=True)}
+    problems = []
+    for partition, assignment in sorted(wanted.items()):
+        p = index.get(partition)
+        now = {} if p is None else _lies_in(arrays, p)
+        problems += _broker_problems(partition, assignment, now, live, usable)
+        if partition.topic not in topics:
+            problems.append(f"Unknown topic {partition.topic!r}.")
+        elif partition not in index:
+            problems.append(f"Unknown partition {partition}.")
+    return list(dict.fromkeys(problems))
+
+
+def _replication_factor_problems(
+    arrays: ClusterArrays,
+    index: Mapping[TopicPartition, int],
+    wanted: Mapping[TopicPartition, Assignment],
+) -> list[str]:
+    problems = []
+    replicas = arrays.replication_factor
+    for partition, assignment in sorted(wanted.items()):
+        has = replicas[index[partition]] if partition in index else None
+        if has is not None and has != len(assignment.replicas):
+            problems.append(
+                f"{partition}: the replication factor would change from {has} to "
+                f"{len(assignment.replicas)}; give allow_replication_factor_change if that is "
+                "meant."
+            )
+    return problems
+
+
+def _given_up_in_sync(layout: Layout) -> list[str]:
+    """Partitions that would end with fewer replicas, and give up some in sync for others that are
+    not.
+    """
+    arrays = layout.arrays
+    count = replica_counts(layout.rows)
+    fewer = np.flatnonzero(count < arrays.replication_factor)
+    rows, found = layout.rows[fewer], in_sync_of(arrays)[fewer]
+    copied = is_new(rows, layout.origin[fewer]).sum(axis=1)
+    kept = in_sync(arrays, fewer, rows).sum(axis=1) + copied
+    short = fewer[(kept < np.minimum(found, count[fewer])) & (arrays.in_sync is not None)]
+    return [
+        f"{arrays.partition(p)} would give up replicas that are in sync, and keep others that are "
+        "not: name those that are in sync, or wait until all are."
+        for p in short
+    ]
+
+
+def _not_to_destinations(layout: Layout, request: ReassignmentRequest) -> list[str]:
+    """Partitions to which the file gives new replicas elsewhere than on the destinations."""
+    arrays = layout.arrays
+    new = is_new(layout.rows, layout.origin)
+    new &= ~destinations_of(arrays.brokers, request)[layout.rows]
+    return [
+        f"{arrays.partition(p)} would get a replica on "
+        f"{brokers_text(arrays.broker_ids(layout.rows[p][new[p]]))}, and destinations does not "
+        "name it: change the file, or destinations."
+        for p in np.flatnonzero(new.any(axis=1)).tolist()
+    ]
+
+
+def _usable_log_dirs(snapshot: Snapshot) -> dict[BrokerId, set[str]]:
+    usable: dict[BrokerId, set[str]] = {}
+    for row in snapshot.log_dirs.to_pylist():
+        if not row["offline"]:
+            usable.setdefault(row["broker"], set()).add(row["log_dir"])
+    return usable
+
+
+def _broker_problems(
+    partition: TopicPartition,
+    assignment: Assignment,
+    now: Mapping[BrokerId, str],
+    live: Mapping[BrokerId, bool],
+    usable: Mapping[BrokerId, set[str]],
+) -> list[str]:
+    """What is wrong with its brokers and log dirs, and was not so before.
+
+    A dead broker may keep its replica where nothing is copied and it is not preferred anew: with
+    anything else the controller waits for it. So may an offline log dir.
+
+    :param now: broker → log dir of the replicas that the partition has.
+    """
+    problems = []
+    kept = set(now) if set(now) == set(assignment.replicas) else set()
+    if assignment.replicas[:1] != tuple(now)[:1]:
+        kept -= set(assignment.replicas[:1])
+    for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True):
+        if broker not in live:
+            problems.append(f"{partition}: unknown broker {broker}.")
+        elif not live[broker] and broker not in kept:
+            problems.append(f"{partition}: broker {broker} is not live.")
+        elif path not in (ANY_LOG_DIR, now.get(broker)) and path not in usable.get(broker, set()):
+            problems.append(f"{partition}: broker {broker} has no usable log dir {path!r}.")
+    return problems

@@ -1,0 +1,106 @@
+"""The action repair_racks: spread partitions as evenly as the racks allow."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Ints
+from rehome.domain.plan.infeasible import Notes, Obstacle, Subject, SubjectKind
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.text import brokers_text
+from rehome.planning.actions.placement_costs import asked_bound, least_costs, left_out
+from rehome.planning.leadership.preferred_leaders import settle_leaders
+from rehome.planning.limits.apply_limits import outside_sets, set_name
+from rehome.planning.limits.limit_checks import set_too_small
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.model.scope import partitions_in_scope
+from rehome.planning.placement.movable import free_to_move, named
+from rehome.planning.placement.within_budget import affordable
+from rehome.planning.rebalance.budget_cut import budget_of
+from rehome.planning.result.lower_bounds import placement_bound
+from rehome.planning.result.outcome import Outcome, complete, new_places, tree_of
+
+
+def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """The action repair_racks: spread partitions in scope as evenly as the racks allow."""
+    hosts = arrays.brokers.live
+    tree = tree_of(arrays, hosts, request)
+    movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
+    every, replicas = np.arange(len(arrays.rows)), arrays.replication_factor
+    violations = tree.violations_of(every, arrays.rows)
+    small = movable & set_too_small(arrays, hosts, replicas)
+    infeasible += named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    partitions = np.flatnonzero(movable & ~small & (violations > 0))
+    paid = affordable(
+        budget_of(request),
+        partitions,
+        partial(least_costs, arrays, tree, partitions, replicas),
+        lambda parts: np.lexsort((parts, -violations[partitions])),
+    )
+    layout = Layout(arrays)
+    complete(layout, tree, paid, replicas, request.weights)
+    uneven = _left_uneven(layout, tree, paid)
+    settle_leaders(layout)
+    unpaid = left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=placement_bound(layout, tree, paid),
+        asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
+        reason=MoveReason.RACK,
+        why=lambda p: _why_repaired(arrays, layout, p),
+        infeasible=(*infeasible, *unpaid, *uneven),
+    )
+
+
+def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> Notes:
+    """A note on each of these partitions that is not even after all, with what keeps it off the
+    brokers that would spread it more evenly. Replicas go to such brokers as long as there are any.
+    """
+    notes: Notes = ()
+    uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
+    for p in partitions[uneven].tolist():
+        place, better = _better_places(layout, tree, p)
+        while len(better) and (fits := layout.fits(p)[better]).any():
+            chosen = int(np.flatnonzero(fits)[0])
+            layout.move(p, int(place[chosen]), int(better[chosen]))
+            place, better = _better_places(layout, tree, p)
+        if not len(better):
+            continue
+        why, takes = Obstacle.CLOSED_KEEP_UNEVEN, layout.arrays.brokers.takes[better]
+        if takes.any():
+            within = layout.within_limits(p)[better[takes]]
+            why = Obstacle.DISKS_KEEP_UNEVEN if within.any() else Obstacle.CAPS_KEEP_UNEVEN
+        notes += named(layout.arrays, np.array([p]), why)
+    return notes
+
+
+def _better_places(layout: Layout, tree: RackTree, partition: int) -> tuple[Ints, Ints]:
+    """Changes of one replica that spread the partition more evenly, the best first: (n,) the
+    replica's position, and the broker that it would go to.
+    """
+    row, mine = layout.rows[partition], tree.of(partition)
+    others = np.flatnonzero(mine.hosts & ~np.isin(np.arange(len(mine.hosts)), row))
+    place = np.repeat(np.flatnonzero(row != NONE), len(others))
+    broker = np.tile(others, int((row != NONE).sum()))
+    tried = np.tile(row, (len(place), 1))
+    tried[np.arange(len(place)), place] = broker
+    left = mine.violations(tried)
+    order = np.argsort(left, kind="stable")
+    order = order[left[order] < mine.violations(row[None])[0]]
+    return place[order], broker[order]
+
+
+def _why_repaired(arrays: ClusterArrays, layout: Layout, p: int) -> str:
+    outside = arrays.rows[p][outside_sets(arrays, arrays.rows)[p]] if arrays.limits else []
+    if len(outside):
+        ids = brokers_text(arrays.brokers.ids[outside].tolist())
+        name = set_name(arrays, p)
+        return f"{ids.capitalize()} may not hold it by {name}; {new_places(layout, p)}."
+    return f"Its replicas were not spread evenly over racks; {new_places(layout, p)}."

@@ -1,0 +1,199 @@
+"""The action replace: each replica goes to the replacement of its broker, at the same position."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.text import brokers_text
+from rehome.planning.limits.destinations import refuse_apart
+from rehome.planning.limits.set_trees import rack_tree
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.model.resource_loads import capacities
+from rehome.planning.model.scope import (
+    brokers_with,
+    check_idle,
+    check_replication_factor,
+    partitions_in_scope,
+    rack_paths,
+    raise_if,
+)
+from rehome.planning.placement.movable import with_source
+from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.result.outcome import Outcome, largest_first, tree_of
+
+_INSTEAD = {
+    Obstacle.REPLACEMENT_HOLDS_ONE: "holds a replica already",
+    Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
+    Obstacle.REPLACEMENT_FULL: "has no room for it",
+    Obstacle.REPLACEMENT_LIMITED: "may not have it by a cap or its broker set",
+}
+
+
+def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """Every replica in scope goes from a replaced broker to its replacement and keeps its position,
+    so leadership moves along.
+
+    If the replacement cannot take a replica, or the racks would be spread worse, the replica goes
+    to another broker as in a drain and is reported. So the replaced brokers always end empty.
+
+    :raises InvalidRequestError: unknown brokers; a replacement that is not live or takes nothing.
+    """
+    successor = _successors(arrays, request)
+    replaced = successor != NONE
+    hosts = arrays.brokers.live & ~replaced
+    leaving = (arrays.rows != NONE) & replaced[arrays.rows]
+    partitions = np.flatnonzero(partitions_in_scope(arrays, request) & leaving.any(axis=1))
+    check_idle(arrays, partitions)
+    partitions, lost = with_source(arrays, partitions)
+    factor = arrays.replication_factor
+    check_replication_factor(arrays, partitions, factor, int(hosts.sum()), "live brokers left")
+    refuse_apart(arrays, request, hosts, partitions)
+    tree, layout = tree_of(arrays, hosts, request), Layout(arrays)
+    spread = _Spread(arrays, replaced, hosts, request)
+    refused: dict[tuple[int, int], Obstacle] = {}
+    for p in largest_first(layout, partitions):
+        refused |= _to_replacements(layout, p, successor, spread)
+    _elsewhere(layout, tree, partitions, hosts, request)
+    ids = arrays.brokers.ids
+
+    def why(p: int) -> str:
+        reasons = []
+        for old, new in zip(arrays.rows[p].tolist(), layout.rows[p].tolist(), strict=True):
+            if old == new:
+                continue
+            if not replaced[old]:
+                reasons.append(f"broker {ids[old]} is not live; broker {ids[new]} takes its place")
+                continue
+            named = f"broker {ids[old]} is replaced by broker {ids[successor[old]]}"
+            obstacle = refused.get((p, old))
+            reasons.append(
+                f"{named}, which takes its place"
+                if obstacle is None
+                else f"{named}, which {_INSTEAD[obstacle]}; broker {ids[new]} takes its place"
+            )
+        return f"{'; '.join(reasons).capitalize()}."
+
+    return Outcome(
+        layout=layout,
+        tree_before=tree_of(arrays, arrays.brokers.live, request),
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        reason=MoveReason.REPLACE,
+        why=why,
+        infeasible=(
+            *lost,
+            *(_note(layout, *key, int(successor[key[1]]), what) for key, what in refused.items()),
+        ),
+    )
+
+
+def _successors(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
+    """(B,) replacement of each broker; NONE = the broker stays."""
+    pairs, brokers = request.replacements, arrays.brokers
+    brokers_with(brokers, (*pairs, *pairs.values()))
+    index = brokers.index()
+    new = np.array([index[broker] for broker in pairs.values()], np.int64)
+    raise_if(
+        [
+            f"Broker {b} is not live and can replace none."
+            for b in brokers.ids[new[~brokers.live[new]]]
+        ]
+        + [
+            f"Broker {b} takes no new replicas: all its log dirs are offline or cordoned."
+            for b in brokers.ids[new[brokers.live[new] & ~brokers.takes[new]]]
+        ]
+    )
+    successor = np.full(len(brokers.ids), NONE, np.int64)
+    successor[[index[broker] for broker in pairs]] = new
+    return successor
+
+
+class _Spread:
+    """Compares the rack spread of two rows, as if the replaced brokers stayed, and as it is without
+    them: a rack that they were alone in holds nothing afterwards.
+    """
+
+    def __init__(
+        self, arrays: ClusterArrays, replaced: Mask, hosts: Mask, request: ReassignmentRequest
+    ) -> None:
+        paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
+        self._before, self._after = (
+            rack_tree(arrays, paths, brokers, arrays.rows.shape[1])
+            for brokers in (arrays.brokers.live | replaced, hosts)
+        )
+
+    def no_worse(self, partition: int, origin: Rows, before: Rows, after: Rows) -> bool:
+        """Whether the first level of the rack tree that differs has become more even: than with the
+        other replicas where they are, or than before the plan.
+
+        :param origin, before, after: (R,) dense broker indexes.
+        """
+        with_all, left = self._before.of(partition), self._after.of(partition)
+        first, was, now = with_all.violations_by_level(np.stack([origin, before, after])).T.tolist()
+        placed = np.where(left.hosts[after], after, NONE)
+        return bool(now <= was or left.violations_by_level(placed[None])[:, 0].tolist() <= first)
+
+
+def _to_replacements(
+    layout: Layout, p: int, successor: Ints, spread: _Spread
+) -> dict[tuple[int, int], Obstacle]:
+    """Move the partition's replicas to their replacements. Returns those that cannot go there, with
+    the obstacle.
+    """
+    refused = {}
+    fits, within = layout.fits(p), layout.within_limits(p)
+    for position, old in enumerate(layout.origin[p].tolist()):
+        if old == NONE or successor[old] == NONE:
+            continue
+        row, new = layout.rows[p].copy(), int(successor[old])
+        row[position] = new
+        if new in layout.rows[p]:
+            refused[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
+        elif not within[new]:
+            refused[p, old] = Obstacle.REPLACEMENT_LIMITED
+        elif not fits[new]:
+            refused[p, old] = Obstacle.REPLACEMENT_FULL
+        elif not spread.no_worse(p, layout.origin[p], layout.rows[p], row):
+            refused[p, old] = Obstacle.REPLACEMENT_RACKS
+        else:
+            layout.move(p, position, new)
+    return refused
+
+
+def _elsewhere(
+    layout: Layout, tree: RackTree, partitions: Ints, hosts: Mask, request: ReassignmentRequest
+) -> None:
+    """Move what is left on replaced or dead brokers to other brokers; the rest keeps its
+    position.
+    """
+    capacity = capacities(layout.arrays, hosts, request.weights)
+    placer = Placer(layout, tree, capacity)
+    for p in largest_first(layout, partitions):
+        gone = {b for b in layout.rows[p].tolist() if b != NONE and not hosts[b]}
+        if gone and not placer.replace(p, gone):
+            left = brokers_text(sorted(int(layout.arrays.brokers.ids[b]) for b in gone))
+            raise_if(
+                [
+                    f"{layout.arrays.partition(p)} cannot leave {left}: neither the "
+                    "replacement nor another broker takes it and has room in one log dir."
+                ]
+            )
+
+
+def _note(layout: Layout, p: int, old: int, new: int, obstacle: Obstacle) -> Infeasible:
+    ids = layout.arrays.brokers.ids
+    position = int(np.flatnonzero(layout.origin[p] == old)[0])
+    return Infeasible(
+        Subject.of_partition(layout.arrays.partition(p)),
+        obstacle,
+        1,
+        0,
+        brokers=(int(ids[layout.rows[p, position]]),),
+        instead_of=(int(ids[new]),),
+    )

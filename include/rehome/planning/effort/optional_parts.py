@@ -1,0 +1,66 @@
+"""Optional parts of the rebalance search, by the request's effort."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from rehome.domain.request.request import Effort
+from rehome.planning.effort.work import WHERE_THOROUGH
+
+NEVER = inf
+"""Value of ``Parts.programs_from``: never use linear programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts in addition to shed, fill and local search. ``make bench-ablation`` measures each.
+
+    :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
+        lower bound is above this.
+    :param programs_with_topics_up_to: size, in replicas, up to which that is done if topics have
+        bands: with more, topic repair undoes much of what programs save.
+    :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
+        splits.
+    :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
+        by mixed-integer programs.
+    :param other_starts: small clusters: further starts for each price of a move, at most, which
+        differ in the wanted loads.
+    :param reconsidered: small clusters: for so many of the results at each price, the best ones:
+        undo the largest copies one by one, and repair by trades.
+    :param fixed_point: small clusters: plan again on the result until nothing changes.
+    :param exchange: replace large copies by smaller ones.
+    :param relieve_leaders: exchange copies so that no leader sends too much.
+    :param near_sources: exchange copies so that fewer bytes cross zones.
+    :param work: budget of the search's work, in multiples of the usual one; see
+        :func:`~rehome.planning.effort.work.budget_of_work`.
+    """
+
+    programs_from: float = 1.04
+    programs_with_topics_up_to: int = 5_000_000
+    whole_replicas: bool = True
+    neighbourhoods: bool = True
+    other_starts: int = 3
+    reconsidered: int = 4
+    fixed_point: bool = True
+    exchange: bool = True
+    relieve_leaders: bool = True
+    near_sources: bool = True
+    work: float = WHERE_THOROUGH
+
+
+THOROUGH = Parts()
+FAST = Parts(
+    programs_from=1.1,
+    programs_with_topics_up_to=300_000,
+    whole_replicas=False,
+    neighbourhoods=False,
+    other_starts=1,
+    reconsidered=1,
+    work=1.0,
+)
+
+
+def parts_of(effort: Effort) -> Parts:
+    """The parts that an effort has."""
+    return FAST if effort is Effort.FAST else THOROUGH

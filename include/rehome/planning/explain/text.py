@@ -1,0 +1,143 @@
+"""Explanations as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rehome.domain.plan.infeasible import SubjectKind
+from rehome.domain.plan.infeasible_text import infeasible_text
+from rehome.domain.plan.move import Move
+from rehome.domain.resources import RESOURCE_NAMES, Resource
+from rehome.domain.text import amount_text, brokers_text, bytes_text, listed
+from rehome.planning.explain.explanation import (
+    BrokerAsTarget,
+    BrokerExplained,
+    CopyExplained,
+    PartitionExplained,
+    Verdict,
+)
+
+_SHOWN = 10
+"""The most items of a list that are written out."""
+
+
+def partition_text(found: PartitionExplained) -> str:
+    """Why a partition moves as it does, or stays."""
+    return "\n".join(_partition_lines(found))
+
+
+def _partition_lines(found: PartitionExplained) -> Iterator[str]:
+    move, name = found.move, found.partition
+    replicas = ", ".join(map(str, found.replicas))
+    if move is None:
+        yield f"{name} ({bytes_text(found.size_bytes)} per replica) stays on {replicas}."
+        yield (
+            f"It could not move: {found.barred}."
+            if found.barred
+            else (
+                "Nothing asks for it: no target is met better by moving it, or others were cheaper."
+            )
+        )
+    else:
+        target = ", ".join(map(str, move.target))
+        yield (
+            f"{name} ({bytes_text(found.size_bytes)} per replica): {replicas} → {target} "
+            f"({move.reason.value.replace('_', ' ')})."
+        )
+        yield f"Why: {move.why}"
+    for held in found.held:
+        if held.load and held.leaves == (move is not None and bool(move.adding)):
+            loads = (_against_band(r, load, low, high) for r, load, low, high in held.load)
+            kept = "If it kept its replica, broker" if held.leaves else "Broker"
+            yield f"{kept} {held.broker} {'would end' if held.leaves else 'ends'} with: " + (
+                "; ".join(loads) + "."
+            )
+    for copy in found.copies:
+        yield ""
+        yield from _copy_lines(copy, found.size_bytes)
+
+
+def _copy_lines(copy: CopyExplained, size_bytes: int) -> Iterator[str]:
+    yield f"Broker {copy.target} copies {bytes_text(size_bytes)} from broker {copy.source}."
+    (chosen,) = (choice for choice in copy.choices if choice.verdict is Verdict.CHOSEN)
+    if chosen.resource is not None:
+        yield (
+            f"It ends outside its band of {RESOURCE_NAMES[chosen.resource]} with it, by "
+            f"{100 * chosen.excess:.2g} % of its share."
+        )
+    yield "At the same cost it could have gone to, and why it did not:"
+    for verdict in list(Verdict)[:0:-1]:
+        those = [choice for choice in copy.choices if choice.verdict is verdict]
+        if those:
+            yield f"  {_brokers(those)}: {verdict.value}"
+
+
+def _brokers(choices: Sequence[BrokerAsTarget]) -> str:
+    """``brokers 1, 4 (bytes +3 %), … and 80 more``."""
+    names = [
+        f"{c.broker} ({RESOURCE_NAMES[c.resource]}, {100 * c.excess:.2g} % of its share)"
+        if c.resource
+        else str(c.broker)
+        for c in choices[:_SHOWN]
+    ]
+    if len(choices) > _SHOWN:
+        names.append(f"{len(choices) - _SHOWN} more")
+    return f"broker{'' if len(choices) == 1 else 's'} {listed(names)}"
+
+
+def broker_text(found: BrokerExplained) -> str:
+    """A broker's part in the plan, and why not more."""
+    return "\n".join(_broker_lines(found))
+
+
+def _broker_lines(found: BrokerExplained) -> Iterator[str]:
+    yield f"Broker {found.broker}"
+    outside = []
+    for resource, before, after, low, high in found.loads:
+        change = f"{amount_text(resource, before)} → {amount_text(resource, after)}"
+        band = "no target"
+        if low is not None and high is not None:
+            inside = low <= after <= high
+            band = f"band {amount_text(resource, low)} to {amount_text(resource, high)}, "
+            band += "inside" if inside else "OUTSIDE"
+            outside += [] if inside else [RESOURCE_NAMES[resource]]
+        yield f"  {RESOURCE_NAMES[resource]}: {change} ({band})"
+    to = [move.adding for move in found.gives]
+    yield from _moves_lines("gives", found.gives, to, "to")
+    instead = [move.removing for move in found.receives]
+    yield from _moves_lines("receives", found.receives, instead, "in place of")
+    for item in found.infeasible:
+        yield f"  not possible: {infeasible_text(item)}"
+    yield _why_not_more(found, outside)
+
+
+def _moves_lines(
+    verb: str, moves: Sequence[Move], others: Sequence[Sequence[int]], word: str
+) -> Iterator[str]:
+    total = sum(move.size_bytes for move in moves)
+    count = f"{len(moves):,} replica{'' if len(moves) == 1 else 's'}"
+    yield f"  {verb} {count}, {bytes_text(total)}" + (", the largest:" if moves else "")
+    for move, brokers in zip(moves[:_SHOWN], others, strict=False):
+        there = f" {word} {brokers_text(brokers)}" if brokers else ""
+        yield f"    {move.partition} {bytes_text(move.size_bytes)}{there}"
+
+
+def _why_not_more(found: BrokerExplained, outside: Sequence[str]) -> str:
+    if outside:
+        return f"Why not more: what keeps it outside in {listed(outside)} is named above."
+    if any(item.subject.kind is SubjectKind.MIN_LEADERS for item in found.infeasible):
+        return "Why not more: what keeps it from its minimum of leaders is named above."
+    if any(low is not None for *_, low, _ in found.loads):
+        return "Why not more: it ends inside all its bands, and no copy is made that no band needs."
+    return "Why not more: the action asks for no more of it."
+
+
+def _against_band(resource: Resource, load: int, low: int, high: int) -> str:
+    held = f"{amount_text(resource, load)}"
+    if load > high:
+        return f"{held}, above its band of at most {amount_text(resource, high)}"
+    if load < low:
+        return f"{held}, below its band of at least {amount_text(resource, low)}"
+    return (
+        f"{held}, inside its band ({amount_text(resource, low)} to {amount_text(resource, high)})"
+    )

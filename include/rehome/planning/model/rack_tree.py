@@ -1,0 +1,216 @@
+"""The rack tree, and the spread rule: as even as possible at every level.
+
+A rack path ``/dc0/r1`` makes two levels; brokers are the leaves, each of capacity one when it may
+host replicas and zero when it may not. A node with m replicas of a partition spreads them evenly
+when each child holds ``min(capacity, x)`` or ``min(capacity, x + 1)`` of them. The level x follows
+from water-filling: m replicas are poured into the children, each up to its capacity. At the leaves
+the same rule demands live and distinct brokers. KIP-879 asks for racks of several levels and
+describes one way to place replicas (rings of iterators); this rule says which results are valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rehome.domain.array_types import NONE, Ints, Mask, Rows
+
+NO_RACK = "no rack"
+"""The name of the child of the root that all brokers without a rack are in."""
+
+Shares = dict[int, tuple[int, int]]
+
+
+class RackTree:
+    """The tree of one set of brokers.
+
+    :param paths: rack path per broker, from the root down; all empty = no racks.
+    :param hosts: (B,) which brokers may host replicas.
+    :param max_replicas: the largest replication factor that is used with this tree.
+    :param order: (B,) the order in which equal brokers are tried.
+    :ivar trees: one per group of topics, see :mod:`rehome.planning.limits.set_trees`; without
+        broker sets, this tree.
+    :ivar partitions: number of partitions if there are several trees; 0 if there is one.
+    :ivar height: number of levels below the root; the last one is the brokers.
+    :ivar node: per level, (B,) the node each broker lies in.
+    :ivar capacity: per level, per node: brokers below it that may host.
+    :ivar children: per level, per node: its children on the next level, in ``order``.
+    :ivar open_children: per level, per node: children with a capacity.
+    :ivar least, most: per level, (max_replicas + 1, nodes): the fewest and most replicas that a
+        node may hold of a partition with that many replicas.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Sequence[str]],
+        hosts: Mask,
+        max_replicas: int,
+        order: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self.hosts = hosts
+        self.max_replicas = max_replicas
+        self.order = np.arange(len(hosts)) if order is None else order
+        self.paths = tuple(tuple(path) for path in paths)
+        self.node = self._nodes()
+        self.height = len(self.node) - 1
+        self.capacity = [np.bincount(node[hosts], minlength=node.max() + 1) for node in self.node]
+        self.parent = [np.zeros(0, np.int64)]
+        self.children: list[list[Ints]] = []
+        self._filled = [np.zeros((0, 0), np.int64)]
+        self._level = [np.zeros((0, 0), np.int64)]
+        for level in range(1, self.height + 1):
+            self._link(level)
+            self._fill(level)
+        self.least, self.most = self._ranges()
+        self.open_children = [
+            np.bincount(parent[capacity > 0], minlength=len(self.capacity[level]))
+            for level, (parent, capacity) in enumerate(
+                zip(self.parent[1:], self.capacity[1:], strict=True)
+            )
+        ]
+        self.trees: tuple[RackTree, ...] = (self,)
+        self.partitions = 0
+        self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
+        self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
+
+    def _nodes(self) -> list[Ints]:
+        depth = max((len(path) for path in self.paths), default=0)
+        nodes = [np.zeros(len(self.paths), np.int64)]
+        for level in range(1, depth + 1):
+            # Short paths are padded: brokers right below a data centre are in a rack of their own,
+            # and those without any rack in one more child of the root.
+            prefixes = [(path + ("",) * depth)[:level] for path in self.paths]
+            numbers = {prefix: number for number, prefix in enumerate(sorted(set(prefixes)))}
+            nodes.append(np.array([numbers[prefix] for prefix in prefixes], np.int64))
+        nodes.append(np.arange(len(self.paths)))
+        return nodes
+
+    def _link(self, level: int) -> None:
+        parent = np.zeros(len(self.capacity[level]), np.int64)
+        parent[self.node[level]] = self.node[level - 1]
+        self.parent.append(parent)
+        children: list[list[int]] = [[] for _ in self.capacity[level - 1]]
+        for child in dict.fromkeys(self.node[level][self.order].tolist()):
+            children[parent[child]].append(child)
+        self.children.append([np.array(group, np.int64) for group in children])
+
+    def _fill(self, level: int) -> None:
+        """filled[v, x]: replicas in node v when its children hold x each; level[v, m]: the x that m
+        replicas reach.
+        """
+        parents, top = len(self.capacity[level - 1]), self.max_replicas + 2
+        filled = np.zeros((parents, top), np.int64)
+        for x in range(top):
+            np.add.at(filled[:, x], self.parent[level], np.minimum(self.capacity[level], x))
+        reached = [(filled <= m).sum(axis=1) - 1 for m in range(self.max_replicas + 1)]
+        self._filled.append(filled)
+        self._level.append(np.stack(reached, axis=1))
+
+    def _ranges(self) -> tuple[list[Ints], list[Ints]]:
+        counts = np.arange(self.max_replicas + 1)[:, None]
+        least, most = [counts], [counts]
+        for level in range(1, self.height + 1):
+            parent, capacity = self.parent[level], self.capacity[level]
+            low, high = least[-1][:, parent], most[-1][:, parent]
+            base = self._level[level][parent, high]
+            poured = base + (self._filled[level][parent, base] < high)
+            least.append(np.minimum(capacity, self._level[level][parent, low]))
+            most.append(np.minimum(capacity, poured))
+        return least, most
+
+    def violations(self, rows: Rows) -> Ints:
+        """(n,) how far each row of dense broker indexes is from the even spread; 0 = even.
+
+        Counts, over all nodes of all levels, replicas too many and too few: also replicas on
+        brokers that may not host and second replicas on one broker. This is the only place
+        that says what a valid replica set is.
+
+        :param rows: (n, R), padded with -1.
+        """
+        return sum(self._violations(rows), np.zeros(len(rows), np.int64))
+
+    def violations_by_level(self, rows: Rows) -> Ints:
+        """(height, n) the same of each level, from the root down. A level counts more than all
+        below it.
+        """
+        return np.stack(list(self._violations(rows)))
+
+    def _violations(self, rows: Rows) -> Iterator[Ints]:
+        count, width = rows.shape
+        held = rows != NONE
+        brokers = np.where(held, rows, 0)
+        parent = np.zeros((count, width), np.int64)
+        inside = np.broadcast_to(held.sum(axis=1)[:, None], (count, width)).astype(np.int64)
+        for level in range(1, self.height + 1):
+            node = self.node[level][brokers]
+            mine, first = _group(node, held)
+            base = self._level[level][parent, inside]
+            capacity = self.capacity[level][node]
+            extra = (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=1)
+            reached = first * np.minimum(mine, np.minimum(capacity, base))
+            same, first_parent = _same(parent, held)
+            per_parent = (same * reached[:, None, :]).sum(axis=2)
+            wanted = self._filled[level][parent, base]
+            yield extra + (first_parent * (wanted - per_parent)).sum(axis=1)
+            parent, inside = node, mine
+
+    def of(self, partition: int) -> RackTree:
+        """The tree of the brokers that may hold a partition: of those of its broker set."""
+        return self
+
+    def violations_of(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) :meth:`violations` of partitions, each by the tree of its own brokers."""
+        return self.violations(rows)
+
+    def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
+        """Each tree, with the partitions (P,) that it applies to."""
+        return [(self, partitions)]
+
+    def name(self, level: int, node: int) -> str:
+        """The node's rack path: ``/dc0/r1``; ``/`` for the root, :data:`NO_RACK` for brokers that
+        have none.
+        """
+        broker = int(np.flatnonzero(self.node[level] == node)[0])
+        if level and not self.paths[broker]:
+            return NO_RACK
+        return "/" + "/".join(self.paths[broker][:level])
+
+    def quota(self, level: int, node: int, replicas: int) -> tuple[Ints, Ints, Ints, int]:
+        """How a node distributes its replicas: children, fewest each, most each, and how many
+        children get the most.
+        """
+        known = self._quotas.get((level, node, replicas))
+        if known is not None:
+            return known
+        children = self.children[level][node]
+        base = int(self._level[level + 1][node, replicas])
+        capacity = self.capacity[level + 1][children]
+        fewest, most = np.minimum(capacity, base), np.minimum(capacity, min(base + 1, replicas))
+        quota = children, fewest, most, replicas - int(fewest.sum())
+        self._quotas[level, node, replicas] = quota
+        return quota
+
+    def shares(self, level: int, node: int, replicas: int) -> tuple[Shares, int]:
+        """The same as a mapping: child → (fewest, most); and the sum of all fewest."""
+        known = self._shares.get((level, node, replicas))
+        if known is None:
+            children, fewest, most, _ = self.quota(level, node, replicas)
+            each = zip(fewest.tolist(), most.tolist(), strict=True)
+            known = dict(zip(children.tolist(), each, strict=True)), int(fewest.sum())
+            self._shares[level, node, replicas] = known
+        return known
+
+
+def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:
+    """(n, R, R) pairs of equal values among held positions; (n, R) first position of each value."""
+    same = (values[:, :, None] == values[:, None, :]) & held[:, None, :] & held[:, :, None]
+    first = held & ~np.tril(same, -1).any(axis=2)
+    return same, first
+
+
+def _group(values: Ints, held: Mask) -> tuple[Ints, Mask]:
+    """(n, R) how many held positions share the value; (n, R) first position of each value."""
+    same, first = _same(values, held)
+    return same.sum(axis=2), first

@@ -1,0 +1,147 @@
+"""Fast check of the spread rule: may a replica go to a broker?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.planning.model.arrays import replica_counts
+from rehome.planning.model.rack_tree import RackTree
+
+MOST_KNOWN = 200_000
+"""Replica sets whose violations are kept: a search tries the same ones again and again."""
+
+
+class RackConstraint:
+    """The spread rule of a rack tree for moves of single replicas.
+
+    The fast path uses the first level with several branches. A partition with no more replicas than
+    branches there (the usual case: three replicas, three or more racks) is evenly spread when no
+    two replicas share a branch; all lower levels follow. For other partitions, the tree's
+    violations before and after the move are compared.
+
+    :param rows: (n, R) the rows; the search changes this array in place. A partition may stay as
+        uneven as it is, but never gets less even; no broker gets it twice.
+    :param partitions: (n,) whose rows these are; None = all, in their order.
+    """
+
+    def __init__(self, tree: RackTree, rows: Rows, partitions: Ints | None = None) -> None:
+        self._tree, self._rows = tree, rows
+        self._partitions = np.arange(len(rows)) if partitions is None else partitions
+        self._several = len(tree.trees) > 1
+        self._start = np.zeros(len(rows), np.int64)  # where the brokers of a row's tree begin
+        branch, most = zip(*(_first_branches(one) for one in tree.trees), strict=True)
+        self._hosts = np.concatenate([one.hosts for one in tree.trees])
+        self._branch: Ints = np.concatenate(branch)
+        # The last one of each tree is that of NONE.
+        self._branches: list[list[int]] = [[*one.tolist(), NONE] for one in branch]
+        self._plain = np.ones(len(rows), bool)
+        if self._several:
+            for number, (_, mine) in enumerate(tree.parts(_all_of(tree))):
+                self._start[mine[self._partitions]] = number * len(tree.hosts)
+        if rows.shape[1] > min(most):
+            limit = np.array(most)[self._start // len(tree.hosts)] if self._several else most[0]
+            self._plain = replica_counts(rows) <= limit
+        self._known: dict[tuple[int, ...], int] = {}
+        self._even = False
+        self._uneven = np.zeros(len(rows), np.int64)
+        self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
+
+    def _violations(self, chosen: Mask | Ints, rows: Rows) -> Ints:
+        return self._tree.violations_of(self._partitions[chosen], rows)
+
+    def plain(self) -> bool:
+        """Whether no partition has more replicas than the first level has branches."""
+        return bool(self._plain.all())
+
+    def even(self) -> bool:
+        """Whether all rows are evenly spread now. Once they are, every allowed move keeps them
+        so.
+        """
+        if not self._even and self._all_even():
+            self._even = True
+            self._uneven[:] = 0
+        return self._even
+
+    def _all_even(self) -> bool:
+        rows = self._rows if self.plain() else self._rows[self._plain]
+        branch = np.append(self._branch, NONE).astype(np.int32)  # the last one is that of NONE
+        start = self._start if self.plain() else self._start[self._plain]
+        columns = [
+            branch[np.where(column == NONE, NONE, column + start) if self._several else column]
+            for column in rows.T
+        ]
+        for position, column in enumerate(columns):
+            if ((column == NONE) & (rows[:, position] != NONE)).any():
+                return False
+            if any(((column == other) & (column != NONE)).any() for other in columns[:position]):
+                return False
+        return not bool(self._violations(~self._plain, self._rows[~self._plain]).any())
+
+    def hosting(self, partition: int, brokers: Ints, among: Mask) -> Mask:
+        """(n,) which of these brokers belong to the broker set of the partition's topic."""
+        return among & self._hosts[brokers + self._start[partition]] if self._several else among
+
+    def of_its_set(self, partitions: Ints, brokers: Ints) -> Mask:
+        """(n,) whether each broker may host the partition by the set of its topic."""
+        if not self._several:
+            return np.ones(len(brokers), bool)
+        may: Mask = self._hosts[brokers + self._start[partitions]]
+        return may
+
+    def admits(self, partitions: Ints, positions: Ints, brokers: Ints) -> Mask:
+        """(n,) whether the replica at each position of a partition's row may go to the broker."""
+        rows = self._rows.take(partitions, axis=0)
+        rows[np.arange(len(rows)), positions] = NONE
+        start = self._start[partitions] if self._several else 0
+        free: Mask = self._hosts[brokers + start]
+        branch = self._branch[brokers + start]
+        for others in rows.T:
+            free &= (self._branch[others + start] != branch) | (others == NONE)
+        tall = np.flatnonzero(~self._plain[partitions])
+        if len(tall):
+            rows = rows[tall]
+            twice = (rows == brokers[tall][:, None]).any(axis=1)
+            rows[np.arange(len(rows)), positions[tall]] = brokers[tall]
+            even = self._violations(partitions[tall], rows) <= self._uneven[partitions[tall]]
+            free[tall] = even & ~twice
+        return free
+
+    def admits_one(self, partition: int, position: int, broker: int) -> bool:
+        """The same for one replica."""
+        if not self._plain[partition]:
+            return self._tall_admits(partition, position, broker)
+        branches = self._branches[self._start[partition] // len(self._tree.hosts)]
+        row: list[int] = self._rows[partition].tolist()
+        row[position] = NONE
+        return branches[broker] != NONE and branches[broker] not in [branches[b] for b in row]
+
+    def _tall_admits(self, partition: int, position: int, broker: int) -> bool:
+        """The same for a partition with more replicas than the first level has branches."""
+        start, row = int(self._start[partition]), self._rows[partition].tolist()
+        row[position] = NONE
+        if not self._hosts[broker + start] or broker in row:
+            return False
+        row[position] = broker
+        key = (start, *sorted(row))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            of_row = self._violations(np.array([partition]), np.array([row], np.int32))
+            found = self._known[key] = int(of_row[0])
+        return found <= int(self._uneven[partition])
+
+
+def _first_branches(tree: RackTree) -> tuple[Ints, int]:
+    """(B,) each hosting broker's node on the first level with several branches, NONE for other
+    brokers; and the number of those branches.
+    """
+    branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
+    level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
+    return np.where(tree.hosts, tree.node[level], NONE), branches[level]
+
+
+def _all_of(tree: RackTree) -> Mask:
+    """(P,) mask of all partitions that the trees of broker sets apply to."""
+    return np.ones(tree.partitions, bool)

@@ -1,0 +1,255 @@
+"""Complete replica sets: which replicas to keep, and which brokers get the missing ones.
+
+The spread rule comes first (see ``rack_spread``). Ties go to the least loaded branch, and inside it
+to the least loaded broker: longest-processing-time-first, as partitions are taken largest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.text import bytes_text, count_text
+from rehome.errors import InvalidRequestError
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.model.topic_bands import TopicBands
+from rehome.planning.placement.rack_spread import NoPlaceError, choose
+from rehome.planning.placement.topic_counts import TopicCounts
+
+REPLICA_OVERHEAD = 0.1
+"""Weight of a replica in addition to its bytes, in mean replica sizes, so that small and empty
+replicas are spread as well.
+"""
+
+
+def replica_overhead(layout: Layout) -> int:
+    """Weight of each replica in addition to its bytes."""
+    mean = float(layout.size.mean()) if len(layout.size) else 0.0
+    return max(1, round(REPLICA_OVERHEAD * mean))
+
+
+class Fullness:
+    """Load of brokers and of the branches above them, per unit of capacity. As a Preference: the
+    emptiest first.
+
+    :param weight: (B,) what each broker holds.
+    :param capacity: (B,) relative size of the brokers.
+    """
+
+    def __init__(self, tree: RackTree, weight: Floats, capacity: Floats) -> None:
+        self._tree = tree
+        self._weight = [
+            np.bincount(node[tree.hosts], weight[tree.hosts], minlength=len(room))
+            for node, room in zip(tree.node, tree.capacity, strict=True)
+        ]
+        self._capacity = [
+            np.maximum(np.bincount(node, capacity * tree.hosts), 1e-9) for node in tree.node
+        ]
+
+    def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
+        """(n,) weight per capacity; ``node`` and ``short`` are ignored."""
+        return self.of(level + 1, children)
+
+    def of(self, level: int, nodes: Ints | int, *, without: int = 0) -> Floats:
+        """Weight per capacity of nodes on a level, after subtracting ``without`` from each."""
+        relative: Floats = (self._weight[level][nodes] - without) / self._capacity[level][nodes]
+        return relative
+
+    def add(self, broker: int, weight: int) -> None:
+        """Add weight to a broker, if it may host replicas."""
+        if self._tree.hosts[broker]:
+            for held, node in zip(self._weight, self._tree.node, strict=True):
+                held[node[broker]] += weight
+
+
+class SpreadFirst:
+    """A Preference for the spread of topics: brokers below the topic's band first, then those that
+    may hold more of it; ties go to the emptiest.
+    """
+
+    def __init__(self, tree: RackTree, fullness: Fullness, counts: TopicCounts) -> None:
+        self._fullness, self._counts = fullness, counts
+        self._tiers: list[Ints] = []
+        # every node has brokers: these are the first ones of each, in the order of the nodes
+        self._groups = [
+            (np.argsort(node, kind="stable"), np.r_[0, np.bincount(node).cumsum()[:-1]])
+            for node in tree.node
+        ]
+
+    def set_partition(self, partition: int, free: Mask) -> None:
+        """Set the partition, and the brokers (B,), that the next calls of ``rank`` are for."""
+        counts = self._counts
+        cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
+        held = counts.held[cells]
+        tier = 2 - (held < counts.high[cells]).astype(np.int64) - (held < counts.low[cells])
+        tier = np.where(free, tier, 3)
+        self._tiers = [np.minimum.reduceat(tier[order], starts) for order, starts in self._groups]
+
+    def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
+        """(n,) ranks; lower is preferred."""
+        full = self._fullness.rank(level, node, children, short)
+        ranks = np.empty(len(children))
+        ranks[np.lexsort((full, self._tiers[level + 1][children]))] = np.arange(len(children))
+        return ranks
+
+    def add(self, partition: int, broker: int, replicas: int) -> None:
+        """Count more replicas of the partition's topic on the broker."""
+        self._counts.held[self._counts.cell(partition, broker)] += replicas
+
+
+class Placer:
+    """Completes replica sets of a layout under one rack tree.
+
+    :param capacity: (B,) relative size of the brokers; loads are compared per unit of it.
+    :param takes: (B,) brokers that new replicas may go to; None = all that host any.
+    :param bands: of topics: brokers below a topic's band come first, those at its upper end last;
+        None = the emptiest come first.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        tree: RackTree,
+        capacity: Floats,
+        bands: TopicBands | None = None,
+        takes: Mask | None = None,
+    ) -> None:
+        self._layout = layout
+        self._takes = np.ones(len(tree.hosts), bool) if takes is None else takes
+        self._tree = tree
+        self._smaller: dict[tuple[int, bytes], RackTree] = {}
+        self._overhead = replica_overhead(layout)
+        weight = (layout.load + layout.count * self._overhead).astype(float)
+        self.fullness = Fullness(tree, weight, capacity)
+        self._topics = None
+        if bands is not None:
+            self._topics = SpreadFirst(
+                tree, self.fullness, TopicCounts.of_replicas(bands, layout.rows)
+            )
+
+    def complete(self, partition: int, replicas: int) -> None:
+        """Give the partition that many replicas, spread evenly, with the fewest new copies.
+
+        Replicas on brokers that may not host are removed. A new replica takes the position of the
+        one it replaces; the others keep their order.
+
+        :raises InvalidRequestError: no allowed broker has disk space for a replica.
+        """
+        row = [int(b) for b in self._layout.rows[partition] if b != NONE]
+        tree = self._tree.of(partition)
+        keep = [broker for broker in dict.fromkeys(row) if tree.hosts[broker]]
+        free = self._layout.fits(partition) & tree.hosts & self._takes
+        free[row] = False
+        try:
+            chosen = self._choose(partition, tree, keep, replicas, free)
+        except NoPlaceError:
+            chosen = self._choose_where_it_fits(partition, keep, replicas, free)
+        self._write(partition, row, chosen)
+
+    def replace(self, partition: int, gone: Collection[int]) -> bool:
+        """Move replicas to other brokers, spread as evenly as possible; the others stay.
+
+        :param gone: brokers of the partition that must no longer hold it.
+        :returns: whether there are brokers for all of them; if not, nothing is changed.
+        """
+        row = [int(b) for b in self._layout.rows[partition] if b != NONE]
+        keep = [broker for broker in row if broker not in gone]
+        tree = self._without(self._tree.of(partition), gone)
+        free = self._layout.fits(partition) & tree.hosts
+        free[row] = False
+        if int(free.sum()) < len(row) - len(keep):
+            return False
+        try:
+            chosen = self._choose(partition, tree, keep, len(row), free)
+        except NoPlaceError:
+            chosen = []
+        if len(chosen) < len(row) or not set(keep) <= set(chosen):
+            chosen = self._one_by_one(tree, keep, len(row), free)
+        self._write(partition, row, chosen)
+        return True
+
+    def _without(self, tree: RackTree, gone: Collection[int]) -> RackTree:
+        """The tree of the other brokers: a live broker with a failed log dir may host others."""
+        left = tree.hosts.copy()
+        left[list(gone)] = False
+        if (left == tree.hosts).all():
+            return tree
+        key = id(tree), left.tobytes()
+        if key not in self._smaller:
+            self._smaller[key] = RackTree(tree.paths, left, tree.max_replicas, tree.order)
+        return self._smaller[key]
+
+    def _one_by_one(self, tree: RackTree, keep: list[int], replicas: int, free: Mask) -> list[int]:
+        """Greedy choice: brokers in addition to those that stay, each the one with the most even
+        result so far, level by level from the root down.
+        """
+        chosen = list(keep)
+        while len(chosen) < replicas:
+            brokers = np.flatnonzero(free & ~np.isin(np.arange(len(free)), chosen))
+            rows = np.tile(np.array([*chosen, NONE], np.int32), (len(brokers), 1))
+            rows[:, -1] = brokers
+            full = self.fullness.of(self._tree.height, brokers)
+            best = np.lexsort((full, *tree.violations_by_level(rows)[::-1]))[0]
+            chosen.append(int(brokers[best]))
+        return chosen
+
+    def weight(self, partition: int) -> int:
+        """Weight of one replica of the partition: its bytes plus the overhead."""
+        return int(self._layout.size[partition]) + self._overhead
+
+    def _choose_where_it_fits(
+        self, partition: int, keep: list[int], replicas: int, free: Mask
+    ) -> list[int]:
+        """The same with only those brokers that have disk space: the spread may be less even
+        then.
+        """
+        hosts = free.copy()
+        hosts[keep] = True
+        tree = RackTree(self._tree.paths, hosts, self._tree.max_replicas, self._tree.order)
+        if int(hosts.sum()) >= replicas:
+            return self._choose(partition, tree, keep, replicas, free)
+        name: TopicPartition = self._layout.arrays.partition(partition)
+        limits = "" if self._layout.arrays.limits is None else " by their caps and broker sets,"
+        problem = (
+            f"{name} ({bytes_text(self._layout.size[partition])}) needs "
+            f"{count_text(replicas, 'broker')}, but only {int(hosts.sum())} of the "
+            f"allowed ones{limits} take new replicas and have the disk space for it in one log dir."
+        )
+        raise InvalidRequestError([problem])
+
+    def _choose(
+        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
+    ) -> list[int]:
+        """The brokers that are to hold the partition; new ones in the order of their positions.
+
+        :raises NoPlaceError: a branch that must hold a replica has no free broker.
+        """
+        if self._topics is None:
+            return choose(tree, keep, replicas, free, self.fullness)
+        self._topics.set_partition(partition, free)
+        return choose(tree, keep, replicas, free, self._topics)
+
+    def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:
+        kept = set(chosen)
+        is_new = iter([broker for broker in chosen if broker not in row])
+        seen: set[int] = set()
+        target = []
+        for broker in row:
+            keeps = broker in kept and broker not in seen
+            seen.add(broker)
+            target.append(broker if keeps else next(is_new, NONE))
+        target = [broker for broker in [*target, *is_new] if broker != NONE]
+        width = self._layout.rows.shape[1]
+        before = self._layout.rows[partition].tolist()
+        for position, broker in enumerate([*target, *[NONE] * (width - len(target))]):
+            if broker != before[position]:
+                self._layout.move(partition, position, broker)
+        weight = self.weight(partition)
+        for broker in set(row) ^ set(target):
+            self.fullness.add(broker, weight if broker in target else -weight)
+            if self._topics is not None:
+                self._topics.add(partition, broker, 1 if broker in target else -1)

@@ -1,0 +1,257 @@
+"""Rebalance by linear programs and rounding, for clusters whose resources conflict.
+
+If some brokers have larger disks but no larger share of the traffic, what one broker should give up
+depends on what others can take. A linear program over a few dozen brokers of a domain (``Program``)
+decides both together, and yields a dual price of each resource on each broker. The largest replicas
+worth moving are rounded first, in tiers: those that the program moves as a whole, then those that
+it splits, by a mixed-integer program. Small replicas move by classes, and a program of their own
+assigns them to brokers. Local search repairs what rounding leaves outside the bands; it ranks
+trades by their cost at these prices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.programs.broker_blocks import similar_blocks
+from rehome.planning.programs.flow_lp import Classes, Program, charges
+from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW, for_rows
+from rehome.planning.search.state import Problem, Search
+
+INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
+"""Fraction of its band that a load should end in: the rest is slack, because replicas are whole."""
+
+BLOCK = 40
+"""The most brokers in one program."""
+
+_CLASSES = (6, 24)
+"""Classes by size and by rate per byte: of the first program of a block; and (``SMALL_CLASSES``) of
+replicas that are too small to be individual."""
+
+SMALL_CLASSES = (3, 24)
+FEW, FEWER_CLASSES = 5_000, ((3, 12), (2, 12))
+"""Replicas of a block up to which both have fewer classes: a class would have about one replica
+per broker, the programs take twice as long, and plans copy more.
+"""
+
+COARSE_CLASSES = (2, 8)
+"""Classes in mixed-integer programs, which are far more expensive to solve."""
+
+TIERS = 3
+TIER = 250
+"""Individual replicas per tier, the largest that are worth moving."""
+
+LEAST_GAIN_PER_COST = 0.05
+"""The least gain of a move at the dual prices, as a fraction of the cost of its copy, for the
+replica to be a candidate.
+"""
+
+COUNTS_AS_WHOLE = 0.999
+
+
+LEAST_FREE_PART = 0.9
+"""The fraction of moves within domains that the spread rule must allow: the programs ignore
+racks.
+"""
+
+REPLICAS_CHECKED_FOR_RACKS = 2_000
+"""Sample size for that check."""
+
+
+class PricedSearch(Search):
+    """A search that prices moves by bytes copied plus the change of load at dual prices.
+
+    :ivar charged: (K, B) dual price of a unit of load, in bytes.
+    """
+
+    charged: Floats
+
+    def price(self, replicas: Ints, brokers: Ints) -> Floats:
+        """What moving adds to the cost, at least 0."""
+        here = self.holders(replicas)
+        saved = self.held_before(replicas, here).astype(float) - self.held_before(replicas, brokers)
+        weight = self.weight(replicas)
+        price = (weight[BYTES_ROW] + self.problem.overhead_bytes) * saved
+        somewhere = brokers >= 0
+        for of, charge in zip(weight, self.charged, strict=True):
+            price = price + of * (np.where(somewhere, charge[brokers], 0.0) - charge[here])
+        positive: Floats = np.maximum(price, 0.0)
+        return positive
+
+
+WORK_PER_BLOCK = 10_000_000
+"""Work that the programs of a block count: they take about a tenth of a second."""
+
+
+def round_lp(problem: Problem) -> PricedSearch:
+    """Solve the programs and round: the layout is close to the bands, but not all loads are
+    inside.
+    """
+    search = PricedSearch(problem)
+    search.charged = np.zeros_like(search.load)
+    unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
+    part = np.array(for_rows(INNER_PART_OF_BAND, len(search.load)))[:, None]
+    low = search.share - (search.share - search.low) * part
+    high = np.where(
+        np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
+    )
+    load = search.load.copy()
+    for brokers in blocks(search):
+        if search.work.spent():
+            break
+        search.work.score(WORK_PER_BLOCK)
+        replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
+        held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
+        takes, overhead = (
+            np.flatnonzero(problem.takes[brokers]),
+            problem.overhead_bytes * unit[BYTES_ROW, 0],
+        )
+        program = Program(held, least, most, takes, float(overhead))
+        owner = np.searchsorted(brokers, search.holders(replicas))
+        whole = problem.parts.whole_replicas
+        block = _Block(program, search.weight(replicas) * unit, owner, whole=whole)
+        block.decide()
+        search.charged[:, brokers] = block.prices * unit / unit[BYTES_ROW]
+        moves = np.flatnonzero(block.target != NONE)
+        targets = brokers[block.target[moves]]
+        for replica, broker in zip(replicas[moves].tolist(), targets.tolist(), strict=True):
+            if search.valid_one(replica, broker) and search.spreads_one(replica, broker):
+                search.move(replica, broker)
+    return search
+
+
+def is_free_of_racks(search: Search) -> bool:
+    """Whether nearly all moves within domains are valid, as the programs assume."""
+    domain, receivers = search.problem.targets.domain, search.receivers
+    replicas = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
+    replicas = replicas[
+        np.linspace(0, len(replicas) - 1, min(len(replicas), REPLICAS_CHECKED_FOR_RACKS)).astype(
+            np.int64
+        )
+    ]
+    target = np.resize(receivers, len(replicas))
+    apart = (search.flat[replicas] != target) & (domain[search.flat[replicas]] == domain[target])
+    return (
+        bool(search.valid(replicas[apart], target[apart]).mean() >= LEAST_FREE_PART)
+        if apart.any()
+        else False
+    )
+
+
+def blocks(search: Search) -> list[Ints]:
+    """The brokers of each domain, in blocks that each resemble the domain."""
+    problem, found = search.problem, []
+    unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
+    surplus, share = (search.load - search.share) * unit, search.share[BYTES_ROW] * unit[BYTES_ROW]
+    banded = search.scale.any(axis=1)
+    for number in np.unique(problem.targets.domain[problem.gives]):
+        brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
+        places = similar_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
+        found += [brokers[block] for block in places]
+    return [block for block in found if problem.takes[block].any()]
+
+
+class _Block:
+    """Solves and rounds the programs of one block of brokers.
+
+    :param weight, owner: (K, n), (n,) load and broker of their replicas.
+    :param whole: round replicas that a program splits by a mixed-integer program.
+    :ivar target: (n,) target broker of each; NONE = it stays.
+    :ivar prices: (K, B) of the last program.
+    """
+
+    def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
+        self._program, self._weight, self._owner = program, weight, owner
+        self._whole = whole
+        few = len(owner) <= FEW
+        self._first, self._small = FEWER_CLASSES if few else (_CLASSES, SMALL_CLASSES)
+        self._matters = np.maximum(weight[BYTES_ROW], weight[RATE_ROW])
+        self.target: Ints = np.full(len(owner), NONE)
+        self.prices = np.zeros_like(program.load)
+
+    def decide(self) -> None:
+        """Find the target of every replica."""
+        rest = np.argsort(-self._matters, kind="stable")
+        self._solve(rest[:0], self._classes(rest, self._first))
+        for _ in range(TIERS):
+            tier = rest[self._pays(rest)][:TIER]
+            if not len(tier):
+                break
+            rest = rest[self._matters[rest] < self._matters[tier[-1]]]
+            self._round_tier(tier, rest)
+        classes = self._classes(rest, self._small)
+        _, leaves = self._solve(rest[:0], classes)
+        self._assign_small(rest[_evenly(classes, leaves)])
+
+    def _classes(self, some: Ints, bins: tuple[int, int]) -> Classes:
+        brokers = self._program.load.shape[1]
+        return Classes.of(self._weight[:, some], self._owner[some], brokers, bins)
+
+    def _solve(self, own: Ints, classes: Classes) -> tuple[Floats, Floats]:
+        solved = self._program.solve(self._weight[:, own], self._owner[own], classes, self.prices)
+        self.prices = solved.prices
+        return solved.part, solved.leaves
+
+    def _pays(self, some: Ints) -> Mask:
+        """(n,) whether a move pays at the prices."""
+        weight, prices = self._weight[:, some], self.prices
+        cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
+        stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
+        copied = weight[BYTES_ROW] + self._program.overhead
+        objective: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
+        return objective
+
+    def _round_tier(self, own: Ints, rest: Ints) -> None:
+        """Round one tier: replicas that the program moves as a whole follow it; a mixed-integer
+        program decides those that it splits, with coarser classes for the rest.
+        """
+        part, _ = self._solve(own, self._classes(rest, self._small))
+        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > COUNTS_AS_WHOLE
+        self._round_to_largest(own[sure], part[sure])
+        divided, part = own[~sure], part[~sure]
+        if len(divided):
+            whole = self._whole_of(divided, rest) if self._whole else None
+            self._round_to_largest(divided, part if whole is None else whole)
+
+    def _whole_of(self, divided: Ints, rest: Ints) -> Floats | None:
+        classes = self._classes(rest, COARSE_CLASSES)
+        weight, owner = self._weight[:, divided], self._owner[divided]
+        return self._program.whole(weight, owner, classes, self.prices)
+
+    def _round_to_largest(self, some: Ints, part: Floats) -> None:
+        """Simple rounding: a replica goes to the broker with its largest fraction, or stays if that
+        fraction is larger.
+        """
+        leaves = part.max(axis=1) > 1 - part.sum(axis=1)
+        self._move(some[leaves], part[leaves].argmax(axis=1))
+
+    def _move(self, some: Ints, target: Ints) -> None:
+        weight = self._weight[:, some]
+        self._program = self._program.moved(weight, self._owner[some], target)
+        self.target[some] = target
+
+    def _assign_small(self, some: Ints) -> None:
+        """Assign the small replicas that leave to brokers, class by class, in weighted turns."""
+        classes = self._classes(some, self._small)
+        brokers = self._program.load.shape[1]
+        arrivals = self._program.lifted(classes.mass.sum(axis=1)).arrivals(classes)
+        for number in np.unique(classes.number).tolist():
+            mine = some[classes.number == number]
+            turn, credit = arrivals[number] / len(mine), np.zeros(brokers)
+            for replica in mine.tolist():
+                credit += turn
+                self.target[replica] = broker = int(credit.argmax())
+                credit[broker] -= 1
+
+
+def _evenly(classes: Classes, leaves: Floats) -> Mask:
+    """(n,) which replicas leave: of each class on each broker the given fraction, evenly spaced."""
+    cell = classes.number * leaves.shape[1] + classes.owner
+    order = np.argsort(cell, kind="stable")
+    sorted_cell = cell[order]
+    rank = np.arange(len(cell)) - np.searchsorted(sorted_cell, sorted_cell)
+    part = leaves.ravel()[sorted_cell]
+    chosen = np.zeros(len(cell), bool)
+    chosen[order] = np.floor((rank + 1) * part + 0.5) > np.floor(rank * part + 0.5)
+    return chosen

@@ -1,0 +1,360 @@
+"""The actions rebalance and expand: bring brokers within tolerance of their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rehome.domain.array_types import Floats, Mask
+from rehome.domain.plan.infeasible import Infeasible, Obstacle
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.request.request import ReassignmentRequest, evens_topics
+from rehome.domain.resources import asked, led
+from rehome.planning.effort.optional_parts import Parts, parts_of
+from rehome.planning.effort.work import SearchWork, budget_of_work
+from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
+from rehome.planning.leadership.leader_caps import keep_led_caps
+from rehome.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders, cheapest
+from rehome.planning.leadership.preferred_leaders import settle_leaders
+from rehome.planning.leadership.topic_leaders import even_leaders
+from rehome.planning.limits.apply_limits import without_idle_caps
+from rehome.planning.limits.limit_checks import caps_too_low, set_too_small
+from rehome.planning.limits.set_trees import fair_capacity
+from rehome.planning.limits.undo_above_caps import undo_above_caps
+from rehome.planning.model.arrays import ClusterArrays, is_new
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.model.resource_loads import (
+    capacities,
+    partition_weight,
+)
+from rehome.planning.model.scope import brokers_named, partitions_in_scope, raise_if
+from rehome.planning.placement.movable import free_to_move
+from rehome.planning.placement.movable import named as stay_named
+from rehome.planning.rebalance.band_notes import BandNotes
+from rehome.planning.rebalance.budget_curve import budget_curve
+from rehome.planning.rebalance.budget_cut import budget_of, keep_within_budget
+from rehome.planning.rebalance.copy_sources import prefer_sources
+from rehome.planning.rebalance.fixed_point import plan_on
+from rehome.planning.rebalance.move_reasons import CopyReasons
+from rehome.planning.rebalance.problem import only_into, placed_capacity, problem_of, tolerances_of
+from rehome.planning.rebalance.solver import rebalance
+from rehome.planning.rebalance.target_costs import target_prices
+from rehome.planning.result.lower_bounds import asked_bound, rebalance_bound
+from rehome.planning.result.moves_bound import moves_bound
+from rehome.planning.result.outcome import Outcome, left_brokers, tree_of
+from rehome.planning.result.resource_bands import ResourceBands
+from rehome.planning.result.topic_notes import missed_topics, topic_balance
+from rehome.planning.search.state import Problem
+
+FIRST_PLAN = 0.75
+"""The part of the budget of work that the first plan may spend; the rest is for planning again on
+its result.
+"""
+
+LEADERS_RETRIED_UP_TO = 10_000
+"""Partitions up to which, if bytes into leaders have a target, leaders are balanced again with
+other sources of copies. With more, that takes long and is seldom better: three targets for leaders
+are met in hardly any layout.
+"""
+
+
+def plan_rebalance(
+    arrays: ClusterArrays, request: ReassignmentRequest, parts: Parts | None = None
+) -> Outcome:
+    """Bring brokers within tolerance of their shares, with few bytes and moves.
+
+    :param parts: optional parts of the search; None = by the effort of the request.
+    """
+    named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
+    return _planned(arrays, request, named, parts, fill_only=False)
+
+
+def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """Fill the named brokers up to their shares; the fullest others give, down to their shares at
+    most. Nothing else moves.
+    """
+    return _planned(arrays, request, brokers_named(arrays, request), None, fill_only=True)
+
+
+def _planned(
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+    named: Mask,
+    parts: Parts | None,
+    *,
+    fill_only: bool,
+) -> Outcome:
+    arrays, hosts = without_idle_caps(arrays), arrays.brokers.live
+    raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
+    movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
+    small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
+    infeasible += caps_too_low(arrays, hosts, arrays.replication_factor)
+    infeasible += stay_named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    movable &= ~small
+
+    parts = parts or parts_of(request.effort)
+    work = SearchWork(budget_of_work(arrays.rows.size, parts.work))
+
+    def solved(arrays: ClusterArrays) -> _Solved:
+        return _Solved(arrays, request, named, movable, parts, work, fill_only=fill_only)
+
+    with work.at_most(FIRST_PLAN):
+        solution = solved(arrays)
+    problem, lead, capacity = solution.problem, solution.lead, solution.capacity
+    layout, targets, minimums = problem.layout, problem.targets, solution.minimums
+    if problem.parts.fixed_point and not solution.cut:
+        plan_on(layout, lambda then: solved(then).problem.layout, solution.finish, work)
+    cut, needs = solution.cut, solution.needs
+    tolerances = tolerances_of(request, arrays)
+    bands = ResourceBands.of(targets, lead, tolerances, asked(request.tolerances))
+    result = BandNotes(
+        layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
+    )
+    before = layout.arrays.load(layout.origin, layout.size)
+    return Outcome(
+        layout=layout,
+        tree_before=problem.tree,
+        tree_after=problem.tree,
+        lower_bound_bytes=rebalance_bound(layout, problem.tree, targets, movable, before),
+        asked_bound_bytes=(
+            asked_bound(layout, problem.tree, targets, movable, before) if cut else None
+        ),
+        reason=MoveReason.BALANCE,
+        why=_with_minimums(balance_reasons(problem, needs), arrays, solution),
+        infeasible=(
+            *infeasible,
+            *targets.infeasible,
+            *result.missed(),
+            *result.shifted(tolerances, problem.gives & ~named if fill_only else None),
+            *(unmet(layout, lead, handed_over=minimums is not None) if lead is not None else ()),
+            *(minimums.infeasible(arrays) if minimums else ()),
+            *(minimums.missed(layout, problem.takes, cut_by_budget=cut) if minimums else ()),
+            *_missed_topics(problem, named, request, cut_by_budget=cut),
+        ),
+        topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
+        min_leaders=minimums.figures(layout, solution.copied) if minimums else None,
+        bands=bands,
+        search_cut=work.cut,
+        lower_bound_moves=None if cut else moves_bound(problem),
+        prices=lambda: target_prices(
+            problem, capacity, bands, cut_by_budget=cut, least_led=solution.price_of_minimums()
+        ),
+        curve=lambda: (
+            budget_curve(
+                layout,
+                bands,
+                (named if fill_only else problem.gives) & hosts,
+                solution.cut_off,
+                cut=cut,
+                one_sided=request.one_sided,
+            )
+            if request.dry_run
+            else ()
+        ),
+    )
+
+
+def _missed_topics(
+    problem: Problem, named: Mask, request: ReassignmentRequest, *, cut_by_budget: bool
+) -> tuple[Infeasible, ...]:
+    if problem.spread is None:
+        return ()
+    return missed_topics(
+        problem.layout,
+        problem.spread,
+        problem.gives & problem.tree.hosts,
+        named & evens_topics(request),
+        cut_by_budget=cut_by_budget,
+        one_sided=request.one_sided,
+    )
+
+
+class _Solved:
+    """A rebalance problem and the layout that solves it.
+
+    :ivar capacity: (B,) relative size of the brokers.
+    :ivar cut: whether the budget took moves back; ``needs``: which copies serve which target.
+    """
+
+    def __init__(
+        self,
+        arrays: ClusterArrays,
+        request: ReassignmentRequest,
+        named: Mask,
+        movable: Mask,
+        parts: Parts,
+        work: SearchWork,
+        *,
+        fill_only: bool,
+    ) -> None:
+        hosts = arrays.brokers.live
+        layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
+        self._request = request
+        self.capacity = capacities(arrays, hosts, request.weights)
+        problem = problem_of(
+            layout,
+            tree,
+            request,
+            partitions=movable,
+            brokers=hosts if fill_only else named,
+            capacity=self.capacity,
+            fair=placed_capacity(arrays, tree, self.capacity, request),
+        )
+        problem = replace(problem, parts=parts, work=work)
+        self.problem = only_into(problem, named, request) if fill_only else problem
+        self.lead = LedShares.of(
+            layout,
+            led_capacity(arrays, tree, self.capacity * hosts, request),
+            tolerances_of(request, arrays),
+            request.one_sided,
+        )
+        self.minimums = RequestedMinLeaders.of(arrays, request, named & hosts)
+        self.copied: dict[int, int] = {}
+        rebalance(self.problem, self.capacity)
+        self._searched = layout.rows.copy()
+        prefer_sources(self.problem)
+        self._preferred = layout.rows.copy()
+        self._choose_sources()
+
+    def finish(self, than: float = np.inf) -> bool:
+        """The steps after the search: budget and leaders. Returns whether the budget took moves
+        back.
+
+        :param than: how far leaders are off their shares with another layout.
+        """
+        problem = self.problem
+        self.cut = keep_within_budget(problem, budget_of(self._request))
+        self.needs = CopyReasons.of(problem)
+        settle_leaders(problem.layout)
+        lead_evenly(problem, self.lead, than)
+        self._off = _off_share(problem.layout, self.lead)
+        self._keep_minimums()
+        keep_led_caps(problem.layout, problem.partitions, lower=True, minimums=self.minimums)
+        undo_above_caps(problem.layout)
+        self.copied = {
+            p: broker
+            for p, broker in self.copied.items()
+            if broker in problem.layout.rows[p] and broker not in problem.layout.origin[p]
+        }
+        return self.cut
+
+    def _keep_minimums(self) -> None:
+        """Change leaders for min_leaders, and copy replicas where that does not suffice."""
+        if self.minimums is None or not self.minimums.lacking(self.problem.layout.rows).any():
+            return
+        problem, layout = self.problem, self.problem.layout
+        copies = is_new(layout.rows, layout.origin).sum(axis=1)
+        spent = np.array([(copies * layout.size).sum(), copies.sum()], float)
+        choose = cheapest(
+            layout,
+            problem.tree.violations_of,
+            problem.takes,
+            problem.weights,
+            (problem.targets.low, problem.targets.high),
+            budget_of(self._request) - spent,
+        )
+        repair = MinLeadersRepair(layout, self.minimums, problem.partitions, choose)
+        repair.run()
+        self.copied |= repair.copied
+        layout.refresh()
+
+    def price_of_minimums(self) -> tuple[int, int] | None:
+        """Bytes and replicas that are copied for min_leaders alone; None if it is not requested."""
+        if self.minimums is None:
+            return None
+        return int(self.problem.layout.size[list(self.copied)].sum()), len(self.copied)
+
+    def cut_off(self, budget_bytes: int | None) -> bool:
+        """Finish the same search with this budget. Returns whether it took moves back."""
+        self._request = replace(self._request, budget_bytes=budget_bytes)
+        self._choose_sources()
+        return self.cut
+
+    def _choose_sources(self) -> None:
+        """Improve the sources of copies, and finish; unless leaders would be balanced worse: leader
+        balance has priority over where copies are read from.
+        """
+        layout, lead = self.problem.layout, self.lead
+        layout.lay_out(self._preferred)
+        self.copied = {}
+        self.finish()
+        beyond = _off_share(layout, lead)
+        if lead is None or beyond <= 0:
+            return
+        if lead.weights[2:].any() and len(layout.rows) > LEADERS_RETRIED_UP_TO:
+            return
+        finished, cut, needs = layout.rows.copy(), self.cut, self.needs
+        copied, self.copied = self.copied, {}
+        layout.lay_out(self._searched)
+        self.finish(than=self._off)
+        if _off_share(layout, lead) >= beyond:
+            layout.lay_out(finished)
+            self.cut, self.needs, self.copied = cut, needs, copied
+
+
+def led_capacity(
+    arrays: ClusterArrays, tree: RackTree, capacity: Floats, request: ReassignmentRequest
+) -> Floats:
+    """(L, B) capacity by which shares of leaders, bytes out and bytes in are computed."""
+    weights = (partition_weight(arrays, resource) for resource in led(request.tolerances))
+    return np.stack([fair_capacity(arrays, tree, capacity, weight) for weight in weights])
+
+
+def _off_share(layout: Layout, lead: LedShares | None) -> float:
+    """How far leaders are off their shares beyond the tolerance, in shares."""
+    return lead.beyond(lead.load(layout.rows[:, 0])) if lead is not None else 0.0
+
+
+def lead_evenly(problem: Problem, lead: LedShares | None, than: float = np.inf) -> None:
+    """Balance leaders, in place: by share of brokers, and of each topic.
+
+    :param than: how far leaders are off their shares with another layout.
+    """
+    layout, movable, hosts, spread_bands = (
+        problem.layout,
+        problem.partitions,
+        problem.tree.hosts,
+        problem.spread,
+    )
+    if lead is not None:
+        balance_leaders_by_share(layout, lead, movable, hosts, spread_bands, than)
+    if spread_bands is not None:
+        even_leaders(
+            layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None
+        )
+
+
+def _with_minimums(
+    why: Callable[[int], str], arrays: ClusterArrays, solution: _Solved
+) -> Callable[[int], str]:
+    """The same, with a sentence for copies that min_leaders needs."""
+
+    def sentence(p: int) -> str:
+        if p not in solution.copied:
+            return why(p)
+        return (
+            f"Broker {arrays.brokers.ids[solution.copied[p]]} leads fewer partitions of the topic "
+            "than min_leaders asks for, and no change of leader helps; it gets a replica and leads."
+        )
+
+    return sentence
+
+
+def balance_reasons(problem: Problem, needs: CopyReasons) -> Callable[[int], str]:
+    """The sentence of each move of a rebalance, by dense partition index."""
+    layout = problem.layout
+
+    def why(p: int) -> str:
+        if not left_brokers(layout, p):
+            return _handed_over(layout, p)
+        return needs.sentence(problem, p)
+
+    return why
+
+
+def _handed_over(layout: Layout, p: int) -> str:
+    old, new = layout.arrays.brokers.ids[[layout.origin[p, 0], layout.rows[p, 0]]]
+    return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."

@@ -1,0 +1,371 @@
+"""The rebalance search: bring every broker into its bands, with few bytes and few moves.
+
+1. *shed and fill*: brokers give up replicas above a level chosen per domain, largest first; each
+   goes to the valid broker with the largest deficit;
+2. *local search*: for the broker furthest outside its bands, make the trades that remove the most
+   excess per byte copied: push a replica away, pull one in, or swap two;
+3. *undo*: moves that no band needs are undone;
+4. *racks*: partitions that have moved and were unevenly spread are made even, and the search
+   continues;
+5. *programs*: if the plan copies far more than the lower bound, because resources conflict, a
+   second plan is made by linear programs, and the cheaper one is kept. A small cluster's plan, or
+   one that leaves bands unmet, is improved by large neighbourhood search over three brokers.
+
+The search ends when no trade helps. If all brokers are in their bands, planning again on the result
+changes nothing; for small clusters where some are not, see ``fixed_point``.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from operator import itemgetter
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Rows
+from rehome.errors import InvalidRequestError
+from rehome.planning.placement.rack_constraint import RackConstraint
+from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
+from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
+from rehome.planning.rebalance.problem import inside_sets
+from rehome.planning.rebalance.reconsider import (
+    MORE_BYTES,
+    MOVE_PRICES,
+    best_of,
+    improve,
+    with_price,
+)
+from rehome.planning.result.lower_bounds import rebalance_bound
+from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
+from rehome.planning.search.cheaper_copies import exchange_copies
+from rehome.planning.search.fewer_copies import exchange_and_merge
+from rehome.planning.search.fill import fill
+from rehome.planning.search.local_search import LocalSearch
+from rehome.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
+from rehome.planning.search.state import LEAST_CHANGE, Problem, Search
+from rehome.planning.search.topic_repair import TopicRepair
+from rehome.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
+
+SMALL_CLUSTER = 2_000
+"""Size, in replicas, up to which a cluster is small."""
+
+MERGED_UP_TO = 20_000
+"""Size up to which copies of a cluster that is not small are merged."""
+
+UNMET_FROM, UNMET_UP_TO = 100, 600
+"""If the first search leaves bands unmet, other starts are tried for clusters between these sizes:
+fewer replicas seldom add up to a share, and with more each trial takes long. From the first size
+on, a poor plan is improved by large neighbourhood search.
+"""
+
+EXCHANGED, REPLICAS_PER_EXCHANGE = 1_000, 200
+"""The largest copies that may be replaced by smaller ones: this many, in large clusters one per
+``REPLICAS_PER_EXCHANGE`` replicas.
+"""
+
+EXCHANGED_UP_TO, WITH_TOPICS_UP_TO = 2_000_000, 300_000
+"""Size up to which that is tried: with more replicas each copy takes too long. The second size
+applies if topics have bands; topic repair then undoes much of it.
+"""
+
+OTHER_INNER: tuple[Inner, ...] = (
+    (1.0, 1.0, 1.0),
+    (0.9, 0.5, 0.5),
+    (0.98, 0.0, 0.0),
+)
+"""Other starts: values for shed.INNER. The cheapest result is seldom the cheapest one after it is
+reconsidered: thorough plans reconsider each.
+"""
+
+UNMET_RECONSIDERED = 1
+"""How many layouts are reconsidered per price of a move if bands are still not met: those closest
+to the bands. If no plan can meet the bands, each takes several times as long.
+"""
+
+POOR = 1.1
+"""Bytes copied / lower bound, from which on a small cluster's plan is improved by large
+neighbourhood search."""
+
+PART_PROGRAMS_FROM = 1.08
+"""The least ``programs_from`` for a part of a cluster, see Parts."""
+
+PRICED_UP_TO = 5_000_000
+"""Size up to which linear programs are used: they take tens of times as long as the search."""
+
+WITH_TOPICS: Inner = (0.98, 0.5, 0.5)
+"""Value for shed.INNER if topics of a large cluster are repaired at the end: brokers need slack in
+rate and count for that. Slack in bytes would cost bytes.
+"""
+
+RELIEVED_INNER: Inner = (0.6, 0.4, 0.4)
+MOST_RELIEFS, RELIEVED_BROKERS = 3, 0.2
+"""Topic repair may fail because brokers are at the edges of their bands. Then they give up load,
+see shed.INNER. That is repeated at most ``MOST_RELIEFS`` times, after the first time only if they
+are at most the fraction ``RELIEVED_BROKERS`` of all brokers: the time is proportional to their
+number, and each repetition gains less.
+"""
+
+EVERY_NTH = 2
+"""For that, only every second replica of a broker is considered."""
+
+FIRST_SEARCH, STARTS = 0.5, 0.5
+"""The parts of the budget of work for the first search of a small cluster, and of what is left, for
+searches from other starts.
+"""
+
+PART_FOR_LOADS, PART_FOR_EXCHANGES = 0.5, 0.5
+"""The parts of what is left of a search's work for the local search of loads, before topics are
+repaired, and for exchanges of copies.
+"""
+
+SEARCH_ROUNDS = 4
+"""Rounds of search and rack repair."""
+
+
+def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> None:
+    """Rebalance the problem's layout in place.
+
+    A small cluster is rebalanced in several ways, and the best one is kept.
+
+    :param capacity: (B,) relative size of the brokers, for repairs of racks.
+    :param part_of_a_cluster: one of many problems: a small one gets less time.
+    """
+    layout, start = problem.layout, problem.layout.origin
+    if layout.arrays.limits is not None and layout.arrays.limits.has_sets:
+        problem, start = inside_sets(problem, capacity)
+    search = Search(problem)
+    before = search.outside()
+    if before <= 0:
+        return
+    if layout.rows.size <= SMALL_CLUSTER and layout.arrays.limits is None:
+        _by_prices(problem, capacity, before, part=part_of_a_cluster)
+        return
+    after, copied = _search(search, capacity, INNER)
+    if after > before - LEAST_CHANGE:
+        layout.lay_out(start)
+    if layout.arrays.limits is not None:
+        return  # what follows knows neither caps nor broker sets
+    if layout.rows.size <= PRICED_UP_TO:
+        dear = problem.parts.programs_from
+        dear = max(dear, PART_PROGRAMS_FROM) if part_of_a_cluster else dear
+        if (
+            _programs_apply(problem)
+            and _over_bound(problem, copied) > dear
+            and is_free_of_racks(Search(problem))
+        ):
+            _by_programs(problem, after)
+    if layout.rows.size <= MERGED_UP_TO:
+        search = Search(problem)
+        exchange_and_merge(search, MORE_BYTES * search.copied())
+        undo_needless_moves(search)
+        undo_whole_partitions(search)
+        layout.refresh()
+
+
+def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
+    """Rebalance a small cluster once per price of a move, and keep the best layout: closest to the
+    bands, then with few bytes, then with few moves.
+    """
+    layout, found = problem.layout, []
+    for number, price in enumerate(MOVE_PRICES[:1] if part else MOVE_PRICES):
+        layout.lay_out(layout.origin)
+        with problem.work.at_most(1.0 if part else 1 / (len(MOVE_PRICES) - number)):
+            _small(with_price(problem, price), capacity, before, part=part)
+        search = Search(problem)
+        found.append((search.objective()[0], search.copied(), layout.rows.copy()))
+    layout.lay_out(best_of(found, layout.origin))
+    may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
+    if may_be_poor and not part and _poor(problem):
+        search_neighbourhoods(problem)
+        undo_needless_moves(Search(problem))
+        layout.refresh()
+
+
+def _small(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
+    """Rebalance a small cluster in several ways, and keep the best one."""
+    layout, start = problem.layout, problem.layout.origin
+    with problem.work.at_most(FIRST_SEARCH):
+        after, _ = _search(Search(problem), capacity, INNER)
+    if after > before - LEAST_CHANGE:
+        layout.lay_out(start)
+    may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part
+    if after <= 0 or may_be_unmet:
+        _multi_start(problem, capacity, before, few=part)
+
+
+def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
+    """Multi-start: search from other starts, reconsider each result, and keep the layout that is
+    closest to the bands; of equals, the cheapest.
+
+    :param before: excess at the beginning. Another layout is accepted if its excess is lower; if
+        the first one meets all bands, others must as well.
+    :param few: reconsider only the cheapest result.
+    """
+    layout, parts = problem.layout, problem.parts
+    reconsidered = min(parts.reconsidered, 1) if few else parts.reconsidered
+    ways = [(Search(problem).objective(), layout.rows.copy())]
+    most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
+    for inner in OTHER_INNER[: parts.other_starts]:
+        if problem.work.spent():
+            break
+        layout.lay_out(layout.origin)
+        search = Search(problem)
+        with problem.work.at_most(STARTS):
+            after, _ = _search(search, capacity, inner)
+        if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
+            ways.append((search.objective(), layout.rows.copy()))
+    ways.sort(key=itemgetter(0))
+    found: list[tuple[tuple[float, float], Rows]] = []
+    for _, rows in ways[:reconsidered]:
+        if len(found) >= UNMET_RECONSIDERED and all(excess > 0 for (excess, _), _ in found):
+            break
+        layout.lay_out(rows)
+        found.append((improve(Search(problem), _exchange), layout.rows.copy()))
+    layout.lay_out(min(found or ways, key=itemgetter(0))[1])
+
+
+def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
+    """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
+    problem = search.problem
+    layout, copied = problem.layout, 0.0
+    evened_out_last = search.topic_counts is not None and layout.rows.size > MERGED_UP_TO
+    if evened_out_last:
+        inner = WITH_TOPICS
+    for _ in range(SEARCH_ROUNDS):
+        search.strict = layout.rows.size <= MERGED_UP_TO
+        wanted = wanted_loads(search, inner)
+        short = narrow(search, wanted)
+        fill(search, wanted, shed(search, wanted, short), short)
+        with problem.work.at_most(PART_FOR_LOADS):
+            LocalSearch(search).run()
+        if not evened_out_last or _is_tidied_at_once(search):
+            undo_needless_moves(search)
+            with problem.work.at_most(PART_FOR_LOADS):
+                LocalSearch(search).run()
+        _exchange(search)
+        copied = search.copied()
+        _even_topics(search)
+        layout.refresh()
+        if search.racks.even() or not _repair(problem, capacity):
+            break
+        search = Search(problem)
+    return search.outside(), copied
+
+
+def _exchange(search: Search) -> None:
+    """Replace the largest copies by smaller ones."""
+    replicas = search.flat.size
+    most = EXCHANGED_UP_TO if search.topic_counts is None else WITH_TOPICS_UP_TO
+    if search.problem.parts.exchange and replicas <= most:
+        with search.work.at_most(PART_FOR_EXCHANGES):
+            exchange_copies(search, max(EXCHANGED, replicas // REPLICAS_PER_EXCHANGE))
+        undo_needless_moves(search)
+
+
+def _is_tidied_at_once(search: Search) -> bool:
+    """Whether needless moves are undone before topic repair, and not only afterwards: if that is
+    quick, or the plan is so expensive that linear programs might be used.
+    """
+    problem = search.problem
+    if search.flat.size <= WITH_TOPICS_UP_TO:
+        return True
+    problem.layout.refresh()
+    return (
+        _programs_apply(problem)
+        and _over_bound(problem, search.copied()) > problem.parts.programs_from
+    )
+
+
+def _even_topics(search: Search) -> None:
+    """Repair topics. If brokers at the edges of their bands block that, reduce their load first."""
+    search.strict = True
+    repair = TopicRepair(search)
+    moved = repair.run()
+    for turn in range(MOST_RELIEFS if search.flat.size > SMALL_CLUSTER else 0):
+        unmet = search.unmet_topics()
+        if not unmet.any() or (turn and unmet.mean() > RELIEVED_BROKERS):
+            break
+        wanted = np.where(unmet, wanted_loads(search, RELIEVED_INNER), search.load)
+        short = np.zeros_like(unmet)
+        search.strict = False
+        fill(search, wanted, shed(search, wanted, short, EVERY_NTH), short)
+        search.strict = True
+        moved |= repair.run()
+    if moved:
+        LocalSearch(search).run()
+        undo_needless_moves(search)
+        LocalSearch(search).run()
+        _exchange(search)
+
+
+def _poor(problem: Problem) -> bool:
+    """Whether a small cluster's plan leaves bands unmet, or copies so much more than the lower
+    bound that a far cheaper one may exist. If topics have bands the bound proves nothing, so only
+    unmet bands count.
+    """
+    search = Search(problem)
+    if search.outside() > 0:
+        return True
+    return search.topic_counts is None and _over_bound(problem, search.copied()) > POOR
+
+
+def _programs_apply(problem: Problem) -> bool:
+    """Whether linear programs apply: only bytes, replicas and rate may take part, and bytes and
+    rate have bands; no broker has to be emptied, and all partitions are evenly spread. If topics
+    have bands, the cluster is not too large for that, see Parts.
+
+    With further resources (potential bytes out), the lower bound of bytes does not say whether
+    programs might help; and in the cases of ``make bench-limits`` no plan of theirs was kept.
+    """
+    if problem.further:
+        return False
+    up_to = problem.parts.programs_with_topics_up_to
+    if problem.spread is not None and problem.layout.rows.size > up_to:
+        return False
+    high = problem.targets.high[[BYTES_ROW, RATE_ROW]][:, problem.gives]
+    if problem.leaving.any() or np.isinf(high).any():
+        return False
+    return RackConstraint(problem.tree, problem.layout.rows).even()
+
+
+def _over_bound(problem: Problem, copied: float) -> float:
+    """Bytes copied / lower bound of bytes alone."""
+    layout = problem.layout
+    before = layout.arrays.load(layout.origin, layout.size)
+    bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
+    return float(copied / max(bound, 1))
+
+
+def _by_programs(problem: Problem, excess: float) -> None:
+    """Plan again by linear programs; keep that plan if it is cheaper and as close to the bands."""
+    layout = problem.layout
+    found, cost = layout.rows.copy(), Search(problem).cost()
+    layout.lay_out(layout.origin)
+    search = round_lp(problem)
+    undo_needless_moves(search)
+    LocalSearch(search).run()
+    TopicRepair(search).run()
+    undo_needless_moves(search)
+    _exchange(search)
+    layout.refresh()
+    if search.outside() > excess or search.cost() >= cost:
+        layout.lay_out(found)
+
+
+def _repair(problem: Problem, capacity: Floats) -> bool:
+    """Make moved partitions even that were uneven before. Returns whether there were any.
+
+    Does nothing if only some brokers take part: the repair might need the others.
+    """
+    layout, tree = problem.layout, problem.tree
+    if not problem.gives[tree.hosts].all():
+        return False
+    moved = layout.changed()
+    uneven = moved[tree.violations_of(moved, layout.rows[moved]) > 0]
+    placer = Placer(layout, tree, capacity)
+    unlimited = layout.arrays.limits is None
+    for partition in uneven.tolist():
+        with nullcontext() if unlimited else suppress(InvalidRequestError):
+            placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
+    return bool(len(uneven))

@@ -1,0 +1,66 @@
+"""Replicas that could be copied instead of others: same broker, similar size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.search.state import Search
+
+ALIKE = 48
+"""Candidates per copy, nearest by size."""
+
+
+class SwapCandidates:
+    """The replicas that stay on each broker, sorted by size.
+
+    :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker
+        lies in.
+    """
+
+    def __init__(self, search: Search, leader: Ints, zone: Ints) -> None:
+        self._search, self._leader, self._zone = search, leader, zone
+        self._origin, self._size = search.origin.reshape(-1), search.weights[0]
+        self._even = search.racks.even()
+        self._known: dict[tuple[int, int], tuple[Ints, Floats]] = {}
+
+    def nearest(self, copies: Ints, sizes: Floats, near: bool) -> tuple[Ints, Mask]:
+        """(n, ALIKE) candidates on the origins of n copies, nearest to ``sizes`` (n,); and which
+        entries are valid.
+
+        :param near: only candidates whose leader is in the copy's zone.
+        """
+        some = np.zeros((len(copies), ALIKE), np.int64)
+        real = np.zeros(some.shape, bool)
+        zones = self._zone[self._search.flat[copies]].tolist() if near else [NONE] * len(copies)
+        wanted = zip(self._origin[copies].tolist(), zones, sizes.tolist(), strict=True)
+        for i, (source, zone, size) in enumerate(wanted):
+            pool, pooled = self._pool(source, zone)
+            middle = int(pooled.searchsorted(size))
+            mine = pool[max(0, middle - ALIKE // 2) : middle + ALIKE // 2]
+            some[i, : len(mine)], real[i, : len(mine)] = mine, True
+        return some, real
+
+    def _pool(self, source: int, zone: int) -> tuple[Ints, Floats]:
+        """Replicas that could leave a broker, sorted by size, and their sizes.
+
+        :param zone: of their leaders; NONE = any. Unevenly spread partitions are left out: a move
+            would have to make them even.
+        """
+        if (source, zone) not in self._known:
+            search = self._search
+            replicas = search.on(source)
+            replicas = replicas[self._origin[replicas] == source]
+            partition = replicas // search.width
+            suitable = self._size[partition] > 0
+            if zone != NONE:
+                suitable &= self._zone[self._leader[partition]] == zone
+            replicas = replicas[suitable]
+            if not self._even:
+                partitions = replicas // search.width
+                rows = search.rows[partitions]
+                replicas = replicas[search.problem.tree.violations_of(partitions, rows) == 0]
+            size = self._size.take(replicas // search.width)
+            order = np.argsort(size, kind="stable")
+            self._known[source, zone] = replicas[order], size[order]
+        return self._known[source, zone]

@@ -1,0 +1,138 @@
+"""Lower bounds of the bytes to copy, and the predicted time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from rehome.domain.plan.summary import BrokerLoad
+from rehome.domain.run.pace import Pace
+from rehome.planning.model.arrays import broker_sums, is_new
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.load_bands import LoadBands
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.placement.rack_constraint import RackConstraint
+from rehome.planning.placement.rack_spread import keepable
+
+
+def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
+    """Lower bound in bytes for giving these partitions their number of replicas.
+
+    An evenly spread set can keep at most ``keepable`` of a partition's replicas (exact, see there);
+    each other replica is a copy of the partition's size. For a drain these are the bytes on the
+    drained brokers, plus copies that the racks force. If disk space allows no even spread, only
+    missing replicas count.
+    """
+    if not len(partitions):
+        return 0
+    uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
+    total = 0
+    for partition, spread in zip(partitions.tolist(), ~uneven, strict=True):
+        replicas = int((layout.rows[partition] != NONE).sum())
+        lacks = least_copies(
+            tree.of(partition), layout.origin[partition], replicas, even=bool(spread)
+        )
+        total += int(layout.size[partition]) * lacks
+    return total
+
+
+def least_copies(tree: RackTree, origin: Rows, replicas: int, *, even: bool = True) -> int:
+    """The fewest new replicas that a partition needs to have ``replicas`` of them.
+
+    :param origin: (R,) the brokers that hold it; ``even``: the result must be evenly spread.
+    """
+    hosted = [int(b) for b in origin[origin != NONE] if tree.hosts[b]]
+    kept = keepable(tree, 0, 0, hosted, replicas) if even else len(hosted)
+    return max(0, replicas - kept)
+
+
+def rebalance_bound(
+    layout: Layout, tree: RackTree, targets: LoadBands, partitions: Mask, before: Ints
+) -> int:
+    """Lower bound in bytes for plans that meet the bands as well as this one, on each broker.
+
+    An unmet band is widened to what was reached. Brokers above their bands must lose the surplus,
+    and brokers below must gain the deficit, so both sums are lower bounds. The total of a domain is
+    fixed while partitions are evenly spread, so no bytes leave a domain, and the larger sum counts
+    per domain. If movable partitions are uneven, a repair may cross domains: then the larger sum
+    counts once for all brokers.
+
+    :param before: (B,) bytes per broker in the snapshot.
+    """
+    domain = targets.domain
+    if not RackConstraint(tree, layout.origin[partitions], np.flatnonzero(partitions)).even():
+        domain = np.zeros_like(domain)
+    return bands_bound(before, layout.load, targets.low[0], targets.high[0], domain)
+
+
+def asked_bound(
+    layout: Layout, tree: RackTree, targets: LoadBands, partitions: Mask, before: Ints
+) -> int:
+    """The same for plans that meet all bands, regardless of this one."""
+    domain = targets.domain
+    if not RackConstraint(tree, layout.origin[partitions], np.flatnonzero(partitions)).even():
+        domain = np.zeros_like(domain)
+    inside = targets.share[0]
+    return bands_bound(before, inside, targets.low[0], targets.high[0], domain)
+
+
+def bands_bound(before: Ints, after: Ints | Floats, low: Floats, high: Floats, domain: Ints) -> int:
+    """The bound of :func:`rebalance_bound` from (B,) loads and bands of bytes alone."""
+    over = np.maximum(before - np.maximum(high, after), 0)
+    under = np.maximum(np.minimum(low, after) - before, 0)
+    return sum(
+        max(int(over[domain == number].sum()), int(under[domain == number].sum()))
+        for number in np.unique(domain)
+    )
+
+
+def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes: int = 0) -> float:
+    """Predicted time of a plan: that of the busiest broker, in, out or between its log dirs. Each
+    of the three has its own throttle.
+
+    Copies are read from leaders, so bytes out count there. The largest partition needs no term of
+    its own: all of it goes into one broker.
+
+    :param partitions: how many the plan changes.
+    :param log_dir_bytes: bytes that the busiest broker copies between its log dirs.
+    """
+    busiest_s = copying_s(layout, pace).max(initial=log_dir_bytes / pace.bytes_per_s)
+    return pace.plan_s(float(busiest_s), partitions)
+
+
+def copying_s(layout: Layout, pace: Pace) -> Floats:
+    """(2, B) seconds that each broker copies, in and out."""
+    added, copies, source = _copied(layout)
+    size, brokers = layout.size, len(layout.arrays.brokers.ids)
+    into = broker_sums(np.where(added, layout.rows, NONE), pace.copy_s(size), brokers)
+    moved = copies > 0
+    out = np.bincount(source[moved], pace.copy_s((size * copies)[moved]), brokers)
+    return np.stack([into, out])
+
+
+def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
+    """Every broker before and after, ascending by id."""
+    arrays = layout.arrays
+    ones = np.ones_like(layout.size)
+    added, copies, source = _copied(layout)
+    moved = copies > 0
+    load, count = arrays.load(layout.origin, layout.size), arrays.load(layout.origin, ones)
+    bytes_in = arrays.load(np.where(added, layout.rows, NONE), layout.size)
+    bytes_out = np.zeros_like(load)
+    np.add.at(bytes_out, source[moved], (layout.size * copies)[moved])
+    leads, will_lead = (
+        np.bincount(rows[rows[:, 0] != NONE, 0], minlength=len(load))
+        for rows in (layout.origin, layout.rows)
+    )
+    columns = (arrays.brokers.ids, load, layout.load, count, layout.count, leads, will_lead)
+    rows = zip(*(column.tolist() for column in (*columns, bytes_in, bytes_out)), strict=True)
+    return tuple(BrokerLoad(*row) for row in rows)
+
+
+def _copied(layout: Layout) -> tuple[Mask, Ints, Ints]:
+    """(P, R) positions of ``rows`` that are new; (P,) how many; (P,) the broker they are read
+    from.
+    """
+    added = is_new(layout.rows, layout.origin)
+    leader = layout.arrays.leader
+    return added, added.sum(axis=1), np.where(leader != NONE, leader, layout.origin[:, 0])

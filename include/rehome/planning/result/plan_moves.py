@@ -1,0 +1,91 @@
+"""Turn an outcome into the table of moves, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from rehome.domain.array_types import NONE, Ints, Rows
+from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.move_columns import ANY_LOG_DIR, lists
+from rehome.domain.plan.move_table import MOVES_SCHEMA, MoveTable
+from rehome.planning.model.arrays import ClusterArrays, is_new, replica_counts
+from rehome.planning.result.outcome import Outcome
+
+
+def planned_moves(outcome: Outcome) -> MoveTable:
+    """All changes with their reasons, in partition order."""
+    layout, arrays = outcome.layout, outcome.layout.arrays
+    unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
+    changed = np.union1d(layout.changed(), unmoved)
+    origin, rows = layout.origin[changed], layout.rows[changed]
+    topics = pa.array(arrays.topics, pa.string())
+    columns = {
+        "topic": topics.take(pa.array(arrays.topic_of[changed])),
+        "partition": arrays.partition_of[changed].astype(np.int32),
+        "current": _broker_lists(arrays, origin),
+        "target": _broker_lists(arrays, rows),
+        "size_bytes": layout.size[changed],
+        "reason": _reasons(outcome, changed),
+        "why": pa.array([outcome.why(p) for p in changed.tolist()], pa.string()),
+        "current_log_dirs": _current_log_dirs(arrays, changed),
+        "target_log_dirs": _target_log_dirs(outcome, changed),
+        "topic_id": _topic_ids(arrays, changed),
+        "in_sync": _in_sync(arrays, changed),
+        "end_offset": _end_offsets(arrays, changed),
+    }
+    return MoveTable(pa.table([columns[name] for name in MOVES_SCHEMA.names], schema=MOVES_SCHEMA))
+
+
+def _in_sync(arrays: ClusterArrays, changed: Ints) -> Ints:
+    """(n,) replicas in the ISR."""
+    if arrays.in_sync is None:
+        return np.full(len(changed), -1, np.int32)
+    return replica_counts(np.where(arrays.in_sync[changed], arrays.rows[changed], NONE))
+
+
+def _end_offsets(arrays: ClusterArrays, changed: Ints) -> Ints:
+    """(n,) up to which the whole ISR had the messages; -1 = not known."""
+    known = arrays.end_offsets
+    return np.full(len(changed), -1, np.int64) if known is None else known[changed]
+
+
+def _topic_ids(arrays: ClusterArrays, changed: Ints) -> pa.Array:
+    ids = arrays.topic_ids or ("",) * len(arrays.topics)
+    return pa.array(ids, pa.string()).take(pa.array(arrays.topic_of[changed]))
+
+
+def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:
+    held = rows != NONE
+    ids = arrays.brokers.ids.astype(np.int32)
+    return lists(pa.array(ids[rows[held]]), held.sum(axis=1))
+
+
+def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
+    """The action's reason; for moves without a copy between brokers, the kind of move."""
+    reason = outcome.reason
+    if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE):
+        only_led = set(outcome.elections)
+        named = [MoveReason.ELECTION if p in only_led else reason for p in changed.tolist()]
+        return pa.array([item.value for item in named], pa.string())
+    origin, rows = outcome.layout.origin[changed], outcome.layout.rows[changed]
+    same_set = ~is_new(rows, origin).any(axis=1) & ~is_new(origin, rows).any(axis=1)
+    same_order = (rows == origin).all(axis=1)
+    kind = np.where(same_order, MoveReason.LOG_DIR.value, MoveReason.LEADER.value)
+    return pa.array(np.where(same_set, kind, reason.value).tolist(), pa.string())
+
+
+def _current_log_dirs(arrays: ClusterArrays, changed: Ints) -> pa.ListArray:
+    """Log dir of each replica; empty if all are unknown."""
+    codes, held = arrays.log_dirs[changed], arrays.rows[changed] != NONE
+    known = held & ((codes >= 0) & held).any(axis=1)[:, None]
+    names = pa.array([*arrays.log_dir_names, ANY_LOG_DIR], pa.string())
+    codes = np.where(codes >= 0, codes, len(arrays.log_dir_names))
+    return lists(names.take(pa.array(codes[known])), known.sum(axis=1))
+
+
+def _target_log_dirs(outcome: Outcome, changed: Ints) -> pa.ListArray:
+    wanted: list[Sequence[str]] = [outcome.log_dirs.get(p, ()) for p in changed.tolist()]
+    return pa.array(wanted, pa.list_(pa.string()))

@@ -1,0 +1,227 @@
+"""Fewer and smaller copies: one or two copies are undone, and one other replica moves instead.
+
+A replica that is to move in place of others has to weigh what keeps all brokers in their bands: an
+interval in each resource, computed for all choices of copies and brokers at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.search.state import Search
+
+PAIRED = 120
+"""Copies of which each two are tried: the smallest ones."""
+
+MOST_CHOICES, PER_CHOICE = 40_000, 40
+"""Choices of a copy and two brokers up to which single copies are replaced; and the work that each
+choice counts.
+"""
+
+TRIED, REPLICAS_TRIED = 400, 12
+"""Choices that are tried before all are computed anew, and replicas that are checked of each."""
+
+PASSES = 40
+"""The most times that the choices are computed."""
+
+
+def exchange_and_merge(search: Search, most_bytes: float) -> None:
+    """Replace copies as long as there are fewer or, of as many, fewer bytes. No band is met less
+    well then.
+
+    :param most_bytes: what all copies together may weigh.
+    """
+    for _ in range(PASSES):
+        if search.work.spent() or not _replaced(search, most_bytes):
+            return
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """n choices: the copies ``first`` and ``second`` (NONE = one only) are undone, and a replica
+    goes from ``source`` to ``target`` that weighs between ``least`` and ``most`` (K, n).
+    """
+
+    first: Ints
+    second: Ints
+    source: Ints
+    target: Ints
+    least: Floats
+    most: Floats
+
+    def only(self, some: Ints | Mask) -> _Choices:
+        return _Choices(
+            self.first[some],
+            self.second[some],
+            self.source[some],
+            self.target[some],
+            self.least[:, some],
+            self.most[:, some],
+        )
+
+
+def _replaced(search: Search, most_bytes: float) -> int:
+    """Make the most worthwhile choices that share no broker. Returns how many."""
+    origin, problem = search.origin.reshape(-1), search.problem
+    copies = search.copies()
+    copies = copies[(problem.gives & ~problem.leaving)[origin[copies]]]
+    if not len(copies):
+        return 0
+    size = search.weights[0].take(copies // search.width)
+    copies = copies[np.argsort(size, kind="stable")]
+    choices = _best_first(search, _all_choices(search, copies, most_bytes))
+    made, changed = 0, np.zeros(len(problem.gives), bool)
+    for n in range(len(choices.first)):
+        gone = [int(side[n]) for side in (choices.first, choices.second) if side[n] != NONE]
+        brokers = [*origin[gone].tolist(), *search.flat[gone].tolist()]
+        brokers += [int(choices.source[n]), int(choices.target[n])]
+        if search.work.spent():
+            break
+        if not changed[brokers].any() and _try(search, choices, n, gone):
+            changed[brokers] = True
+            made += 1
+    return made
+
+
+def _all_choices(search: Search, copies: Ints, most_bytes: float) -> list[_Choices]:
+    """Each two small copies and one larger; each copy and one that is smaller."""
+    origin, choices = search.origin.reshape(-1), []
+    first, second = (copies[side] for side in np.triu_indices(min(len(copies), PAIRED), 1))
+    room = most_bytes - search.copied()
+    ends = [(origin[one].astype(np.int64), search.holders(one)) for one in (first, second)]
+    for source, target in product((0, 1), (0, 1)):
+        out, into = ends[source][0], ends[target][1]
+        differs = out != into
+        for side, chosen in ((0, source), (1, target)):
+            differs &= (ends[0][side] != ends[1][side]) | (chosen == 0)
+        some = np.flatnonzero(differs)
+        undone = _weights(search, first[some])[0] + _weights(search, second[some])[0]
+        choices.append(
+            _choices(search, first[some], second[some], out[some], into[some], undone + room)
+        )
+    givers, takers = np.flatnonzero(search.problem.gives), np.flatnonzero(search.problem.takes)
+    if len(copies) * len(givers) * len(takers) <= MOST_CHOICES:
+        one, out, into = (
+            side.reshape(-1) for side in np.meshgrid(copies, givers, takers, indexing="ij")
+        )
+        one, out, into = (side[out != into] for side in (one, out, into))
+        smaller = _weights(search, one)[0] - 1
+        choices.append(_choices(search, one, np.full(len(one), NONE), out, into, smaller))
+    return choices
+
+
+def _weights(search: Search, replicas: Ints) -> Floats:
+    """(K, n) loads of replicas; 0 of NONE."""
+    return np.where(replicas == NONE, 0.0, search.weight(np.maximum(replicas, 0)))
+
+
+def _choices(
+    search: Search, first: Ints, second: Ints, source: Ints, target: Ints, bytes_at_most: Floats
+) -> _Choices:
+    """Those of the choices for which some weight would keep all brokers in their bands, or no
+    further off than now.
+
+    :param bytes_at_most: (n,) of the replica that moves.
+    """
+    search.work.score(PER_CHOICE * len(first))
+    banded, origin = search.scale > 0, search.origin.reshape(-1)
+    low = np.where(banded, np.minimum(search.low, search.load), -np.inf)
+    high = np.where(banded, np.maximum(search.high, search.load), np.inf)
+    undone = [
+        (_weights(search, one), origin[one].astype(np.int64), search.holders(one))
+        for one in (first, second)
+    ]
+    least = np.full((len(low), len(first)), -np.inf)
+    most = np.full_like(least, np.inf)
+    most[0] = bytes_at_most
+    fine = np.ones(len(first), bool)
+    for broker in (*undone[0][1:], *undone[1][1:], source, target):
+        load = search.load[:, broker]
+        for weight, home, there in undone:
+            load = load + weight * (home == broker) - weight * (there == broker)
+        above, below = load - high[:, broker], load - low[:, broker]
+        gives, takes = broker == source, broker == target
+        least = np.where(gives, np.maximum(least, above), least)
+        most = np.where(gives, np.minimum(most, below), most)
+        least = np.where(takes, np.maximum(least, -below), least)
+        most = np.where(takes, np.minimum(most, -above), most)
+        fine &= gives | takes | ((above <= 0) & (below >= 0)).all(axis=0)
+    fine &= (least <= most).all(axis=0)
+    return _Choices(first, second, source, target, least, most).only(fine)
+
+
+def _best_first(search: Search, parts: list[_Choices]) -> _Choices:
+    """The choices for which the source has a replica of about that size: two copies less first,
+    then by bytes that are added.
+    """
+    sides = ("first", "second", "source", "target")
+    choices = _Choices(
+        *(np.concatenate([getattr(part, side) for part in parts]) for side in sides),
+        *(
+            np.concatenate([getattr(part, side) for part in parts], axis=1)
+            for side in ("least", "most")
+        ),
+    )
+    exists = np.zeros(len(choices.first), bool)
+    for broker in np.unique(choices.source).tolist():
+        mine = np.flatnonzero(choices.source == broker)
+        size = np.sort(_weights(search, _at_home(search, broker))[0])
+        exists[mine] = np.searchsorted(size, choices.most[0, mine], side="right") > (
+            np.searchsorted(size, choices.least[0, mine])
+        )
+    choices = choices.only(exists)
+    undone = _weights(search, choices.first)[0] + _weights(search, choices.second)[0]
+    added = np.maximum(choices.least[0], 0.0) - undone
+    return choices.only(np.lexsort((added, choices.second == NONE))[:TRIED])
+
+
+def _at_home(search: Search, broker: int) -> Ints:
+    """Replicas that a broker holds as it did before."""
+    replicas = search.on(broker)
+    home: Ints = replicas[search.held_before(replicas, np.array(broker))]
+    return home
+
+
+def _try(search: Search, choices: _Choices, n: int, gone: list[int]) -> bool:
+    """Make a choice with the smallest replica that may move instead. Returns whether there is
+    one.
+    """
+    replicas = _at_home(search, int(choices.source[n]))
+    search.work.score(len(replicas))
+    weight = _weights(search, replicas)
+    fits = ((weight >= choices.least[:, [n]]) & (weight <= choices.most[:, [n]])).all(axis=0)
+    smallest = np.argsort(weight[0, fits], kind="stable")[:REPLICAS_TRIED]
+    target = int(choices.target[n])
+    return any(
+        _moved(search, gone, replica, target) for replica in replicas[fits][smallest].tolist()
+    )
+
+
+def _moved(search: Search, gone: list[int], replica: int, target: int) -> bool:
+    """Undo copies and move the replica, unless rules or the spread of topics forbid it, or it would
+    be copied and leave its partition unevenly spread over racks.
+    """
+    origin, counts = search.origin.reshape(-1), search.topic_counts
+    worse, done = 0, []
+    for one, broker in [*((one, int(origin[one])) for one in gone), (replica, target)]:
+        partition, there = one // search.width, int(search.flat[one])
+        if broker in search.rows[partition].tolist() or not search.valid_one(one, broker):
+            break
+        if counts is not None:
+            worse += counts.moving_one(partition, there, broker)
+        search.move(one, broker)
+        done.append((one, there))
+    if len(done) == len(gone) + 1 and worse <= 0 and _is_even(search, replica // search.width):
+        return True
+    for one, broker in reversed(done):
+        search.move(one, broker)
+    return False
+
+
+def _is_even(search: Search, partition: int) -> bool:
+    tree, row = search.problem.tree, search.rows[[partition]]
+    return not tree.violations_of(np.array([partition]), row).any()

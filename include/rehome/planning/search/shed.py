@@ -1,0 +1,263 @@
+"""Phase 1 of the search: which replicas each broker gives up.
+
+Every broker has a wanted load per resource, inside its band, chosen so that the least is moved.
+``BrokerShed`` chooses the replicas of one broker.
+
+A domain is *narrow* if brokers that lack bytes cannot take the rate that usually comes with them:
+their disks are larger, but not their share of the traffic. There, givers send the coldest replicas
+(least rate per byte), receivers return hot ones, and the givers free some bytes for these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.planning.model.load_bands import grain
+from rehome.planning.search.broker_shed import (
+    BYTES_ROW,
+    FILLED,
+    RATE_ROW,
+    REPLICAS_ROW,
+    BrokerShed,
+    for_rows,
+    largest_within,
+)
+from rehome.planning.search.leader_egress import LeaderEgress
+from rehome.planning.search.state import Search
+
+Inner = tuple[float, float, float]
+
+INNER: Inner = (0.98, 0.8, 0.8)
+"""Fraction of its band that a broker's wanted load lies in, per resource: the rest is slack,
+because replicas are whole.
+"""
+
+INNER_OF_ONE_RESOURCE = 0.985
+"""The same if only one resource has bands."""
+
+BAND_PASSES = 60
+
+NARROW = 0.6
+"""A broker is short if it can take less than this fraction of the rate that its missing bytes bring
+on average.
+"""
+
+NARROW_DOMAIN_FROM = 0.5
+"""A domain is narrow if at least this fraction of its missing bytes is missing on brokers that are
+short.
+"""
+
+SHORT_FROM = 0.01
+"""Missing bytes, in shares, from which on a broker can be short."""
+
+RATE_MARGIN = 1.2
+"""Safety factor on the rate of the coldest replicas: not all of them fit."""
+
+LEAST_FREED = 1e-4
+"""The least bytes, in shares, that are worth freeing."""
+
+
+def wanted_loads(search: Search, inner: Inner) -> Floats:
+    """(K, B) load each broker should end with: inside its band, with the least to move.
+
+    Loads clipped to their bands rarely add up to a domain's total. So brokers inside their bands
+    give or take as well, to one level relative to their shares (water-filling).
+
+    :param inner: per resource, the fraction of a band that wanted loads lie in, see INNER.
+    """
+    wanted = search.load.copy()
+    domain, gives = search.problem.targets.domain, search.problem.gives
+    banded: Mask = np.asarray(search.scale.any(axis=1))
+    for resource, part in enumerate(for_rows(inner, len(banded))):
+        if not banded[resource]:
+            continue
+        if banded.sum() == 1:
+            part = max(part, INNER_OF_ONE_RESOURCE)
+        share = search.share[resource]
+        low = share - (share - search.low[resource]) * part
+        high = share + (search.high[resource] - share) * part
+        for number in np.unique(domain[gives]):
+            brokers = np.flatnonzero(gives & (domain == number))
+            wanted[resource, brokers] = _water_filled(
+                search.load[resource, brokers], share[brokers], low[brokers], high[brokers]
+            )
+    units = np.array([grain(share) for share in search.share])[:, None]
+    rounded: Floats = np.rint(wanted / units) * units
+    return rounded
+
+
+def _water_filled(load: Floats, share: Floats, low: Floats, high: Floats) -> Floats:
+    clipped, total = np.clip(load, low, high), share.sum()
+    raises = clipped.sum() < total
+    bottom, top = 0.0, 4.0
+    for _ in range(BAND_PASSES):
+        level = (bottom + top) / 2
+        if _at_level(clipped, level * share, low, high, raises).sum() < total:
+            bottom = level
+        else:
+            top = level
+    return _at_level(clipped, top * share, low, high, raises)
+
+
+def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises: bool) -> Floats:
+    filled: Floats = (
+        np.minimum(high, np.maximum(clipped, level))
+        if raises
+        else np.maximum(low, np.minimum(clipped, level))
+    )
+    return filled
+
+
+def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
+    """The replicas that leave: all on brokers to be emptied, and on others what exceeds the wanted
+    load.
+
+    :param wanted: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
+    :param every: consider only every n-th replica of a broker.
+    """
+    problem, domain = search.problem, search.problem.targets.domain
+    over = (search.load > wanted) & (search.scale > 0)
+    only_bytes = not search.scale[REPLICAS_ROW:].any()
+    tight = np.isin(domain, domain[short])
+    chosen: dict[int, Ints] = {}
+    senders = LeaderEgress.of(search, wanted)
+    for broker in np.flatnonzero(problem.gives).tolist():
+        if problem.leaving[broker]:
+            chosen[broker] = search.on(broker)
+        elif only_bytes and over[BYTES_ROW, broker]:
+            due = float((search.load - wanted)[BYTES_ROW, broker])
+            chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
+            continue
+        elif over[:, broker].any() and not short[broker]:
+            replicas = senders.without_busy_leaders(_spare(search, broker, every))
+            shedder = BrokerShed(search, wanted, broker, replicas, cold=bool(tight[broker]))
+            chosen[broker] = shedder.chosen()
+        if broker in chosen:
+            senders.send(chosen[broker])
+    if short.any():
+        _return_rate(search, wanted, short, chosen)
+    return _all_spare(search, chosen) if chosen else np.zeros(0, np.int64)
+
+
+def _spare(search: Search, broker: int, every: int = 1) -> Ints:
+    """Replicas of a broker (every n-th) that may leave without taking their topic out of its band
+    there.
+    """
+    replicas = search.on(broker)[::every]
+    if search.topic_counts is None:
+        return replicas
+    only_gives = search.strict and not search.problem.takes[broker]
+    if only_gives:
+        replicas = _largest_first(search, replicas)
+    cells = search.topic_counts.cells(replicas // search.width, broker)
+    spare: Mask = search.topic_counts.leaving(cells) <= 0
+    if only_gives:
+        spare &= search.topic_counts.spare(cells, middle=True)
+    return replicas[spare]
+
+
+def _largest_first(search: Search, replicas: Ints) -> Ints:
+    size = search.weights[BYTES_ROW].take(replicas // search.width)
+    ordered: Ints = replicas[np.argsort(-size, kind="stable")]
+    return ordered
+
+
+def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
+    """What all brokers give up, except replicas that would take a topic out of its band: of several
+    replicas of a topic the largest go first.
+    """
+    replicas = np.concatenate([*chosen.values()])
+    if search.topic_counts is None or not search.strict:
+        return replicas
+    replicas = _largest_first(search, replicas)
+    spare = search.topic_counts.spare(
+        search.topic_counts.cells(replicas // search.width, search.flat[replicas])
+    )
+    given: Ints = replicas[spare | search.problem.leaving[search.flat[replicas]]]
+    return given
+
+
+def narrow(search: Search, wanted: Floats) -> Mask:
+    """(B,) brokers that are short: in narrow domains, lacking bytes, without capacity for their
+    rate.
+
+    A domain is narrow if most of its missing bytes are missing on such brokers.
+    """
+    problem, domain = search.problem, search.problem.targets.domain
+    short = np.zeros(len(domain), bool)
+    if not search.scale[RATE_ROW].any():
+        return short
+    lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES_ROW], 0.0)
+    rate_headroom = np.maximum(_filled(search) - search.load[RATE_ROW], 0)
+    for number in np.unique(domain[problem.gives]).tolist():
+        here = problem.gives & (domain == number)
+        size, rate = search.load[[BYTES_ROW, RATE_ROW]][:, here].sum(axis=1).tolist()
+        tight = here & (lack > SHORT_FROM * search.share[BYTES_ROW])
+        tight &= rate_headroom < NARROW * rate / max(size, 1.0) * lack
+        if lack[tight].sum() > NARROW_DOMAIN_FROM * lack[here].sum():
+            short |= tight
+    return short
+
+
+def _filled(search: Search) -> Floats:
+    """(B,) the rate up to which brokers are filled."""
+    share, high = search.share[RATE_ROW], search.high[RATE_ROW]
+    filled: Floats = share + FILLED * (high - share)
+    return filled
+
+
+def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, float]:
+    """(n,) the replicas with the least rate per byte that together hold ``size_bytes``; and their
+    rate per byte.
+    """
+    weight = search.weight(replicas)
+    order = np.argsort(weight[RATE_ROW] / np.maximum(weight[BYTES_ROW], 1.0), kind="stable")
+    sums = np.cumsum(weight[:, order], axis=1)
+    end = min(int(np.searchsorted(sums[BYTES_ROW], size_bytes)), len(replicas) - 1)
+    cold = np.zeros(len(replicas), bool)
+    cold[order[: end + 1]] = True
+    return cold, float(sums[RATE_ROW, end] / max(sums[BYTES_ROW, end], 1.0))
+
+
+def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
+    """Brokers that are short give up hot replicas, and the givers free bytes for these."""
+    domain, load = search.problem.targets.domain, search.load
+    for number in np.unique(domain[short]).tolist():
+        here = np.flatnonzero(domain == number)
+        given = np.concatenate(
+            [np.zeros(0, np.int64), *(chosen[b] for b in here.tolist() if b in chosen)]
+        )
+        lack = float(np.maximum(wanted - load, 0)[BYTES_ROW, here[short[here]]].sum())
+        heat = coldest(search, given, lack)[1] if len(given) else 0.0
+        for broker in here[short[here]].tolist():
+            scale = search.scale[:, broker]
+            brought = RATE_MARGIN * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
+            shedder = BrokerShed(
+                search, wanted, broker, _spare(search, broker), brought=brought, cold=True
+            )
+            chosen[broker] = shedder.chosen()
+        returning = _bytes_returning(search, wanted, here, short, chosen)
+        for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
+            if size > LEAST_FREED * search.share[BYTES_ROW, broker]:
+                shedder = BrokerShed(
+                    search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
+                )
+                chosen[broker] = shedder.chosen()
+
+
+def _bytes_returning(
+    search: Search, wanted: Floats, here: Ints, short: Mask, chosen: dict[int, Ints]
+) -> Floats:
+    """(n,) bytes that come back to these brokers together with the rate that they lack now."""
+    gone = np.zeros((len(search.load), len(here)))
+    for place, broker in enumerate(here.tolist()):
+        if broker in chosen:
+            gone[:, place] = search.weight(chosen[broker]).sum(axis=1)
+    returned = float(gone[BYTES_ROW, short[here]].sum())
+    left = search.load[:, here] - gone
+    fills = search.problem.gives[here] & ~search.problem.leaving[here] & ~short[here]
+    lack = np.where(fills, np.maximum(wanted[:, here] - left, 0)[RATE_ROW], 0.0)
+    gives = fills & (search.load[BYTES_ROW, here] > wanted[BYTES_ROW, here])
+    returning: Floats = np.where(gives, lack * (returned / max(float(lack.sum()), 1.0)), 0.0)
+    return returning

@@ -1,0 +1,348 @@
+"""Topic repair: brings replica counts of topics per broker into their bands.
+
+Small replicas move, because only their number matters. Large clusters move many at once: each round
+matches surplus replicas of a topic with brokers that lack it, as long as all load bands are met as
+well as before. Small clusters move one at a time, and weigh the change of load bands against the
+gain for the topic; local search then repairs the load with replicas of the same topic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.model.topic_bands import beyond
+from rehome.planning.placement.compatible_moves import compatible
+from rehome.planning.placement.stable_order import (
+    first_ones,
+    rank,
+    stable_order,
+    stable_order_of_floats,
+    turn,
+)
+from rehome.planning.placement.topic_counts import TopicCounts
+from rehome.planning.search.state import LEAST_CHANGE, Search
+
+_ONE_BY_ONE_UP_TO = 2_000
+"""Size of a cluster, in replicas, up to which they are moved one by one."""
+
+MOST_SINGLE_MOVES = 500
+"""The most such moves."""
+
+SCORED_AT_ONCE = 200_000
+"""Moves that are scored at once."""
+
+SWAPPED = 200
+"""Moves that are tried together with one in the other direction."""
+
+REPAIR_ROUNDS = 64
+FUTILE_ROUNDS = 4
+"""Rounds in a row that may each move less than ``LEAST_PROGRESS`` of what is missing."""
+
+LEAST_PROGRESS = 0.01
+
+RETRIED = 3
+"""Rounds after which brokers at the edges of their bands are tried again."""
+
+
+class TopicRepair:
+    """Brings topics into their bands, as far as the objective improves."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._rounds: _Rounds | None = None
+
+    def run(self) -> bool:
+        """Returns whether any replica moved."""
+        search, counts = self._search, self._search.topic_counts
+        if counts is None or not counts.outside():
+            return False
+        if search.flat.size <= _ONE_BY_ONE_UP_TO:
+            return _one_by_one(search, counts)
+        self._rounds = self._rounds or _Rounds(search, counts)
+        return self._rounds.run()
+
+
+def _one_by_one(search: Search, counts: TopicCounts) -> bool:
+    """Make the best move, repeatedly; if none helps, the best swap. Returns whether any was
+    made.
+    """
+    receivers, moved = search.receivers, False
+    replicas = np.flatnonzero(
+        (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
+    )
+    replicas = replicas[counts.banded(replicas // search.width)]
+    for _ in range(MOST_SINGLE_MOVES):
+        if search.work.spent():
+            break
+        uneven = replicas[counts.uneven(replicas // search.width)]
+        uneven = uneven[: max(SCORED_AT_ONCE // max(len(receivers), 1), 1)]
+        moves = _Moves.towards_bands(search, counts, uneven, receivers)
+        best = moves.best() or moves.best_swap(counts)
+        if not best:
+            return moved
+        for replica, target in best:
+            search.move(replica, target)
+        moved = True
+    return moved
+
+
+class _Moves:
+    """n moves that each bring a topic closer to its band.
+
+    :ivar closer: (n,) by how much, in replicas; ``gain``: (n,) excess removed, of topics and loads.
+    """
+
+    def __init__(
+        self, search: Search, replicas: Ints, targets: Ints, closer: Ints, gain: Floats
+    ) -> None:
+        self._search, self._replicas, self._targets = search, replicas, targets
+        self._closer, self._gain = closer, gain
+
+    @classmethod
+    def towards_bands(
+        cls, search: Search, counts: TopicCounts, replicas: Ints, receivers: Ints
+    ) -> _Moves:
+        """All moves of these replicas to receivers, or home, that help their topic."""
+        replicas = replicas[search.problem.gives[search.flat[replicas]]]
+        home = search.origin.reshape(-1)[replicas].astype(np.int64)
+        away = _away_from_donors(search, replicas, home)
+        targets = np.concatenate([np.tile(receivers, len(replicas)), home[away]])
+        replicas = np.concatenate([np.repeat(replicas, len(receivers)), replicas[away]])
+        change = counts.moving(replicas // search.width, search.holders(replicas), targets)
+        some = np.flatnonzero(change < 0)
+        replicas, targets, closer = replicas[some], targets[some], -change[some]
+        weight = search.weight(replicas)
+        harm = search.added(search.holders(replicas), -weight) + search.added(targets, weight)
+        return cls(search, replicas, targets, closer, search.unit * closer - harm)
+
+    def best(self) -> list[tuple[int, int]]:
+        """The replica and target of the valid move with the largest gain; empty if none helps."""
+        search, gain = self._search, self._gain
+        cost = search.price(self._replicas, self._targets)
+        order = np.lexsort((cost / max(float(search.share[0].mean()), 1.0), -gain))
+        for i in order[gain[order] > LEAST_CHANGE].tolist():
+            replica, target = int(self._replicas[i]), int(self._targets[i])
+            if search.valid_one(replica, target):
+                return [(replica, target)]
+        return []
+
+    def best_swap(self, counts: TopicCounts) -> list[tuple[int, int]]:
+        """The same for a move together with one in the other direction: of the moves that do least
+        harm.
+        """
+        search = self._search
+        first = np.argsort(-self._gain, kind="stable")[:SWAPPED]
+        first = first[search.valid(self._replicas[first], self._targets[first])]
+        some = [np.zeros((2, 0), np.int64)]
+        for i in first.tolist():
+            back = search.on(int(self._targets[i]))
+            some.append(np.stack([np.full(len(back), i), back]))
+        move, back = np.concatenate(some, axis=1)
+        give, there = self._replicas[move], self._targets[move]
+        here, width = search.holders(give), search.width
+        change = counts.trading(give // width, back // width, here, there)
+        returns = search.problem.takes[here] | search.held_before(back, here)
+        kept = np.flatnonzero((change < 0) & returns & (give // width != back // width))
+        move, back, here, there = move[kept], back[kept], here[kept], there[kept]
+        more = search.weight(back) - search.weight(give[kept])
+        harm = search.added(here, more) + search.added(there, -more)
+        gain = -search.unit * change[kept] - harm
+        cost = search.price(back, here) + search.price(give[kept], there)
+        for i in np.lexsort((cost, -gain))[: int((gain > LEAST_CHANGE).sum())].tolist():
+            if search.valid_one(int(back[i]), int(here[i])):
+                return [(int(give[kept][i]), int(there[i])), (int(back[i]), int(here[i]))]
+        return []
+
+
+def _away_from_donors(search: Search, replicas: Ints, home: Ints) -> Mask:
+    """(n,) replicas that have left a broker that only gives: they may go back to it."""
+    problem = search.problem
+    only_gives = problem.gives & ~problem.takes & ~problem.leaving
+    away: Mask = (search.flat[replicas] != home) & (home != NONE) & only_gives[home]
+    return away
+
+
+class _Rounds:
+    """Rounds of many moves, for large clusters.
+
+    :ivar domain: (B,) domain of each broker; ``group``: (T · B,) topic and domain of each cell:
+        replicas stay within a group.
+    :ivar held, low, high: (T, B) counts and bands of topics with bands.
+    :ivar movable: replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
+        smallest first.
+    :ivar full, empty: (B,) brokers at the edge of a band whose moves were all rejected in a round:
+        they receive, or give, nothing for a while.
+    """
+
+    def __init__(self, search: Search, counts: TopicCounts) -> None:
+        self._search, self._counts = search, counts
+        problem = search.problem
+        domain = problem.targets.domain
+        domain = domain if search.racks.even() else np.zeros_like(domain)
+        _, domain = np.unique(domain, return_inverse=True)
+        self._anywhere = search.racks.plain() and bool(domain.any())
+        self._domain: Ints = domain
+        self._domains = int(domain.max()) + 1
+        self._held, self._low, self._high = (
+            side.reshape(counts.rows, -1)[:-1] for side in (counts.held, counts.low, counts.high)
+        )
+        row = np.arange(counts.rows - 1)[:, None]
+        self._group: Ints = (row * self._domains + domain).reshape(-1)
+        self._full, self._empty = (np.zeros(counts.brokers, bool) for _ in range(2))
+        movable = problem.partitions & counts.banded(np.arange(len(problem.partitions)))
+        partitions = np.flatnonzero(movable)
+        replicas = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
+        self._movable: Ints = replicas[search.flat[replicas] != NONE]
+        size = search.weights[0].take(self._movable // search.width)
+        self._by_size = stable_order_of_floats(size)
+        self._size_place = np.empty_like(self._by_size)
+        self._size_place[self._by_size] = np.arange(len(self._by_size))
+
+    def run(self) -> bool:
+        """Rounds, as long as they help."""
+        search, counts = self._search, self._counts
+        self._cells = counts.cells(self._movable // search.width, search.flat[self._movable])
+        moved, in_vain, missing = False, 0, counts.outside()
+        for number in range(REPAIR_ROUNDS):
+            if not missing or in_vain >= FUTILE_ROUNDS:
+                break
+            moved |= self._round(number)
+            left = counts.outside()
+            in_vain = in_vain + 1 if missing - left <= LEAST_PROGRESS * missing else 0
+            missing = left
+        return moved
+
+    def _round(self, number: int) -> bool:
+        """Match surplus with deficit, once."""
+        counts, problem = self._counts, self._search.problem
+        if number % RETRIED == 0:
+            self._full[:] = self._empty[:] = False
+        gives, takes = problem.gives & ~self._empty, problem.takes & ~self._full
+        above = np.flatnonzero((self._held > self._high) & gives)
+        below = np.flatnonzero((self._held < self._low) & takes)
+        too_many, too_few = (self._off(cells) for cells in (above, below))
+        off, cells = np.concatenate([too_few, -too_many]), np.concatenate([below, above])
+        lack = np.zeros(len(self._held) * self._domains)
+        np.add.at(lack, self._group[cells], off)
+        givers = self._next_best(lack, gives, number, giving=True)
+        takers = self._next_best(-lack, takes, number, giving=False)
+        senders = np.concatenate([_units(above, too_many, number), givers])
+        receivers = np.concatenate([_units(below, too_few, number), takers])
+        places = self._replicas(senders, number)
+        here, there = _matched(self._group[self._cells[places]], self._group[receivers])
+        places, receivers = places[here], receivers[there]
+        replicas, targets = self._movable[places], receivers % counts.brokers
+        accepted = self._accepted(replicas, targets)
+        source = self._search.holders(replicas)
+        self._empty |= _all_rejected(source, accepted, counts.brokers)
+        self._full |= _all_rejected(targets, accepted, counts.brokers)
+        replicas, targets = replicas[accepted], targets[accepted]
+        self._search.lift(replicas)
+        self._search.put(replicas, targets, few=False)
+        self._cells[places[accepted]] = receivers[accepted]
+        return bool(len(replicas))
+
+    def _off(self, cells: Ints) -> Ints:
+        """(n,) distance of these cells to their bands, in replicas."""
+        counts = self._counts
+        return beyond(counts.held[cells], counts.low[cells], counts.high[cells])
+
+    def _next_best(self, lack: Floats, among: Mask, number: int, *, giving: bool) -> Ints:
+        """Cells inside their bands that can give a replica, or take one, for groups with a
+        remaining deficit or surplus; those furthest from the middle of their bands first.
+
+        :param lack: (groups,) whole numbers; ``among``: (B,) candidate brokers.
+        """
+        counts, brokers = self._counts, self._counts.brokers
+        lacking = (lack > 0).reshape(-1, self._domains)
+        rows = np.flatnonzero(lacking.any(axis=1))
+        held, low, high = (of[rows] for of in (self._held, self._low, self._high))
+        inside = lacking[rows][:, self._domain] & among
+        inside &= (held > low) & (held <= high) if giving else (held < high) & (held >= low)
+        row, broker = np.nonzero(inside)
+        cells: Ints = rows[row] * brokers + broker
+        if not len(cells):
+            return cells
+        sign = -1 if giving else 1
+        middle = sign * (counts.held[cells] * 2 - counts.low[cells] - counts.high[cells])
+        middle -= middle.min()
+        place = self._emptiest_first(sign)[(cells % brokers + number * 7) % brokers]
+        group = self._group[cells]
+        order = stable_order((group * (middle.max() + 1) + middle) * brokers + place)
+        cells, group = cells[order], group[order]
+        return cells[rank(group) < lack[group]]
+
+    def _emptiest_first(self, sign: int) -> Ints:
+        """(B,) rank of each broker by its load, emptiest first (sign -1: fullest first); equal
+        loads share a rank.
+        """
+        search = self._search
+        held = sign * (search.load * search.scale).sum(axis=0)
+        places: Ints = np.unique(held, return_inverse=True)[1]
+        return places
+
+    def _replicas(self, units: Ints, number: int) -> Ints:
+        """A replica for each unit of a cell, as an index: small ones first; every other round
+        starts with replicas that have moved already; later rounds take others.
+        """
+        search = self._search
+        wanted = np.bincount(units, minlength=len(self._group))
+        places = np.flatnonzero((wanted > 0)[self._cells])
+        key = self._cells[places]
+        if number % 2 == 0:
+            replicas = self._movable[places]
+            key = key * 2 + search.held_before(replicas, search.holders(replicas))
+        bits = len(self._movable).bit_length()
+        key = (key << bits) + self._size_place[places]
+        key.sort()
+        places = self._by_size[key & ((1 << bits) - 1)]
+        cells = self._cells[places]
+        place, later = rank(cells), 0 if self._anywhere else number // 2
+        if later:
+            count = np.maximum(np.bincount(cells, minlength=len(wanted))[cells], 1)
+            place = (place - later * wanted[cells]) % count
+        chosen: Ints = places[place < wanted[cells]]
+        return chosen
+
+    def _accepted(self, replicas: Ints, targets: Ints) -> Mask:
+        """Which moves are made: valid, good for their topic, and together harmless to load
+        bands.
+        """
+        search, counts = self._search, self._counts
+        partitions, source = replicas // search.width, search.holders(replicas)
+        accepted = (counts.moving(partitions, source, targets) < 0) & search.valid(
+            replicas, targets
+        )
+        accepted &= ~(search.rows[partitions] == targets[:, None]).any(axis=1)
+        some = np.flatnonzero(accepted)
+        accepted[some] = first_ones(partitions[some])
+        accepted = search.fit_together(replicas, targets, accepted)
+        some = np.flatnonzero(accepted)
+        banded = search.scale.any(axis=1)
+        bands = (of[banded] for of in (search.load, search.low, search.high))
+        weight = search.weight(replicas[some])[banded]
+        accepted[some] = compatible(source[some], targets[some], weight, *bands)
+        return accepted
+
+
+def _units(cells: Ints, off: Ints, number: int) -> Ints:
+    """Cells outside their bands, each repeated by its distance, in an order that differs by
+    round.
+    """
+    return np.repeat(np.roll(cells, number * 31), np.roll(off, number * 31))
+
+
+def _all_rejected(brokers: Ints, accepted: Mask, count: int) -> Mask:
+    """(B,) brokers whose moves were all rejected."""
+    tried, made = (np.bincount(of, minlength=count) > 0 for of in (brokers, brokers[accepted]))
+    return tried & ~made
+
+
+def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """Index pairs: the i-th of each group with the i-th of the same group on the other side."""
+    sides = groups, others
+    count = max(int(side.max(initial=0)) for side in sides) + 1
+    fewest = np.minimum(*(np.bincount(side, minlength=count) for side in sides))
+    mine, theirs = (np.flatnonzero(turn(side) < fewest[side]) for side in sides)
+    return mine[stable_order(groups[mine])], theirs[stable_order(others[theirs])]

@@ -1,0 +1,94 @@
+"""One pass of a gate over many small clusters, with concatenated tables.
+
+A pass costs seconds even for few rows, so small clusters are checked together. If every rule holds
+for all, it holds for each. If a rule is broken, bisection finds the cluster; that one is then
+checked alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from rehome.quality.engine.results import GateResult
+from rehome.quality.engine.rules import Expectation, Rule
+
+C = TypeVar("C", bound=Hashable)
+
+CLUSTER = "cluster"
+"""The column that names a row's cluster."""
+_UNIQUE, _COMPOUND = "expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique"
+_SQL, _QUERY = "unexpected_rows_expectation", "unexpected_rows_query"
+
+
+def stacked(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Concatenate the same table of several clusters, with a column for the cluster."""
+    return pa.concat_tables(
+        [
+            table.append_column(CLUSTER, pa.array([cluster] * len(table), pa.string()))
+            for cluster, table in tables.items()
+        ],
+        promote_options="permissive",
+    )
+
+
+def among_clusters(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The same rules for concatenated tables: uniqueness is per cluster."""
+    return tuple(
+        replace(
+            rule,
+            keys=(CLUSTER, *rule.keys),
+            expectations=tuple(map(_among_clusters, rule.expectations)),
+        )
+        for rule in rules
+    )
+
+
+def _among_clusters(item: Expectation) -> Expectation:
+    arguments = item.arguments()
+    if item.type == _UNIQUE:
+        columns = {"column_list": [CLUSTER, arguments["column"]]}
+        return _expectation(_COMPOUND, {**columns, "ignore_row_if": "any_value_is_missing"})
+    if item.type == _COMPOUND:
+        return _expectation(
+            _COMPOUND, {**arguments, "column_list": [CLUSTER, *arguments["column_list"]]}
+        )
+    if item.type == _SQL:
+        query = arguments[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
+        return _expectation(_SQL, {**arguments, _QUERY: query})
+    return item  # it concerns single rows
+
+
+def _expectation(kind: str, arguments: Mapping[str, Any]) -> Expectation:
+    return Expectation(kind, json.dumps(arguments))
+
+
+def judged_together(
+    members: Sequence[C],
+    together: Callable[[Sequence[C]], GateResult],
+    alone: Callable[[C], GateResult],
+) -> dict[C, GateResult]:
+    """Each member's result.
+
+    :param together: checks several in one pass; ``alone``: checks one, in detail.
+    """
+    if not members:
+        return {}
+    if len(members) == 1:
+        return {members[0]: alone(members[0])}
+    found = together(members)
+    if found.passed:
+        # These validations mix clusters, so no Data Docs are made of them.
+        in_common = replace(found, validations=())
+        return dict.fromkeys(members, in_common)
+    half = len(members) // 2
+    parts = (members[:half], members[half:])
+    return {
+        member: result
+        for part in parts
+        for member, result in judged_together(part, together, alone).items()
+    }

@@ -1,0 +1,136 @@
+"""The input of the gate on a plan, and facts derived from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.array_types import Ints, Mask
+from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.move_table import moves_table
+from rehome.domain.plan.plan import Plan
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.quality.facts.disks import Disks
+from rehome.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
+from rehome.quality.facts.move_columns import Moved
+from rehome.quality.facts.partitions import Partitions
+from rehome.quality.facts.scope import requested_entries, scope_of
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A plan, its request and snapshot, and the files that will be written.
+
+    :param reassignment, rollback: content of Kafka's files.
+    :param digests: name of each of these files → SHA-256 of its bytes.
+    :param min_free: part of each log dir that must stay free at every moment.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    request: ReassignmentRequest
+    reassignment: Mapping[str, Any]
+    rollback: Mapping[str, Any]
+    min_free: float
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def moved(self) -> Moved:
+        """The plan's moves joined with the snapshot."""
+        return Moved(moves_table(self.plan.moves), Partitions.of(self.snapshot))
+
+    @cached_property
+    def disks(self) -> Disks:
+        """The brokers' log dirs."""
+        return Disks.of(self.snapshot, partial(kept_free, self.request, self.min_free))
+
+    @cached_property
+    def brokers(self) -> Ints:
+        """(B,) ids of the brokers that the snapshot lists."""
+        ids: Ints = self.snapshot.brokers.column("broker").to_numpy().astype(np.int64)
+        return ids
+
+    @cached_property
+    def live(self) -> Mask:
+        """(B,) which of them are alive."""
+        live: Mask = self.snapshot.brokers.column("live").to_numpy().astype(bool)
+        return live
+
+    @cached_property
+    def rack_paths(self) -> list[tuple[str, ...]]:
+        """Rack path of each of them."""
+        return [tuple(path) for path in self.snapshot.brokers.column("rack_path").to_pylist()]
+
+    @property
+    def rack_levels(self) -> int:
+        """Depth of the rack tree."""
+        return max((len(path) for path in self.rack_paths), default=0)
+
+    @property
+    def drained(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to be emptied."""
+        if self.request.action is Action.REPLACE:
+            return tuple(self.request.replacements)
+        return self.request.brokers if self.request.action is Action.DRAIN else ()
+
+    @property
+    def demoted(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to lead nothing."""
+        return self.request.brokers if self.request.action is Action.DEMOTE else ()
+
+    @cached_property
+    def in_scope(self) -> Mask:
+        """(P,) partitions that the request may move."""
+        partitions = self.moved.partitions
+        return scope_of(self.snapshot, self.request, partitions.topics, partitions.keys)
+
+    @cached_property
+    def allowed_brokers(self) -> AllowedBrokers:
+        """Which brokers may hold which partitions, by their broker sets, and by where a rebalance
+        brings them.
+        """
+        partitions, internal = self.moved.partitions, internal_topics(self.snapshot)
+        of_topic = set_numbers(self.request, partitions.topics, internal)
+        found = AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+        if not self.brings:
+            return found
+        return found.brought_to(np.isin(self.brokers, self.request.destinations), self.in_scope)
+
+    @property
+    def brings(self) -> bool:
+        """Whether all that is in scope is to end on the destinations."""
+        return self.request.action is Action.REBALANCE and bool(self.request.destinations)
+
+    @cached_property
+    def shut(self) -> frozenset[BrokerId]:
+        """Brokers that may get no new replica: by their log dirs, or by the request."""
+        named = set(self.request.destinations)
+        elsewhere = {b for b in self.brokers.tolist() if named and b not in named}
+        return frozenset({*self.disks.closed, *self.request.exclude_brokers, *elsewhere})
+
+    @cached_property
+    def replicas_in_the_end(self) -> dict[BrokerId, int]:
+        """Replicas of each listed broker after the plan."""
+        moved = self.moved
+        held = Counter(moved.partitions.replicas.values.tolist())
+        held.update(moved.adding.values.tolist())
+        held.subtract(moved.removing.values.tolist())
+        return {broker: held[broker] for broker in self.brokers.tolist()}
+
+    @cached_property
+    def requested(self) -> dict[TopicPartition, tuple[list[BrokerId], list[str]]]:
+        """Replicas and log dirs per partition of the operator's own file."""
+        return requested_entries(self.request)
+
+    @cached_property
+    def planned(self) -> list[TopicPartition]:
+        """The partition of each row of the moves."""
+        table = self.moved.table
+        columns = (table.column(name).to_pylist() for name in ("topic", "partition"))
+        return [TopicPartition(*names) for names in zip(*columns, strict=True)]

@@ -1,0 +1,104 @@
+"""Spread over racks, computed without the planner's rack tree.
+
+A replica is badly placed if a sibling rack with a free broker holds at least two replicas fewer of
+the same partition: moving it there would make the spread more even. A set without such replicas is
+as even as the racks allow, level by level. The planner states the same rule by water-filling
+(:mod:`rehome.planning.model.rack_tree`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rehome.domain.array_types import Ints, Mask
+
+_ROWS_PER_BATCH = 100_000
+_NO_SIBLING = np.iinfo(np.int32).max
+
+
+def badly_placed(
+    paths: Sequence[Sequence[str]], hosts: Mask, rows: npt.NDArray[np.int32]
+) -> list[Ints]:
+    """Per level of the racks, from the root down: (n,) badly placed replicas of each row.
+
+    :param paths: rack path per broker; all empty = no racks, and no level.
+    :param hosts: (B,) brokers that may hold replicas; each holds one of a partition.
+    :param rows: (n, R) indexes of brokers, padded with -1.
+    """
+    depth = max((len(path) for path in paths), default=0)
+    parent = np.zeros(len(paths), np.int64)
+    levels = []
+    for level in range(1, depth + 1):
+        # A path that ends above this level is a rack of its own there.
+        names = [tuple([*path, *[""] * depth][:level]) for path in paths]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        node = np.array([numbers[name] for name in names], np.int64)
+        parts = range(0, len(rows), _ROWS_PER_BATCH)
+        counts = [
+            _in_level(parent, node, hosts, rows[part : part + _ROWS_PER_BATCH]) for part in parts
+        ]
+        levels.append(np.concatenate([np.zeros(0, np.int64), *counts]))
+        parent = node
+    return levels
+
+
+def better_places(
+    paths: Sequence[Sequence[str]],
+    hosts: Mask,
+    row: npt.NDArray[np.int32],
+    before: npt.NDArray[np.int32],
+) -> Ints:
+    """Brokers that, instead of a new one of the row, would spread it more evenly.
+
+    :param row, before: (R,) indexes of brokers, padded with -1.
+    """
+    others = np.flatnonzero(hosts & ~np.isin(np.arange(len(hosts)), row))
+    is_better = np.zeros(len(others), bool)
+    held = sum(badly_placed(paths, hosts, row[None]))
+    for place in np.flatnonzero((row >= 0) & ~np.isin(row, before)).tolist():
+        tried = np.repeat(row[None], len(others), axis=0)
+        tried[:, place] = others
+        is_better |= sum(badly_placed(paths, hosts, tried)) < held
+    better: Ints = others[is_better]
+    return better
+
+
+def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]) -> Ints:
+    """(n,) badly placed replicas on one level.
+
+    :param parent, node: (B,) number of the node of each broker above and on this level.
+    """
+    capacity = np.bincount(node[hosts], minlength=int(node.max()) + 1)
+    above = np.zeros(len(capacity), np.int64)
+    above[node] = parent
+    open_nodes = np.bincount(above[capacity > 0], minlength=int(parent.max()) + 1)
+
+    held = rows >= 0
+    brokers = np.where(held, rows, 0)
+    mine, up = node[brokers], parent[brokers]
+    both = held[:, :, None] & held[:, None, :]
+    same = (mine[:, :, None] == mine[:, None, :]) & both
+    siblings = (up[:, :, None] == up[:, None, :]) & both
+    count = same.sum(axis=2)
+    first = held & ~np.tril(same, -1).any(axis=2)
+
+    free = held & (count < capacity[mine])
+    fewest = np.where(siblings & free[:, None, :], count[:, None, :], _NO_SIBLING).min(axis=2)
+    reached = (siblings & (first & (capacity[mine] > 0))[:, None, :]).sum(axis=2)
+    fewest = np.where(reached < open_nodes[up], 0, fewest)
+    most = np.minimum(capacity[mine], fewest + 1)
+    badly: Ints = (first * np.maximum(count - most, 0)).sum(axis=1)
+    return badly
+
+
+def places(ids: Ints, values: Ints) -> Ints:
+    """Index of each broker in ``ids``; -1 if unknown."""
+    if not len(ids):
+        return np.full(len(values), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids[order], values), len(ids) - 1)
+    found: Ints = np.where(ids[order][at] == values, order[at], -1)
+    return found

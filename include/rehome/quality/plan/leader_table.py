@@ -1,0 +1,87 @@
+"""Table ``leaders_after``: leaders of topics with a minimum per broker (min_leaders), after the
+plan.
+
+Computed from the snapshot and the moves alone, by code that the planner does not use.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pyarrow as pa
+
+from rehome.domain.request.request import Action
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.facts.unmet_targets import Obstacles
+
+_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("broker", pa.int32()),
+        ("leaders_before", pa.int64()),
+        ("leaders_after", pa.int64()),
+        ("least", pa.int64()),
+        ("given_up", pa.int64()),
+        ("is_named", pa.bool_()),
+    ]
+)
+
+
+def leaders_after(checked: Checked) -> pa.Table:
+    """One row per such topic and broker that should lead a minimum of its partitions: if the topic
+    has a broker set, one of its brokers.
+
+    ``least`` is the requested minimum, limited by the topic's partitions divided by the brokers.
+    """
+    request = checked.request
+    wanted = _wanted(checked)
+    part = checked.live
+    if request.brokers and request.action is not Action.BALANCE_LEADERS:
+        part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
+    if not wanted or not part.any():
+        return _SCHEMA.empty_table()
+    moved, partitions = checked.moved, checked.moved.partitions
+    first = partitions.replicas.first
+    after = first.copy()
+    known = moved.at >= 0
+    after[moved.at[known]] = moved.target.first[known]
+    named = Obstacles(checked.plan.summary.infeasible).few_leaders
+    topics = partitions.keys >> 32
+    rows = []
+    for number, topic in enumerate(partitions.topics):
+        if topic not in wanted:
+            continue
+        mine = topics == number
+        allowed = checked.allowed_brokers
+        of_set = allowed.may[allowed.number[mine][:1]].all(axis=0)
+        brokers = checked.brokers[part & of_set].tolist()
+        least = min(wanted[topic], int(mine.sum()) // max(len(brokers), 1))
+        for broker in brokers:
+            before = int((first[mine] == broker).sum())
+            leads = int((after[mine] == broker).sum())
+            rows.append(
+                {
+                    "topic": topic,
+                    "broker": broker,
+                    "leaders_before": before,
+                    "leaders_after": leads,
+                    "least": least,
+                    "given_up": before - leads if leads < min(before, least) else None,
+                    "is_named": (topic, broker) in named,
+                }
+            )
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _wanted(checked: Checked) -> dict[str, int]:
+    """Topic → leaders per broker: the largest minimum of all matching names and patterns."""
+    table = checked.snapshot.topics
+    wanted: dict[str, int] = {}
+    for name, least in checked.request.min_leaders.items():
+        for topic, internal in zip(
+            table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True
+        ):
+            if topic == name or (not internal and fnmatchcase(topic, name)):
+                wanted[topic] = max(least, wanted.get(topic, 0))
+    return wanted

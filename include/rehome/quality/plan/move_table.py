@@ -1,0 +1,266 @@
+"""Table ``moves``: the plan's moves, with the facts that each must agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+
+from rehome.domain.array_types import Ints, Mask
+from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.request.request import Action
+from rehome.quality.engine.results import ROWS_SHOWN
+from rehome.quality.facts.evacuated import emptied_brokers
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.facts.rack_spread import better_places, places
+from rehome.quality.facts.ragged_lists import Ragged
+from rehome.quality.plan.evacuation import evacuation_columns
+from rehome.quality.plan.leadership import leadership_of, reorders
+from rehome.quality.plan.limit_table import outside
+from rehome.quality.plan.replacements import replacement_columns
+from rehome.quality.plan.rules import EXPLICIT
+from rehome.quality.plan.set_spread import badly_placed_by_set
+
+_BROKERS = pa.list_(pa.int32())
+_PATHS = pa.list_(pa.string())
+
+
+def moves_table_with_facts(checked: Checked) -> pa.Table:
+    """moves.parquet with the further columns that the rules name."""
+    table = checked.moved.table
+    columns = {
+        **_of_snapshot(checked),
+        **_wrong_brokers(checked),
+        **_of_isr(checked),
+        **leadership_of(checked),
+        **_spread(checked),
+        **_in_files(checked),
+        **_log_dirs(checked),
+        **_requested(checked),
+        **replacement_columns(checked),
+        **evacuation_columns(checked),
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
+    moved = checked.moved
+    replicas, log_dirs = moved.partitions.lists_at(moved.at)
+    in_scope = np.append(checked.in_scope, True)  # -1: another rule names what there is not
+    return {
+        "times_planned": pa.array(moved.times_planned),
+        "snapshot_replicas": replicas,
+        "snapshot_log_dirs": log_dirs,
+        "snapshot_size": pa.array(moved.size, mask=moved.at < 0),
+        "in_flight": pa.array(moved.in_flight),
+        "leader_is_live": pa.array(  # null where nothing is copied
+            np.isin(moved.leader, checked.brokers[checked.live]), mask=moved.adding.lengths == 0
+        ),
+        "in_scope": pa.array(in_scope[moved.at]),
+    }
+
+
+def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
+    """Per move, brokers that its target must not contain, or that must not get a copy; null if
+    there are none.
+    """
+    moved, request = checked.moved, checked.request
+    target, adding = moved.target, moved.adding
+    beyond = adding
+    if request.action is Action.REBALANCE:
+        both = np.concatenate([adding.values, moved.removing.values])
+        rows = np.concatenate([adding.row, moved.removing.row])
+        beyond = Ragged.of_rows(both, rows, len(moved.at))
+    dead = ~np.isin(target.values, checked.brokers[checked.live])
+    first = np.isin(np.arange(len(target.values)), target.offsets)
+    # A new order only needs its first broker alive, and not even that where it stays the first.
+    newly_first = first & (moved.target.first != moved.current.first)[target.row]
+    dead &= newly_first | ~reorders(checked)[target.row]
+    lists = {
+        "adding": adding,
+        "not_live": target.where(dead),
+        "drained": target.where(_among(target.values, checked.drained)),
+        "left": moved.current.where(_among(moved.current.values, checked.drained)),
+        "taken_online": moved.removing.where(~moved.removing.missing_in(_online(checked))),
+        "offline_kept": target.where(~target.missing_in(moved.offline)),
+        "not_of_its_set": adding.where(outside(checked, adding, moved.at)),
+        "closed": adding.where(_among(adding.values, checked.disks.closed)),
+        "excluded": adding.where(_among(adding.values, request.exclude_brokers)),
+        "no_destination": adding.where(~_among(adding.values, request.destinations)),
+        "outside": beyond.where(~_among(beyond.values, request.brokers)),
+    }
+    return {name: brokers.to_arrow(empty_is_null=True) for name, brokers in lists.items()}
+
+
+def _online(checked: Checked) -> Ragged:
+    """Brokers of each move's partition whose replica is online."""
+    partitions = checked.moved.partitions
+    return partitions.chosen_at(checked.moved.at, ~partitions.offline)
+
+
+def _of_isr(checked: Checked) -> dict[str, pa.Array]:
+    """Replicas in sync before and after each move, and whether the preferred leader can lead. A
+    copy that was asked for by name counts as kept: it is in sync when the move ends.
+    """
+    moved, explicit = checked.moved, checked.request.action in EXPLICIT
+    found, kept = moved.in_sync, moved.target.where(~moved.target.missing_in(moved.in_sync))
+    able = moved.target.where(
+        ~(moved.target.missing_in(moved.in_sync) & moved.target.missing_in(moved.adding))
+    )
+    first = Ragged(moved.target.first, np.arange(len(moved.at) + 1))
+    return {
+        "current_count": pa.array(moved.current.lengths),
+        "target_count": pa.array(moved.target.lengths),
+        "distinct_count": pa.array(moved.target.distinct_lengths),
+        "in_sync_now": found.to_arrow(),
+        "in_sync_found": pa.array(found.lengths),
+        "in_sync_kept": pa.array(kept.lengths + (moved.adding.lengths if explicit else 0)),
+        "in_sync_to_keep": pa.array(  # null where no replica is removed
+            np.minimum(found.lengths, moved.target.lengths),
+            mask=moved.target.lengths >= moved.current.lengths,
+        ),
+        "leader_is_able": pa.array(
+            ~first.missing_in(able)
+            | (able.lengths == 0)
+            | (moved.target.first == moved.current.first)
+        ),
+    }
+
+
+def _among(values: Ints, brokers: Collection[BrokerId]) -> Mask:
+    return np.isin(values, np.array(sorted(brokers), np.int64))
+
+
+def _spread(checked: Checked) -> dict[str, pa.Array]:
+    """Badly placed replicas per level of the racks, before and after."""
+    moved, ids = checked.moved, checked.brokers
+    left = checked.live & ~_among(ids, {*checked.drained, *emptied_brokers(checked)})
+    group = (
+        checked.allowed_brokers.number[moved.at]
+        if len(checked.allowed_brokers.number)
+        else moved.at * 0
+    )
+    columns: dict[str, pa.Array] = {}
+    rows, levels = {}, {}
+    for name, hosts, lists in (
+        ("before", checked.live, moved.current),
+        ("after", left, moved.target),
+    ):
+        rows[name] = lists.padded(
+            places(ids, np.where(_stays_outside(checked, lists), -1, lists.values))
+        )
+        levels[name] = badly_placed_by_set(checked, hosts, rows[name], group)
+        if name == "before":
+            # Counts like a replica on a dead broker: the data of a failed log dir is lost.
+            levels[name] = [count + _failed(checked) for count in levels[name]]
+        for level, count in enumerate(levels[name], start=1):
+            columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
+    left_of = _without_failed(checked, left)
+    for move, hosts in left_of.items():
+        one = slice(move, move + 1)
+        anew = badly_placed_by_set(checked, hosts, rows["after"][one], group[one])
+        for on_level, badly in zip(levels["after"], anew, strict=True):
+            on_level[one] = badly
+    nothing = np.zeros((1, len(moved.at)), np.int64)
+    before, after = (np.concatenate([nothing, *(c[None] for c in levels[n])]) for n in levels)
+    worse = np.flatnonzero((after > before).any(axis=0))[:ROWS_SHOWN].tolist()
+    better: list[list[int]] = [[] for _ in moved.at]
+    for move in worse:
+        allowed_brokers = left_of.get(move, left) & checked.allowed_brokers.may[group[move]]
+        found = better_places(
+            checked.rack_paths, allowed_brokers, rows["after"][move], rows["before"][move]
+        )
+        better[move] = ids[found].tolist()
+    # A lower replication factor keeps the replicas in sync, whatever their racks.
+    count, found = moved.current.lengths, moved.in_sync.lengths
+    free = (moved.target.lengths < count) & (found < count)
+    for level in range(1, len(before)):
+        # A level may only get worse where one above it gets better.
+        eased = free | (after[1:level] < before[1:level]).any(axis=0)
+        columns[f"badly_at_most_{level}"] = pa.array(before[level], mask=eased)
+    return columns | {
+        "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),
+        "better": pa.array(better, _BROKERS),
+    }
+
+
+def _stays_outside(checked: Checked, lists: Ragged) -> Mask:
+    """Per value, whether a broker outside the partition's set keeps its replica. Such replicas are
+    ignored for the racks of the set, before and after.
+    """
+    moved = checked.moved
+    apart = outside(checked, lists, moved.at)
+    kept: Mask = apart & ~lists.missing_in(moved.current) & ~lists.missing_in(moved.target)
+    return kept
+
+
+def _failed(checked: Checked) -> Ints:
+    """(n,) replicas of each move's partition in failed log dirs of live brokers."""
+    offline = checked.moved.offline
+    return offline.where(np.isin(offline.values, checked.brokers[checked.live])).lengths
+
+
+def _without_failed(checked: Checked, left: Mask) -> dict[int, Mask]:
+    """By index of a move: the brokers (B,) that are left for its partition if it leaves failed log
+    dirs of live brokers. A broker takes no new replica of a partition in place of one that it has.
+    """
+    moved = checked.moved
+    gone = moved.offline.where(
+        np.isin(moved.offline.values, checked.brokers[checked.live])
+        & moved.offline.missing_in(moved.target)
+    )
+    found: dict[int, Mask] = {}
+    for broker, move in zip(gone.values.tolist(), gone.row.tolist(), strict=True):
+        found[move] = found.get(move, left) & (checked.brokers != broker)
+    return found
+
+
+def _in_files(checked: Checked) -> dict[str, pa.Array]:
+    """The entries of Kafka's files for each move; null if there is none."""
+    columns = {}
+    for name, content in (("sent", checked.reassignment), ("rollback", checked.rollback)):
+        listed = {(entry["topic"], entry["partition"]): entry for entry in content["partitions"]}
+        entries = [listed.get(partition, {}) for partition in checked.planned]
+        columns[f"{name}_replicas"] = pa.array([item.get("replicas") for item in entries], _BROKERS)
+        columns[f"{name}_log_dirs"] = pa.array([item.get("log_dirs") for item in entries], _PATHS)
+    return columns
+
+
+def _log_dirs(checked: Checked) -> dict[str, pa.Array]:
+    """Named log dirs that cannot be written to; null if there are none."""
+    wrong: dict[int, list[str]] = {}
+    for item in checked.moved.named_log_dirs:
+        if (item.broker, item.path) not in checked.disks.usable:
+            wrong.setdefault(item.move, []).append(f"{item.broker}:{item.path}")
+    rows = [wrong.get(row) for row in range(len(checked.moved.at))]
+    return {"unusable_log_dirs": pa.array(rows, _PATHS)}
+
+
+def _requested(checked: Checked) -> dict[str, pa.Array]:
+    """The entry of the operator's own file for each move; null if there is none."""
+    if checked.request.action is not Action.REASSIGN:
+        return {}
+    asked = [checked.requested.get(partition) for partition in checked.planned]
+    lies_in = checked.moved.lies_in(np.arange(len(asked)))
+    planned = checked.moved.table.column("target_log_dirs").to_pylist()
+    elsewhere: list[list[str] | None] = []
+    for entry, today, paths in zip(asked, lies_in, planned, strict=True):
+        brokers, wanted = entry or ([], [])
+        named = dict(zip(brokers, paths, strict=False))
+        elsewhere.append(
+            [
+                f"{broker}:{path}"
+                for broker, path in zip(brokers, wanted, strict=False)
+                if path not in (ANY_LOG_DIR, today.get(broker), named.get(broker))
+            ]
+            or None
+        )
+    replicas = [None if entry is None else entry[0] for entry in asked]
+    return {
+        "requested_replicas": pa.array(replicas, _BROKERS),
+        "requested_elsewhere": pa.array(elsewhere, _PATHS),
+    }

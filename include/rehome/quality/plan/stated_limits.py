@@ -1,0 +1,309 @@
+"""Notes that say that a cluster allows no more: each needs a cause that the gate finds by itself.
+
+The gate computes from the racks, the disks and what may not move how little and how much each rack
+and each broker can hold at an even spread. A note on a rack or a broker is proven if its fair share
+lies outside of that. A note that others' limits shift a share is proven if there is such a rack or
+broker, or a partition that is larger than any share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.infeasible import (
+    OF_THE_CLUSTER,
+    Infeasible,
+    Obstacle,
+    Subject,
+    SubjectKind,
+)
+from rehome.domain.plan.infeasible_text import subject_text
+from rehome.domain.request.request import Action
+from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
+from rehome.quality.facts.gate_input import Checked
+from rehome.quality.facts.ragged_lists import Ragged
+from rehome.quality.facts.unplannable import offline_counts, without_leader
+from rehome.quality.plan.broker_table import BrokerSums
+
+_ROUNDING, _UNITS = 1e-6, 2.0
+"""How far figures of the planner may be off: as a fraction, and in bytes or replicas."""
+
+_ALL = slice(None)
+
+_OF_A_BROKER = (
+    *(Obstacle.FIXED_REPLICAS, Obstacle.TAKES_NO_REPLICAS, Obstacle.DISK_FULL),
+    Obstacle.ONE_REPLICA_PER_BROKER,
+)
+
+
+def unproven_limits(checked: Checked) -> list[str]:
+    """Subjects of the notes of a rebalance or an expansion that claim a limit without a cause.
+
+    Requests with caps or broker sets are not judged: there, other rules check what limits them.
+    """
+    if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
+        return []
+    if checked.request.caps or not checked.allowed_brokers.may.all():
+        return []
+    limits = StatedLimits(checked)
+    claims = [
+        note
+        for note in checked.plan.summary.infeasible
+        if note.obstacle in OF_THE_CLUSTER or note.obstacle in _OF_A_BROKER
+    ]
+    return [subject_text(note.subject) for note in claims if not limits.prove(note)]
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """How much racks and brokers can hold. Nodes: the racks level by level, then the brokers.
+
+    :param name: of each node: a rack's path, a broker's id.
+    :param least, most: (N,) what it can hold if partitions are spread evenly.
+    :param fair: (N,) its share by capacity.
+    :param largest: one replica of the largest partition that may move; ``widest``: the largest fair
+        share of a broker.
+    """
+
+    name: list[object]
+    least: Floats
+    most: Floats
+    fair: Floats
+    largest: float
+    widest: float
+
+    def shifts(self) -> bool:
+        """Whether some node cannot have its fair share."""
+        off = (self.fair > self.most + _ROUNDING) | (self.fair < self.least - _ROUNDING)
+        return bool(off.any()) or self.largest > self.widest
+
+    def is_share(self, rack: Subject, wanted: float) -> bool:
+        """Whether that is the rack's share. Racks within racks share what theirs has."""
+        if rack.name not in self.name or rack.name.count("/") > 1:
+            return rack.name in self.name
+        fair = float(self.fair[self.name.index(rack.name)])
+        return fair <= _over(wanted) and wanted <= _over(fair)
+
+    def too_little(self, name: object, wanted: float) -> bool:
+        """Whether a node cannot hold as much as is wanted."""
+        return name in self.name and bool(self.most[self.name.index(name)] < _over(wanted))
+
+    def too_much(self, name: object, wanted: float) -> bool:
+        """Whether a node has to hold more than is wanted."""
+        return name in self.name and bool(_over(self.least[self.name.index(name)]) > wanted)
+
+
+def _over(figure: float) -> float:
+    return figure * (1 + _ROUNDING) + _UNITS
+
+
+class StatedLimits:
+    """Proves notes, with the gate's own figures.
+
+    :ivar levels: (B,) number of each broker's rack on each level, then of the broker itself.
+    """
+
+    def __init__(self, checked: Checked) -> None:
+        self._checked, self._partitions = checked, checked.moved.partitions
+        self._sums = BrokerSums(checked)
+        scope = checked.in_scope
+        harmed = without_leader(checked) | (offline_counts(checked) > 0)
+        self._movable: Mask = scope & ~self._partitions.in_flight & ~harmed
+        part = self._sums.takes_part()
+        self._part = checked.live if checked.request.action is Action.EXPAND else part
+        self.levels = list(self._racks())
+        self._known: dict[Resource, _Reach] = {}
+        self._known_ends: dict[int, list[tuple[Ints, Ints]]] = {}
+
+    def prove(self, note: Infeasible) -> bool:
+        """Whether the note has a cause."""
+        resource = note.resource or Resource.REPLICAS
+        if resource in LED:
+            return False
+        if resource in RATES and MEASURED_AS[resource] not in self._partitions.rates:
+            return True  # the snapshot does not have what the plan was made by
+        if note.subject.kind is SubjectKind.TOPIC:
+            return self._of_topic(note.subject.name).shifts()
+        reach = self._of(resource)
+        if note.obstacle is Obstacle.SHIFTED_SHARE:
+            return reach.shifts()
+        if note.obstacle is Obstacle.DISK_FULL:
+            return resource is Resource.BYTES and self._full(note.subject.broker, note.wanted)
+        if note.obstacle is Obstacle.TAKES_NO_REPLICAS:
+            return note.subject.broker in self._checked.shut
+        if note.obstacle is Obstacle.LARGE_PARTITION:
+            return reach.largest > note.wanted
+        if note.subject.kind is SubjectKind.RACK and not reach.is_share(note.subject, note.wanted):
+            return False
+        name = note.subject.name if note.subject.kind is SubjectKind.RACK else note.subject.broker
+        if note.obstacle in (Obstacle.RACKS_FORCE_MORE, Obstacle.FIXED_REPLICAS):
+            return reach.too_much(name, note.wanted)
+        return reach.too_little(name, note.wanted)
+
+    def _full(self, broker: BrokerId | None, wanted: float) -> bool:
+        """Whether a broker's disks cannot hold as much."""
+        at = np.flatnonzero(self._checked.brokers == broker)
+        held = self._sums.summed(self._partitions.replicas, self._weight(Resource.BYTES))
+        holds = held + self._headroom(Resource.BYTES)
+        return bool((holds[at] < _over(wanted)).any())
+
+    def _of(self, resource: Resource) -> _Reach:
+        if resource not in self._known:
+            self._known[resource] = self._reach(self._weight(resource), resource)
+        return self._known[resource]
+
+    def _of_topic(self, topic: str) -> _Reach:
+        names, keys = self._partitions.topics, self._partitions.keys >> 32
+        number = names.index(topic) if topic in names else len(names)
+        mine = slice(*np.searchsorted(keys, [number, number + 1]).tolist())
+        return self._reach(np.ones_like(keys[mine]), Resource.REPLICAS, mine)
+
+    def _weight(self, resource: Resource) -> Ints:
+        sizes = self._partitions.size_bytes
+        if resource is Resource.BYTES:
+            return sizes
+        if resource is Resource.REPLICAS:
+            return np.ones_like(sizes)
+        return self._partitions.rates[MEASURED_AS[resource]]
+
+    def _racks(self) -> Iterator[Ints]:
+        """(B,) number of each broker's rack on each level, then of the broker itself."""
+        paths = self._checked.rack_paths
+        depth = 0 if self._checked.request.ignore_racks else self._checked.rack_levels
+        for level in range(depth + 1):
+            names = [tuple([*path, *[""] * depth][:level]) for path in paths]
+            numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+            yield np.array([numbers[name] for name in names], np.int64)
+        yield np.arange(len(paths))
+
+    def _reach(self, weight: Ints, resource: Resource, of: slice = _ALL) -> _Reach:
+        """What can be held of some partitions.
+
+        :param weight: (n,) of one replica of each of the partitions ``of``.
+        """
+        part, movable = self._part, self._movable[of]
+        lists = _cut(self._partitions.replicas, of)
+        held = self._sums.summed(lists, weight)
+        stays = self._sums.summed(lists, weight * ~movable)
+        of_factor: Floats = np.bincount(lists.lengths * movable, weight).astype(float)
+        kept = np.where(part, stays, held)
+        least, most = [], []
+        for node, (few, many) in zip(self.levels, self.spread_evenly(of_factor), strict=True):
+            below = np.bincount(node, stays)
+            least.append(np.maximum(below + few, np.bincount(node, kept)))
+            most.append(below + many)
+        limit = np.where(part, held + self._headroom(resource), held)
+        most[-1] = np.maximum(np.minimum(most[-1], limit), np.where(part, least[-1], held))
+        least[-1] = np.where(part, least[-1], held)
+        for level in range(len(self.levels) - 2, -1, -1):
+            up, down = self.levels[level], self.levels[level + 1]
+            parent = np.zeros(len(least[level + 1]), np.int64)
+            parent[down] = up
+            nodes = len(least[level])
+            least[level] = np.maximum(least[level], np.bincount(parent, least[level + 1], nodes))
+            over = np.bincount(parent, most[level + 1], nodes)
+            most[level] = np.maximum(np.minimum(most[level], over), least[level])
+        share = self._sums.shares(held, resource, part)
+        fair = [np.bincount(node, share) for node in self.levels]
+        return _Reach(
+            name=self._names,
+            least=np.concatenate(least),
+            most=np.concatenate(most),
+            fair=np.concatenate(fair),
+            largest=float(weight[movable].max(initial=0)),
+            widest=float(share[part].max(initial=0)),
+        )
+
+    @cached_property
+    def _names(self) -> list[object]:
+        names: list[object] = []
+        for level, node in enumerate(self.levels[:-1]):
+            for number in range(int(node.max(initial=-1)) + 1):
+                broker = int(np.flatnonzero(node == number)[0])
+                path = self._checked.rack_paths[broker]
+                rackless = level and not path
+                names.append("no rack" if rackless else "/" + "/".join(path[:level]))
+        return [*names, *self._checked.brokers.tolist()]
+
+    def _headroom(self, resource: Resource) -> Floats:
+        """(B,) what may come to each broker."""
+        checked, shut = self._checked, self._checked.shut
+        known = checked.disks.headrooms_of_brokers()
+        room = np.full(len(checked.brokers), np.inf)
+        for b, broker in enumerate(checked.brokers.tolist()):
+            volumes = known.get(broker)
+            if broker in shut:
+                room[b] = 0
+            elif resource is Resource.BYTES and volumes is not None and broker in known:
+                room[b] = sum(volumes.values())
+        return room
+
+    def spread_evenly(self, of_factor: Floats) -> list[tuple[Floats, Floats]]:
+        """Per level: (nodes,) the least and the most load, if each partition is spread as evenly as
+        the racks allow.
+
+        :param of_factor: load of one replica of the partitions with so many replicas, together.
+        """
+        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity]
+        for count in np.flatnonzero(of_factor).tolist():
+            for sides, ends in zip(found, self._ends(count), strict=True):
+                for side, of_one in zip(sides, ends, strict=True):
+                    side += of_factor[count] * of_one
+        return found
+
+    @cached_property
+    def _capacity(self) -> list[Ints]:
+        """Per level: (nodes,) brokers of each node that may hold replicas."""
+        hosts = self._checked.live
+        return [
+            np.bincount(node[hosts], minlength=int(node.max(initial=-1)) + 1)
+            for node in self.levels
+        ]
+
+    def _ends(self, count: int) -> list[tuple[Ints, Ints]]:
+        """Per level: (nodes,) the fewest and the most replicas of a partition that has so many."""
+        if count not in self._known_ends:
+            few = many = np.array([count])
+            found = [(few, many)]
+            for level in range(1, len(self.levels)):
+                few, many = self._below(level, self._capacity[level], few, many)
+                found.append((few, many))
+            self._known_ends[count] = found
+        return self._known_ends[count]
+
+    def _below(self, level: int, capacity: Ints, few: Ints, many: Ints) -> tuple[Ints, Ints]:
+        """The fewest and the most replicas of a partition in each node of a level, from those above
+        it.
+        """
+        up, node = self.levels[level - 1], self.levels[level]
+        parent = np.zeros(len(capacity), np.int64)
+        parent[node] = up
+        least, most = np.zeros_like(capacity), np.zeros_like(capacity)
+        for above in range(len(few)):
+            children = parent == above
+            least[children] = _handed_out(capacity[children], int(few[above]))[0]
+            most[children] = _handed_out(capacity[children], int(many[above]))[1]
+        return least, most
+
+
+def _cut(lists: Ragged, some: slice) -> Ragged:
+    """Some lists that follow each other."""
+    first, end, _ = some.indices(len(lists.lengths))
+    offsets = lists.offsets[first : end + 1]
+    return Ragged(lists.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def _handed_out(capacity: Ints, replicas: int) -> tuple[Ints, Ints]:
+    """The fewest and the most that each of some siblings gets of so many replicas."""
+    level = 0
+    while np.minimum(capacity, level + 1).sum() <= replicas and level < capacity.max(initial=0):
+        level += 1
+    each = np.minimum(capacity, level)
+    rest = replicas - int(each.sum())
+    return each, each + ((capacity > level) & (rest > 0))

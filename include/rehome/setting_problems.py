@@ -1,0 +1,52 @@
+"""What is wrong with settings, in sentences: which, where it was set, and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from rehome.field_descriptions import Described
+
+ENVIRONMENT = "REHOME_"
+"""What the name of a setting begins with in the environment."""
+_MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
+_NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
+
+
+def env_name(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{ENVIRONMENT}{name.upper()}"
+
+
+def problems_of(
+    error: ValidationError, overrides: Mapping[str, Any], known: Mapping[str, Described]
+) -> Iterator[str]:
+    """A sentence for each problem, with what to change, and where.
+
+    :param overrides: settings that the environment did not give.
+    :param known: every setting, by its name.
+    """
+    for problem in error.errors(include_url=False):
+        name = str(problem["loc"][0])
+        if name not in known:
+            yield unknown_setting(name, known)
+            continue
+        where = "" if name in overrides else f", set by {env_name(name)} in the environment,"
+        shown = "" if name in _MAY_HOLD_SECRETS else f"={problem['input']!r}"
+        unit = f", in {known[name].unit}" if known[name].unit else ""
+        default = known[name].shown_default
+        fallback = f" The default is {default}." if default else ""
+        cause = problem.get("ctx", {}).get("error")
+        if name in _NAMES_ITS_PROBLEMS and cause is not None:
+            fallback = f" {cause}"
+        yield (
+            f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
+            f"{fallback}"
+        )
+
+
+def unknown_setting(name: str, known: Iterable[str]) -> str:
+    """That there is no such setting, and which there are."""
+    return f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."

@@ -1,0 +1,159 @@
+"""What a plan waits for that is paused, or was handed over, in sentences. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rehome.domain.text import count_text
+from rehome.errors import SENTENCE_ENDS
+from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedResume, Why
+
+BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
+WAYS_OUT = (
+    "Raise its throttle (change_throttle), or resume it without a window, with "
+    "control_reassignment; or give its cluster a longer window."
+)
+"""For what no window is long enough for."""
+WAYS_OUT_HERE = (
+    "Resume it without a window, or with a higher throttle; or give its cluster a longer window. "
+    "Or cancel it."
+)
+RUN_BEFORE = "To carry it out now, run it; to stop for good, cancel it"
+BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
+DECIDE_HERE = "Resume it, or cancel it."
+DECIDE = "Resume it, or cancel it, with control_reassignment."
+
+
+@dataclass(frozen=True, slots=True)
+class PausedText:
+    """What people read of a plan that waits.
+
+    :param label: a few words, for a table.
+    :param text: what it waits for.
+    :param next_step: what the reader should do; ``step_here``: the same for one who has the button
+        that resumes it.
+    """
+
+    label: str
+    text: str
+    next_step: str
+    step_here: str = DECIDE_HERE
+
+
+def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> PausedText:
+    """An outlook in words.
+
+    :param refused: why the last run that was to go on with the plan did not; None = none was.
+    """
+    if outlook.handed_over:
+        return _handed_over(outlook)
+    match outlook:
+        case GoesOn():
+            words = _goes_on(outlook)
+        case NeedsPerson():
+            words = _needs_person(outlook)
+    if refused is None:
+        return words
+    text = f"{words.text} {_why_refused(refused)}"
+    step = _after_refusal(outlook, refused)
+    return replace(words, text=text, next_step=step, step_here=step)
+
+
+def handed_over_text(outlook: Outlook) -> str:
+    """What becomes of a plan that was handed over to the windows of its cluster."""
+    if isinstance(outlook, NeedsPerson):
+        because = _REASONS[outlook.why].format(detail=outlook.detail.rstrip("."))
+        return f"It waits, because {because}. {_REMEDIES[outlook.why]}".rstrip()
+    unless = "" if outlook.sure else ", if rebalance_in_window is unpaused"
+    return f"The window that opens at {_time(outlook.opens_at)} takes it up{unless}."
+
+
+def _handed_over(outlook: Outlook) -> PausedText:
+    text = f"It is handed over to the windows of its cluster. {handed_over_text(outlook)}"
+    match outlook:
+        case GoesOn():
+            label, step = f"for the window of {_time(outlook.opens_at)}", "Nothing."
+            if not outlook.sure:
+                step = _REMEDIES[Why.WINDOW_DAG_PAUSED]
+        case NeedsPerson():
+            label, step = "waits for a person", _REMEDIES[outlook.why]
+    step = f"{step} {RUN_BEFORE}".lstrip()
+    return PausedText(label, text, f"{step}, with control_reassignment.", f"{step}.")
+
+
+def _why_refused(refused: RefusedResume) -> str:
+    others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
+    return (
+        "The last run that was to go on with it was refused by its dry run: "
+        f"{refused.error.rstrip('.')}{others}."
+    )
+
+
+def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
+    remedy = _sentence(refused.remedy)
+    if isinstance(outlook, NeedsPerson):
+        return remedy if refused.breaks_limits else f"{remedy} {DECIDE}".lstrip()
+    if refused.breaks_limits:
+        return f"Nothing: the next run gives it up if it still breaks a limit. Or {_lower(remedy)}"
+    return f"{remedy} Then it goes on by itself, or resume it with control_reassignment.".lstrip()
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith(SENTENCE_ENDS) else f"{text}."
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _goes_on(found: GoesOn) -> PausedText:
+    cause, at = "Paused by the end of the window.", _time(found.opens_at)
+    if found.stuck:
+        cause = "No move of it could end in its last window, and the next may go by as well."
+    opened = f"in the window that has been open since {at}"
+    when = opened if found.is_open else f"when the next window opens, at {at}"
+    if not found.sure:
+        text = f"{cause} It goes on {when}, if rebalance_in_window is unpaused."
+        label = f"goes on at {at} if rebalance_in_window is unpaused"
+        step = "See that rebalance_in_window is unpaused."
+        return PausedText(label, text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
+    text = f"{cause} It goes on by itself {when}: rebalance_in_window takes it up."
+    step, here = f"Nothing. {BEFORE}", f"Nothing. {BEFORE_HERE}"
+    if found.stuck:
+        step, here = f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE
+    return PausedText(f"goes on by itself at {at}", text, step, here)
+
+
+def _needs_person(found: NeedsPerson) -> PausedText:
+    if found.why is Why.PAUSED_BY_PERSON:
+        text = "A person has paused it, and it waits for a person to resume it."
+        return PausedText("paused by a person", text, DECIDE)
+    because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
+    text = f"Paused by the end of the window. It waits for a person, because {because}."
+    remedy = _REMEDIES[found.why]
+    here = f"{remedy} Or resume it, or cancel it." if remedy else DECIDE_HERE
+    return PausedText("waits for a person", text, _step(remedy), here)
+
+
+_REASONS: Mapping[Why, str] = {
+    Why.NO_WINDOW: "no window is coming",
+    Why.NO_WINDOW_DAG: "no rebalance_in_window runs for this cluster",
+    Why.WINDOW_DAG_PAUSED: "rebalance_in_window is paused in Airflow",
+    Why.NOT_KNOWN: "whether it may go on by itself cannot be read: {detail}",
+}
+_REMEDIES: Mapping[Why, str] = {
+    Why.NO_WINDOW: "",
+    Why.NO_WINDOW_DAG: "",
+    Why.WINDOW_DAG_PAUSED: "Unpause rebalance_in_window.",
+    Why.NOT_KNOWN: "Correct the settings.",
+}
+
+
+def _step(remedy: str) -> str:
+    return f"{remedy} Or resume it, or cancel it, with control_reassignment." if remedy else DECIDE
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

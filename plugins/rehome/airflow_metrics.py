@@ -1,0 +1,166 @@
+"""Hands Rehome's metrics to Airflow's own: StatsD, Datadog or OpenTelemetry, as ``[metrics]`` says.
+
+No poll or step fails because metrics cannot be sent, or waits for them: StatsD's are single
+datagrams, and OpenTelemetry sends from a thread of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, ParamSpec
+
+from airflow.providers.common.compat.sdk import conf
+
+from rehome import installation
+from rehome.airflow_versions import stats
+from rehome.errors import RehomeError
+
+if TYPE_CHECKING:
+    from rehome.account.evidence import PaceFollower
+    from rehome.domain.kafka import BrokerId
+    from rehome.domain.plan.plan import Plan
+    from rehome.domain.run.run_policy import Policy
+    from rehome.ledger.store import Ledger
+    from rehome.metrics.readings import ClusterGauges, Polled, Reading
+
+log = logging.getLogger(__name__)
+P = ParamSpec("P")
+
+
+class Way(enum.Enum):
+    """How labels are sent."""
+
+    OFF = "off"  # no backend is set
+    TAGS = "tags"
+    NAMES = "names"  # plain StatsD has no tags: they follow the name, between dots
+
+
+def way() -> Way:
+    """How the backend that Airflow is set to takes labels."""
+    if conf.getboolean("metrics", "statsd_datadog_enabled"):
+        tags = conf.getboolean("metrics", "statsd_datadog_metrics_tags", fallback=True)
+        return Way.TAGS if tags else Way.NAMES
+    if conf.getboolean("metrics", "statsd_on"):
+        tags = conf.getboolean("metrics", "statsd_influxdb_enabled", fallback=False)
+        return Way.TAGS if tags else Way.NAMES
+    return Way.TAGS if conf.getboolean("metrics", "otel_on") else Way.OFF
+
+
+def emit(read: Callable[P, Iterable[Reading]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Send what a function of ``rehome.metrics.readings`` returns.
+
+    It is not called where no backend is set. A failure is logged, and fails neither poll nor step.
+    """
+    try:
+        chosen = way()
+        if chosen is Way.OFF:
+            return
+        for reading in read(*args, **kwargs):
+            _send(reading, chosen)
+    except Exception:
+        log.warning("Metrics could not be sent. The run goes on without them.", exc_info=True)
+
+
+def polled(plan: Plan, policy: Policy) -> Polled:
+    """The plan that a poll or a step of this installation is about."""
+    from rehome.execution.access.lease import ttl_s
+    from rehome.metrics.readings import Polled
+
+    fresh_for_s = ttl_s(installation.settings())
+    bytes_to_copy, brokers = plan.bytes_to_copy, plan.brokers
+    return Polled(plan.cluster_id, plan.plan_id, policy, fresh_for_s, bytes_to_copy, brokers)
+
+
+def emit_brokers(ledger: Ledger, plan: Polled, pace: PaceFollower) -> None:
+    """Send what each broker of a plan copies, as the newest poll has left it in the ledger.
+
+    :param pace: follows the plan from poll to poll; a new one reads the last minute.
+    """
+    from rehome.account.pace import pace_at_poll
+    from rehome.metrics.readings import broker_readings
+
+    def readings() -> Iterator[Reading]:
+        recent = pace.read()
+        found = pace_at_poll(recent, pace.gains)
+        return broker_readings(plan, found, ledger.flying(plan.plan_id))
+
+    emit(readings)
+
+
+def emit_end(ledger: Ledger, cluster_id: str, plan_id: str) -> None:
+    """Send that no poll of a plan comes any more: it has ended or paused."""
+    from rehome.metrics.readings import end_readings
+
+    def readings() -> Iterator[Reading]:
+        return end_readings(cluster_id, plan_id, _brokers(ledger, plan_id))
+
+    emit(readings)
+
+
+def _brokers(ledger: Ledger, plan_id: str) -> set[BrokerId]:
+    """Of a plan; none where an earlier Rehome has recorded it, which sent nothing of brokers."""
+    try:
+        moves = ledger.planned_moves(plan_id)
+    except RehomeError:
+        return set()
+    return {broker for move in moves for broker in (*move.current, *move.target)}
+
+
+def emit_cluster(
+    ledger: Ledger,
+    cluster_id: str,
+    *,
+    swept_at: datetime | None = None,
+    foreign: int | None = None,
+) -> None:
+    """Send what the ledger knows of a cluster.
+
+    :param swept_at: when the sweep read it; None = another task than the sweep reports.
+    :param foreign: how many throttles no plan has set; None = not known.
+    """
+    from rehome.metrics.readings import cluster_readings
+    from rehome.warehouse import taken_at_of
+
+    def readings() -> Iterator[Reading]:
+        facts = _facts(ledger, cluster_id)
+        if swept_at is not None:
+            taken = installation.warehouse().latest_snapshot(cluster_id)
+            if taken is not None:
+                facts = replace(facts, snapshot_taken_at=taken_at_of(taken))
+            since = ledger.unsent_since()
+            facts = replace(facts, unsent_since=0.0 if since is None else since.timestamp())
+        return cluster_readings(replace(facts, swept_at=swept_at, foreign=foreign))
+
+    emit(readings)
+
+
+def _facts(ledger: Ledger, cluster_id: str) -> ClusterGauges:
+    from rehome.execution.access.lease import orphaned
+    from rehome.metrics.readings import ClusterGauges
+
+    active = ledger.active_plan(cluster_id)
+    return ClusterGauges(
+        cluster_id,
+        plans=ledger.plan_states_on(cluster_id),
+        orphaned=int(active is not None and orphaned(active, ledger)),
+        owed=ledger.owed_on(cluster_id),
+    )
+
+
+def _send(reading: Reading, chosen: Way) -> None:
+    from rehome.metrics.catalog import MetricKind
+    from rehome.metrics.naming import dotted, safe
+
+    metric, name, tags = reading.metric, reading.metric.name, None
+    if chosen is Way.TAGS:
+        tags = {label.value: safe(reading.labels[label]) for label in metric.labels}
+    else:
+        name = dotted(metric, reading.labels)
+    if metric.kind is MetricKind.GAUGE:
+        stats.gauge(name, reading.value, tags=tags)
+    else:
+        stats.incr(name, int(reading.value), tags=tags)
