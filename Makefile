@@ -39,6 +39,10 @@ ACTING := include/rehome/watching include/rehome/alerts include/rehome/clusters 
 acting-lines: ## count the lines of what runs by itself
 	@find $(ACTING) -name "*.py" -exec cat {} + | wc -l
 
+.PHONY: wheel
+wheel: python ## build the package, dist/rehome-….whl
+	@.venv/bin/uv build -q --no-build-isolation --wheel -o dist .
+
 .PHONY: demo
 demo: setup ## watch a broker being drained on a real cluster by a real Airflow
 	@$(PY) -m local.demo $(ARGS)

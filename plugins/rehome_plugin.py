@@ -1,47 +1,22 @@
-"""Registers with Airflow: timetables, to read serialized DAGs back, the page, the guard of its
-DAGs in Airflow's API, the notes of runs, and that a new question to a person shows its own text.
+"""Registers a checkout with Airflow, which reads this folder; a wheel has an entry point.
+
+The two do not go together: it would be chance which of them a process has.
 """
 
 from __future__ import annotations
 
-from airflow.plugins_manager import AirflowPlugin
+from pathlib import Path
 
-from rehome.api.guard import ApiGuard
-from rehome.run.asking.hitl import forget_earlier_questions
-from rehome.run.run_note import NoteListener
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
-from rehome.ui.lazy_app import URL_PREFIX, LazyPage
-from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
+import rehome
+from rehome.airflow_plugin import RehomePlugin
 
-forget_earlier_questions()
+__all__ = ["RehomePlugin"]
 
-
-class RehomePlugin(AirflowPlugin):
-    """Rehome's own timetables, and the page "Reassignments"."""
-
-    name = "rehome"
-    timetables = [MaintenanceWindowTimetable]  # noqa: RUF012 (Airflow's own way to register)
-    fastapi_apps = [  # noqa: RUF012
-        {"name": "rehome", "app": LazyPage(), "url_prefix": URL_PREFIX}
-    ]
-    fastapi_root_middlewares = [  # noqa: RUF012
-        {"name": "rehome", "middleware": ApiGuard}
-    ]
-    listeners = [NoteListener()]  # noqa: RUF012
-    operator_extra_links = [PlanPageLink(), DataDocsLink(), ReportLink()]  # noqa: RUF012
-    external_views = [  # noqa: RUF012
-        {
-            "name": "Reassignments",
-            "href": f"{URL_PREFIX}/",
-            "url_route": VIEW,
-            "destination": "nav",
-            "icon": f"{URL_PREFIX}/static/icon.svg",
-            "icon_dark_mode": f"{URL_PREFIX}/static/icon-dark.svg",
-        },
-        {
-            "name": "Reassignment",
-            "href": f"{URL_PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}",
-            "url_route": "reassignment",
-            "destination": "dag_run",
-        },
-    ]
+_HERE = Path(__file__).resolve().parent / "rehome"
+_IMPORTED = Path(str(rehome.__file__)).resolve().parent
+if _IMPORTED != _HERE:
+    raise ImportError(
+        f"Rehome is installed in {_IMPORTED}, and {_HERE} is a copy of it. Python imports the "
+        "installed one. Keep one: run `pip uninstall rehome`, or remove the copy with its "
+        "rehome_plugin.py."
+    )

@@ -20,9 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rehome.domain.text import count_text
-from rehome.planning.options import PlanOptions
-
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
@@ -31,9 +28,11 @@ from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.plan_hash import refuse_changed, sealed
 from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
+from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.forecast import load_report
 from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from rehome.planning.result.summary_figures import NO_HISTORY
 from rehome.planning.rollback import rollback_plan

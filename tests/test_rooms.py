@@ -54,8 +54,8 @@ FLOORS = """
     domain.plan
     domain
     setting_problems
-    airflow_settings     packaging       directory     private_files
-    field_descriptions            places
+    airflow_settings     directory       private_files
+    field_descriptions   places          packaging     version
     errors
 """
 """A room may import rooms on floors below its own: none on its own floor, none above."""

@@ -10,7 +10,9 @@ from typing import Any
 
 import yaml
 
-SETTINGS_FILE = Path(__file__).resolve().parents[2] / "airflow_settings.yaml"
+from rehome.packaging import ROOT
+
+SETTINGS_FILE = ROOT / "airflow_settings.yaml"
 _KINDS = ("connections", "pools", "variables")
 _CONNECTION_FIELDS = ("type", "host", "schema", "login", "password", "port", "extra")
 _IMPORTED_AS = {"type": "conn_type"}
@@ -32,9 +34,14 @@ class AirflowSettings:
     def read(cls, path: Path = SETTINGS_FILE) -> AirflowSettings:
         """Read a file in the Astro CLI's format.
 
-        :raises SettingsFileError: an entry has no name, or a key that means nothing.
+        :raises SettingsFileError: it is no YAML, an entry has no name, or a key that means
+            nothing.
+        :raises OSError: it cannot be read.
         """
-        content = (yaml.safe_load(path.read_text()) or {}).get("airflow") or {}
+        try:
+            content = (yaml.safe_load(path.read_text()) or {}).get("airflow") or {}
+        except (yaml.YAMLError, AttributeError) as error:
+            raise SettingsFileError(f"{path} is no YAML with a key airflow: {error}") from None
         unknown = sorted(set(content) - set(_KINDS))
         if unknown:
             raise SettingsFileError(f"{path}: unknown section {', '.join(unknown)}")
@@ -94,7 +101,10 @@ def _entries(
     name_key = "conn_id" if prefix == "conn" else f"{prefix}_name"
     allowed = {name_key, *(f"{prefix}_{key}" for key in known)}
     found = []
-    for entry in content.get(kind) or []:
+    listed = content.get(kind) or []
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise SettingsFileError(f"{kind} is no list of entries")
+    for entry in listed:
         name = entry.get(name_key)
         if not name:
             raise SettingsFileError(f"An entry of {kind} has no {name_key}: {sorted(entry)}")

@@ -5,15 +5,24 @@ Drivers and executors import ``rehome`` and ``spark_jobs`` from it: they need no
 
 from __future__ import annotations
 
+import os
 import sys
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The project's folder."""
-PACKAGES = (ROOT / "include" / "rehome", ROOT / "spark_jobs")
-JOB_PATH = f"{ROOT}:{ROOT / 'include'}"
-"""``PYTHONPATH`` of a job that runs from this folder, without a zip."""
+_ENGINE = Path(__file__).resolve().parent
+_INSTALLED = _ENGINE / "project"
+ROOT = _INSTALLED if _INSTALLED.is_dir() else _ENGINE.parents[1]
+"""The folder of ``spark_jobs/`` and ``dags/``: a checkout, or what the wheel brings of it."""
+PROJECT = (
+    Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser()
+    if _INSTALLED.is_dir()
+    else ROOT
+)
+"""Paths in settings are relative to it: to a checkout, or else to Airflow's home."""
+PACKAGES = (_ENGINE, ROOT / "spark_jobs")
+JOB_PATH = f"{ROOT}:{_ENGINE.parent}"
+"""``PYTHONPATH`` of a job that runs without a zip."""
 _KINDS = ("*.py", "*.json")
 """Code, and the suites of the gates."""
 
@@ -49,9 +58,12 @@ def build_job_zip(target: Path) -> Path:
     """Write the sources into ``target`` and return it. Same sources, same bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("rehome/__init__.py"), b"")  # zips have no portions
         for package in PACKAGES:
-            sources = (path for kind in _KINDS for path in package.rglob(kind))
+            if not (package / "__init__.py").exists():  # a portion: Python finds none in zips
+                archive.writestr(zipfile.ZipInfo(f"{package.name}/__init__.py"), b"")
+            sources = {path for kind in _KINDS for path in package.rglob(kind)}
+            if package == _ENGINE:
+                sources -= set(_INSTALLED.rglob("*"))
             for source in sorted(sources):
                 name = source.relative_to(package.parent).as_posix()
                 archive.writestr(zipfile.ZipInfo(name), source.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -42,6 +43,30 @@ class AirflowStartError(RuntimeError):
     """Airflow did not come up; carries the tail of its log."""
 
 
+@dataclass(frozen=True)
+class Sources:
+    """Where an Airflow has Rehome from: this checkout, or an environment that has the package.
+
+    :param python: the interpreter of all its processes.
+    :param python_path: what they find besides its packages.
+    :param command: what its interpreter runs as ``rehome``.
+    :param env: what Airflow's processes get besides.
+    """
+
+    python: str = sys.executable
+    python_path: tuple[Path, ...] = (ROOT, ROOT / "plugins", BEFORE_TASKS)
+    dags: Path = ROOT / "dags"
+    plugins: Path = ROOT / "plugins"
+    command: Path = ROOT / "bin" / "rehome"
+    # A deferral that ends before the worker was seen to end is taken for a failure.
+    env: Mapping[str, str] = field(
+        default_factory=lambda: {"AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1"}
+    )
+
+
+CHECKOUT = Sources()
+
+
 class AirflowStandalone:
     """All of Airflow's components with this project's dags and plugins, on free loopback ports.
 
@@ -51,6 +76,7 @@ class AirflowStandalone:
     :param dags: the DAGs to wait for at the start.
     :param before: arguments of Python that are run when the database is there, before anything
         that serves; its environment is Airflow's.
+    :param sources: where it has Rehome from.
 
     ``api`` asks it what a person asks in the UI.
     """
@@ -63,6 +89,7 @@ class AirflowStandalone:
         env: Mapping[str, str] | None = None,
         dags: Collection[str] = ("reassign_partitions",),
         before: Sequence[str] = (),
+        sources: Sources = CHECKOUT,
     ) -> None:
         self.home = home
         self.settings = settings or AirflowSettings.read()
@@ -70,6 +97,7 @@ class AirflowStandalone:
         self.password = secrets.token_urlsafe(12)
         self._more_env = dict(env or {})
         self._before = [*before]
+        self._sources = sources
         self._port, *self._other_ports = free_ports(3)
         self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
@@ -176,15 +204,15 @@ class AirflowStandalone:
             for name, value in os.environ.items()
             if name != "PYTHONDONTWRITEBYTECODE" and not name.startswith(("AIRFLOW", "REHOME_"))
         }
-        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+        path = f"{Path(self._sources.python).parent}:{os.environ.get('PATH', os.defpath)}"
         worker_logs, trigger_logs = map(str, self._other_ports)
         return {
             **inherited,
             "PATH": path,
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}:{BEFORE_TASKS}",
+            "PYTHONPATH": ":".join(map(str, self._sources.python_path)),
             "AIRFLOW_HOME": str(self.home),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self._sources.dags),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self._sources.plugins),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__FERNET_KEY": self._secret("fernet"),
             "AIRFLOW__CORE__PARALLELISM": "8",
@@ -203,9 +231,8 @@ class AirflowStandalone:
             # Parsing costs some CPU seconds a file: often enough while a DAG is edited.
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
-            # A deferral that ends before the worker was seen to end is taken for a failure.
-            "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            **self._sources.env,
             **self._more_env,
         }
 
@@ -218,7 +245,7 @@ class AirflowStandalone:
         return path.read_text()
 
     def _prepare(self) -> None:
-        importing = [str(ROOT / "bin" / "import_airflow_settings.py")]
+        importing = [str(self._sources.command), "settings", "import"]
         with ExitStack() as stack:
             settings = self.home / "settings.json"
             stack.callback(settings.unlink, missing_ok=True)
@@ -231,8 +258,8 @@ class AirflowStandalone:
             ):
                 if arguments:
                     subprocess.run(
-                        [sys.executable, *arguments],
-                        cwd=ROOT,
+                        [self._sources.python, *arguments],
+                        cwd=self.home,
                         env=self.environment(),
                         stdout=output,
                         stderr=subprocess.STDOUT,
@@ -244,7 +271,7 @@ class AirflowStandalone:
         """Start each component that does not run."""
         assert self._guard is not None
         for name in sorted(self.missing_components()):
-            argv = [sys.executable, "-m", "airflow", name, *_NO_LOG_SERVER.get(name, ())]
+            argv = [self._sources.python, "-m", "airflow", name, *_NO_LOG_SERVER.get(name, ())]
             self._started[name] = self._guard.spawn(argv, self.log_file, self.environment())
 
     def _await_dags(self) -> None:

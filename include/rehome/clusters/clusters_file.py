@@ -46,10 +46,10 @@ from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import IN_FILE, ConnectionPolicy
 from rehome.execution.access.open_windows import CronWindow, cron_problem, window_from_json
 from rehome.field_descriptions import Shown, ValueText
+from rehome.packaging import PROJECT
 from rehome.settings import Settings
 from rehome.watching.rules import WatchRules
 
-PROJECT = Path(__file__).resolve().parents[3]
 _NEXT_STEP = "Correct the clusters file, which the setting clusters_file names."
 NAME = r"^[a-z0-9]+([_.-][a-z0-9]+)*$"
 """Of a cluster: it becomes a part of the ids of DAGs."""

@@ -26,6 +26,7 @@ from rehome.page.controls import LABELS
 from rehome.reporting import number_text
 from rehome.reporting.titles import title_of
 from rehome.ui.lazy_app import URL_PREFIX
+from rehome.version import REHOME_VERSION
 
 HERE = Path(__file__).parent
 STATE_WORDS = {
@@ -109,6 +110,7 @@ def _environment() -> Environment:
         move_words=MOVE_WORDS,
         reasons=REASONS,
         airflow=airflow_root,
+        version=REHOME_VERSION,
         Control=Control,
         HurtKind=HurtKind,
         MoveState=MoveState,

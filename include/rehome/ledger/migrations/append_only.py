@@ -51,7 +51,7 @@ def drop(connection: Connection, table: str) -> None:
 
 def _refusal(table: str, to_remove: bool = False) -> str:
     if to_remove and table != NEVER_REMOVED:
-        return f"{table} is append-only: bin/export_audit.py removes what it has exported"
+        return f"{table} is append-only: `rehome audit export` removes what it has exported"
     return f"{table} is append-only: no row is changed or removed"
 
 

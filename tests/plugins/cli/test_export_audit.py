@@ -1,33 +1,22 @@
-"""bin/export_audit.py: what people run to export, remove and check."""
+"""``rehome audit export``: what people run to export, remove and check."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import stat
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from rehome.cli.main import main
 from rehome.domain.run.event_kind import EventKind
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.ledger.base.database import LedgerUnavailableError, utc_now
 from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 
-FILE = Path(__file__).resolve().parents[2] / "bin" / "export_audit.py"
-
-
-@pytest.fixture(scope="module")
-def command() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("export_audit", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+COMMAND = ("audit", "export")
 
 
 @pytest.fixture
@@ -42,10 +31,10 @@ def url(empty_ledgers: EmptyLedgers, tmp_path: Path) -> str:
 
 
 def test_an_export_is_private_and_is_known_again(
-    command: ModuleType, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "audit.jsonl"
-    assert command.main(["--ledger", url, "--out", str(out)]) == 0
+    assert main([*COMMAND, "--ledger", url, "--out", str(out)]) == 0
     assert "2 audit rows and 2 events from the first one" in capsys.readouterr().out
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert [json.loads(line).get("table") for line in out.read_text().splitlines()] == [
@@ -55,64 +44,62 @@ def test_an_export_is_private_and_is_known_again(
         "events",
         "events",
     ]
-    assert command.main(["--ledger", url, "--verify", str(out)]) == 0
+    assert main([*COMMAND, "--ledger", url, "--verify", str(out)]) == 0
     out.write_text(out.read_text().replace("bob", "eve"))
-    assert command.main(["--ledger", url, "--verify", str(out)]) == 1
+    assert main([*COMMAND, "--ledger", url, "--verify", str(out)]) == 1
     assert "is no export of this ledger" in capsys.readouterr().err
 
 
-def test_rows_are_removed_only_where_that_is_asked(
-    command: ModuleType, url: str, tmp_path: Path
-) -> None:
+def test_rows_are_removed_only_where_that_is_asked(url: str, tmp_path: Path) -> None:
     arguments = ["--ledger", url, "--out"]
-    assert command.main([*arguments, str(tmp_path / "first")]) == 0
+    assert main([*COMMAND, *arguments, str(tmp_path / "first")]) == 0
     with Ledger.open(url) as ledger:
         assert [row.user_name for row in ledger.audit()][:2] == ["ann", "bob"]
-    assert command.main([*arguments, str(tmp_path / "second"), "--remove"]) == 0
+    assert main([*COMMAND, *arguments, str(tmp_path / "second"), "--remove"]) == 0
     with Ledger.open(url) as ledger:
         assert [row.decision for row in ledger.audit()] == [Decided.EXPORTED] * 2
         assert [event.detail for event in ledger.events()] == ["bob"]
         assert [export.removes for export in ledger.audit_exports()] == [False, True]
 
 
-def test_times_bound_what_is_exported(command: ModuleType, url: str, tmp_path: Path) -> None:
+def test_times_bound_what_is_exported(url: str, tmp_path: Path) -> None:
     now = utc_now().replace(tzinfo=None)
     hour = timedelta(hours=1)
     for name, times in (
         ("old", ["--until", (now - hour).isoformat()]),
         ("new", ["--from", (now + hour).isoformat(), "--until", (now + 2 * hour).isoformat()]),
     ):
-        assert command.main(["--ledger", url, "--out", str(tmp_path / name), *times]) == 0
+        assert main([*COMMAND, "--ledger", url, "--out", str(tmp_path / name), *times]) == 0
         assert len((tmp_path / name).read_text().splitlines()) == 1
 
 
 def test_a_file_is_never_replaced(
-    command: ModuleType, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "audit.jsonl"
     out.write_text("an earlier one")
-    assert command.main(["--ledger", url, "--out", str(out), "--remove"]) == 1
+    assert main([*COMMAND, "--ledger", url, "--out", str(out), "--remove"]) == 1
     assert "is there already" in capsys.readouterr().err
     assert out.read_text() == "an earlier one"
 
 
 def test_a_file_whose_rows_may_be_gone_is_kept(
-    command: ModuleType, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_args: object, **_named: object) -> int:
         raise LedgerUnavailableError("The ledger cannot be used now")
 
     monkeypatch.setattr(Ledger, "keep_export", away)
     out = tmp_path / "audit.jsonl"
-    assert command.main(["--ledger", url, "--out", str(out), "--remove"]) == 1
+    assert main([*COMMAND, "--ledger", url, "--out", str(out), "--remove"]) == 1
     assert len(out.read_text().splitlines()) == 5
 
 
 def test_a_ledger_that_is_not_there_is_not_made(
-    command: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, path = tmp_path / "audit.jsonl", tmp_path / "none.db"
-    assert command.main(["--ledger", f"sqlite:///{path}", "--out", str(out)]) == 1
+    assert main([*COMMAND, "--ledger", f"sqlite:///{path}", "--out", str(out)]) == 1
     assert "There is no ledger at" in capsys.readouterr().err
     assert not path.exists()
     assert not out.exists()

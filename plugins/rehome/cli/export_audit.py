@@ -1,12 +1,11 @@
-#!/usr/bin/env python3
 """Export the ledger's audit and events, or check an earlier export.
 
-``python bin/export_audit.py --out FILE [--from TIME] [--until TIME] [--remove]`` writes one JSON
+``rehome audit export --out FILE [--from TIME] [--until TIME] [--remove]`` writes one JSON
 object a line; times are ISO 8601, UTC unless they say otherwise. The ledger keeps the file's digest
 (SHA-256), its range, its number of rows and who has made it, for good. ``--remove`` then removes
 what the file holds, except the newest row of each table, and events of new partitions and of plans
 that have not ended.
-``python bin/export_audit.py --verify FILE`` says whether this ledger has written the file.
+``rehome audit export --verify FILE`` says whether this ledger has written the file.
 
 It acts on the ledger of the Airflow that AIRFLOW_HOME and the environment name, or on ``--ledger``.
 """
@@ -21,9 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+from rehome.domain.text import count_text
 from rehome.errors import PlanConflictError, RehomeError
 
 if TYPE_CHECKING:
@@ -82,7 +79,7 @@ def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, r
     except PlanConflictError:
         out.unlink()
         raise  # of any other error it is not known whether rows are gone: the file may be all of it
-    print(f"{out}: {_text(made)}; {removed} rows removed from the ledger.")
+    print(f"{out}: {_text(made)}; {count_text(removed, 'row')} removed from the ledger.")
     return removed
 
 
@@ -110,22 +107,24 @@ def _text(made: AuditExport) -> str:
     )
 
 
-def _time(text: str) -> datetime:
+def _instant(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, help="the file to write")
     what.add_argument("--verify", type=Path, metavar="FILE", help="check an earlier export")
-    parser.add_argument("--from", dest="since", type=_time, help="first time (default: all)")
-    parser.add_argument("--until", type=_time, help="before this time (default: now)")
+    parser.add_argument("--from", dest="since", type=_instant, help="first time (default: all)")
+    parser.add_argument("--until", type=_instant, help="before this time (default: now)")
     parser.add_argument("--remove", action="store_true", help="remove what was exported")
     parser.add_argument("--ledger", help="SQLAlchemy URL (default: that of Airflow's settings)")
-    chosen = parser.parse_args(arguments)
+
+
+def main(chosen: argparse.Namespace) -> int:
+    """Export, or check an export; returns the exit code."""
     try:
         with open_ledger(chosen.ledger) as ledger:
             if chosen.verify is not None:
@@ -137,7 +136,3 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

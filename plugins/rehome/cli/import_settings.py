@@ -1,7 +1,7 @@
-#!/usr/bin/env python3
-"""Import airflow_settings.yaml into an Airflow without the Astro CLI, which alone reads that file.
+"""Import Rehome's connections, pool and variables into an Airflow.
 
-``python bin/import_airflow_settings.py [FILE]`` hands its contents to Airflow's own imports:
+The Astro CLI alone reads airflow_settings.yaml. Elsewhere ``rehome settings import [FILE]`` hands
+its contents, or those of the file that comes with Rehome, to Airflow's own imports:
 ``airflow connections import``, ``airflow pools import`` and ``airflow variables import``.
 It acts on the Airflow that AIRFLOW_HOME and the environment name. Connections and variables that
 are there already stay as they are, unless ``--overwrite`` is given; the pool is always set.
@@ -14,8 +14,6 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
 
 from rehome.airflow_settings import SETTINGS_FILE, AirflowSettings, SettingsFileError
 
@@ -44,15 +42,17 @@ def import_all(
             options.func(options)
 
 
-def main() -> int:
-    """Import the file; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument("file", type=Path, nargs="?", default=SETTINGS_FILE)
     parser.add_argument("--migrate", action="store_true", help="airflow db migrate first")
     parser.add_argument(
         "--overwrite", action="store_true", help="replace connections and variables that exist"
     )
-    options = parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> int:
+    """Import the file; returns the exit code."""
     from sqlalchemy.exc import DatabaseError
 
     try:
@@ -61,7 +61,7 @@ def main() -> int:
         else:
             settings = AirflowSettings.read(options.file)
         import_all(settings, migrate=options.migrate, overwrite=options.overwrite)
-    except SettingsFileError as error:
+    except (SettingsFileError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except DatabaseError as error:
@@ -73,7 +73,3 @@ def main() -> int:
         )
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The command ``rehome``: one module for each of its commands."""

@@ -1,0 +1,28 @@
+"""The command ``rehome``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rehome.cli.main import COMMANDS, main
+from rehome.version import REHOME_VERSION
+from tests.plugins.wheel import ROOT
+
+
+def test_a_checkout_has_the_command_too() -> None:
+    asked = [sys.executable, str(ROOT / "bin" / "rehome"), "--version"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env={})
+    assert done.stdout == f"rehome {REHOME_VERSION}\n"
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_each_command_explains_itself(
+    words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0
+    assert f"rehome {' '.join(words)}" in capsys.readouterr().out

@@ -1,0 +1,17 @@
+"""What Airflow reads of the package."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+
+from rehome.airflow_plugin import RehomePlugin
+from rehome.provider import provider_info
+from rehome.version import REHOME_VERSION
+
+
+def test_its_extra_links_are_those_of_the_plugin() -> None:
+    """Airflow's worker takes the links of providers, its page those of plugins."""
+    info = provider_info()
+    links = {type(link) for link in RehomePlugin.operator_extra_links}
+    assert {resolve_name(name) for name in info["extra-links"]} == links
+    assert info["versions"] == [REHOME_VERSION]
