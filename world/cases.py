@@ -120,41 +120,6 @@ OUTPACED = Script(
 SLOWED = tuple(Do(12.0, "admin", What.SET_RATE, (broker, RATES[1], 100_000)) for broker in (3, 4))
 """What was to be in time is not: an admin lowers the rates of brokers that copy."""
 
-OWN = (2, 400_000, None), (4, None, 300_000)
-PLAN_BY_BROKER = Plan("A", MOVES, 1_000_000, own=OWN)
-
-
-def _by_broker(*does: Do, configs: tuple[Config, ...] = ()) -> Script:
-    return Script(1, 4, (ONE,), (PLAN_BY_BROKER,), configs, (START, *does), quiet_s=300.0)
-
-
-RATES_BY_BROKER = _by_broker()
-"""Two brokers have rates of their own, below the plan's; they are taken back without a trace."""
-
-RATES_BY_BROKER_CHANGED = _by_broker(
-    Do(20.0, "A", What.CHANGE_RATES, (None, ((4, 800_000, 2_000_000),))),
-    Do(40.0, "A", What.CHANGE_RATES, (500_000, ())),
-    Do(55.0, "A", What.CHANGE_MOVES, (1,)),
-)
-"""They change in mid-run, then no broker has one any more; then fewer moves run at once."""
-
-RATES_BY_BROKER_KILLED = _by_broker(
-    Do(18.0, "A", What.CHANGE_RATES, (None, ((3, None, 700_000),))),
-    Do(18.5, "A", What.KILL),
-    Do(40.0, "A", What.KILL),
-    Do(60.0, "A", What.DELETE_RUN),
-    Do(150.0, "A", What.SWEEP),
-)
-"""The run's processes die around a change, and then the run is deleted in mid-copy."""
-
-RATES_BY_BROKER_OTHERS = _by_broker(
-    Do(15.0, "admin", What.SET_RATE, (4, RATES[1], 200_000)),
-    Do(30.0, "admin", What.DELETE_RATE, (2, RATES[0])),
-    Do(45.0, "admin", What.DELETE_RATE, (None, RATES[0])),
-    configs=(Config(False, "2", RATES[0], "5000000"), Config(False, "3", RATES[1], "600000")),
-)
-"""Another client has rates on two of the brokers, sets one on a third, and deletes ours."""
-
 PAUSED_AT_WINDOW_END = Script(
     1,
     4,

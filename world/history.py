@@ -150,6 +150,13 @@ class History:
         """A process has been told what is in flight."""
         self._listed[process] = self._next()
 
+    def last_listed(self, process: str) -> int:
+        """Number of the last reading of what is in flight by one of these processes, whose names
+        begin so; -1 = there was none.
+        """
+        numbers = (number for name, number in self._listed.items() if name.startswith(process))
+        return max(numbers, default=-1)
+
     def altered(
         self, at: float, owner: str, process: str, targets: Mapping[TopicPartition, Replicas | None]
     ) -> None:

@@ -14,6 +14,8 @@ TASKS = graph_of(REASSIGN).order
 QUIET_S = 400.0
 WATCHED = 0.03
 """Of seeds: in these an installation watches the cluster."""
+FOREIGN = 0.06
+"""Of seeds, so many have a person act on what other clients have in flight."""
 OWN_RATES = 0.1
 """Of plans: these have rates of single brokers."""
 DAY_S = 86_400
@@ -76,7 +78,7 @@ class _Drawing:
         watches, lost = self._watched(names)
         does += lost
         plans, asked = self._rates_by_broker(plans)
-        does += asked
+        does += [*asked, *self._of_others(names)]
         strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
         return Script(
             self.seed,
@@ -154,6 +156,27 @@ class _Drawing:
                 at = round(rng.uniform(2, 120), 1)
                 asked.append(Do(at, plan.of, What.CHANGE_MOVES, (rng.choice((1, 2, 6)),)))
         return drawn, asked
+
+    def _of_others(self, names: Sequence[str]) -> list[Do]:
+        """A person has cancelled or adopted what others have in flight of a topic, of an admin or
+        of another Rehome; drawn apart.
+        """
+        rng = Random(f"foreign {self.seed}")
+        if rng.random() >= FOREIGN:
+            return []
+        at, who, topic = round(rng.uniform(10, 150), 1), rng.choice(names), rng.choice(self.topics)
+        asked: tuple[What, tuple[object, ...]] = (What.CANCEL_FOREIGN, (topic.name,))
+        if rng.random() < 0.5:
+            asked = (What.ADOPT_FOREIGN, (topic.name, rng.choice(RATE_VALUES[:3])))
+        answers = Do(round(at + rng.uniform(6, 60), 1), who, What.ANSWER, (rng.choice(ANSWERS),))
+        does = [Do(at, who, *asked), answers]
+        if rng.random() < 0.7:
+            number = rng.randrange(len(topic.partitions))
+            count = min(self.brokers, max(1, len(topic.partitions[number])))
+            target = tuple(rng.sample(range(1, self.brokers + 1), count))
+            before = round(at - rng.uniform(0.5, 4), 1)
+            does.append(Do(before, "admin", What.REASSIGN, (topic.name, number, target)))
+        return does
 
     def _own_rates(self, rng: Random) -> OwnRates:
         chosen = sorted(rng.sample(range(1, self.brokers + 1), rng.choice((1, 1, 2))))

@@ -31,6 +31,8 @@ class What(enum.StrEnum):
     DELETE_RUN = "delete_run"
     KILL = "kill"  # the process of the run
     SWEEP = "sweep"
+    CANCEL_FOREIGN = "cancel_foreign"  # a topic: what others have in flight of it
+    ADOPT_FOREIGN = "adopt_foreign"  # a topic, bytes per second
     CLOCK_JUMPS = "clock_jumps"  # seconds
     LEDGER_AWAY = "ledger_away"  # seconds
     LEDGER_BACKED_UP = "ledger_backed_up"

@@ -314,7 +314,8 @@ class Stage:
         if all(each.plan.plan_id != plan.plan_id for each in self.started):
             unread = self._unread.get(name, frozenset()) | self._with_brokers_away()
             unread |= {key for key, _ in lost_messages(self)}
-            self.started.append(Started(name, plan, site.scripts[plan.plan_id], unread))
+            script = site.scripts.get(plan.plan_id) or Plan(name, ())  # else one that is adopted
+            self.started.append(Started(name, plan, script, unread))
 
     # -- bad luck ----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from rehome.errors import RehomeError
 from rehome.ledger.store import Ledger
 from world.judge.flights import Span
 from world.judge.judge import PlanSeen, Seen
+from world.judge.placement import LetAct
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
 from world.rehome.watched_cluster import watching_seen
@@ -57,6 +58,11 @@ def told(stage: Stage) -> Seen:
         elsewhere=[] if stage.elsewhere is None else list(stage.elsewhere.changes()),
         watching=watching_seen(stage),
         gate_refused=_refused(stage),
+        let_act={
+            run: LetAct(stage.history.last_listed(f"{run}.look#"), at)
+            for rehome in stage.rehomes.values()
+            for run, at in rehome.person.let_act.items()
+        },
     )
 
 
@@ -129,7 +135,11 @@ def _calm(stage: Stage, name: str) -> bool:
 def _able(stage: Stage, started: Started) -> list[Span]:
     """When something of the plan's runs was alive, and its ledger was there."""
     airflow = stage.rehomes[started.by].airflow
-    names = tuple(f"{r.name}." for r in airflow.runs if plan_of(r) == started.plan.plan_id)
+    plan_id, record = started.plan.plan_id, stage.records.get(started.plan.plan_id)
+    by_run = None if record is None else record.run_id
+    runs = [r for r in airflow.runs if plan_of(r) == plan_id]
+    runs += [r for r in airflow.others if r.run_id == by_run]
+    names = tuple(f"{run.name}." for run in runs)
     spans = [
         Span(actor.began_at, min(actor.ended_at, stage.scheduler.at_s))
         for actor in airflow.spawned

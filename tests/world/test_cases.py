@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from world import cases
+from world import cases, cases_of_requests
 from world.outcome import run
 from world.script import Script
 
@@ -44,17 +44,24 @@ MENDED = (
     "RATES_BY_BROKER_CHANGED",
     "RATES_BY_BROKER_KILLED",
     "RATES_BY_BROKER_OTHERS",
+    "FOREIGN_CANCELLED",
+    "FOREIGN_REJECTED",
+    "FOREIGN_SET_MEANWHILE",
+    "FOREIGN_ADOPTED",
+    "FOREIGN_ADOPTED_AND_KILLED",
 )
 
 
+NAMED = {**vars(cases), **vars(cases_of_requests)}
+
+
 def script(name: str) -> Script:
-    found: Script = getattr(cases, name)
+    found: Script = NAMED[name]
     return found
 
 
 def test_every_case_is_tried() -> None:
-    named = {name for name, value in vars(cases).items() if isinstance(value, Script)}
-    assert named == set(MENDED)
+    assert {name for name, value in NAMED.items() if isinstance(value, Script)} == set(MENDED)
 
 
 @pytest.mark.parametrize("name", MENDED)

@@ -24,6 +24,7 @@ from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 REASSIGN, CONTROL, IN_WINDOW = "reassign_partitions", "control_reassignment", "rebalance_in_window"
 CARRY_OUT = (REASSIGN, IN_WINDOW)
 """DAGs whose runs make plans, and carry them out."""
+FOREIGN = "foreign_reassignments"
 SWEEP, COLLECT, WATCH = "sweep_throttles", "collect_snapshots", "watch_clusters"
 
 

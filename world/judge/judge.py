@@ -16,7 +16,7 @@ from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
 from world.judge.heals import Watching, wrong_in_watching
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
-from world.judge.placement import Partitions, misplaced, taken_over
+from world.judge.placement import LetAct, Partitions, misplaced, taken_over
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
@@ -106,6 +106,7 @@ class Seen:
     :param elsewhere: what has been changed on another cluster, and when.
     :param watching: what it has found, started and carried out.
     :param only_started: nothing was done but to start plans, and nothing struck.
+    :param let_act: runs that may act on what others have in flight, by their names.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
 
@@ -130,6 +131,7 @@ class Seen:
     wiped: Mapping[PartitionKey, float] = field(default_factory=dict)
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    let_act: Mapping[str, LetAct] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,8 @@ def judge(seen: Seen) -> Verdict:
     for plan in seen.plans:
         for key, target in plan.targets.items():
             planned.setdefault(key, set()).add(target)
-    found += misplaced(partitions, seen.history.alters, planned)
-    found += taken_over(partitions, seen.history.alters)
+    found += misplaced(partitions, seen.history.alters, planned, seen.let_act)
+    found += taken_over(partitions, seen.history.alters, seen.let_act)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
     found += wrong_in_watching(seen.log, seen.watching, seen.ended_at)
     found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]

@@ -68,23 +68,38 @@ class Partitions:
         return [since, *sorted(between), until]
 
 
+@dataclass(frozen=True)
+class LetAct:
+    """A person has let a run cancel or adopt what other clients had in flight.
+
+    :param named: number of the reading by which it was named; ``at``: when, in seconds.
+    """
+
+    named: int
+    at: float
+
+
 def target_of(state: Partition) -> Replicas:
     """Where a reassignment leads to; of none, the replicas."""
     return tuple(broker for broker in state.replicas if broker not in state.removing)
 
 
 def misplaced(
-    partitions: Partitions, alters: Collection[Alter], planned: Mapping[PartitionKey, set[Replicas]]
+    partitions: Partitions,
+    alters: Collection[Alter],
+    planned: Mapping[PartitionKey, set[Replicas]],
+    let_act: Mapping[str, LetAct],
 ) -> Iterator[Violation]:
     """Partitions whose replicas are, at the end, none that anybody has asked for.
 
     :param planned: targets of plans, by the partition that they were made for.
+    :param let_act: as in :func:`taken_over`.
     """
     asked: dict[TopicPartition, set[Replicas]] = {}
     disordered = set()
     for alter in alters:
-        if alter.owner == OTHERS and alter.target is None:
-            disordered.add(alter.partition)  # a cancel loses the order, and this one was not ours
+        if alter.target is None and (alter.owner == OTHERS or _run_of(alter) in let_act):
+            disordered.add(alter.partition)  # a cancel loses the order, which was not ours to know
         elif alter.owner == OTHERS and alter.target is not None:
             asked.setdefault(alter.partition, set()).add(alter.target)
     for key, states in partitions.states.items():
@@ -104,10 +119,14 @@ def misplaced(
             yield Violation(Kind.MISPLACED, str(name), text, states[-1].at)
 
 
-def taken_over(partitions: Partitions, alters: Collection[Alter]) -> Iterator[Violation]:
+def taken_over(
+    partitions: Partitions, alters: Collection[Alter], let_act: Mapping[str, LetAct]
+) -> Iterator[Violation]:
     """Reassignments of others that we have replaced or cancelled, though we had seen them, or
     could have: they had begun before we looked at what is in flight. Of one that leads to where
     ours leads already nothing can be seen.
+
+    :param let_act: by the name of a run: it may cancel what it had read before a person was asked.
     """
     foreign: dict[TopicPartition, Alter] = {}
     ours: dict[TopicPartition, Alter] = {}
@@ -121,11 +140,19 @@ def taken_over(partitions: Partitions, alters: Collection[Alter]) -> Iterator[Vi
         theirs = foreign.get(alter.partition)
         if theirs is None or theirs.target in (None, alter.target):
             continue
+        let = let_act.get(_run_of(alter))
+        if let and alter.target is None and theirs.number < let.named and let.at <= alter.at:
+            continue
         seen = alter.listed is not None and theirs.number < alter.listed
         if seen and _leads_to(partitions, alter.partition, theirs.target, alter.at):
             text = f"{alter.partition} was on its way to {theirs.target}; {alter.process} has "
             text += "cancelled that" if alter.target is None else f"sent it to {alter.target}"
             yield Violation(Kind.TAKEN_OVER, str(alter.partition), text, alter.at)
+
+
+def _run_of(alter: Alter) -> str:
+    """The run of the process that has asked for it."""
+    return alter.process.rpartition(".")[0]
 
 
 def _leads_to(

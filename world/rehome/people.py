@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rehome.domain.clock import utc_now
+from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.domain.run.states import Control
 from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
 from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun
-from world.airflow.shape import CONTROL, SWEEP
+from world.airflow.shape import CONTROL, FOREIGN, SWEEP
 from world.airflow.states import TaskState
 from world.script import Do, What, own_as_param
 
@@ -29,6 +30,10 @@ CONTROLS = {
     What.CANCEL: Control.CANCEL,
     What.ROLL_BACK: Control.ROLL_BACK,
 }
+FOREIGN_ACTIONS = {
+    What.CANCEL_FOREIGN: ForeignAction.CANCEL.value,
+    What.ADOPT_FOREIGN: ForeignAction.ADOPT.value,
+}
 
 
 def plan_of(run: DagRun) -> str | None:
@@ -42,10 +47,12 @@ class Person:
     """One user of one installation; asks of the plan that was started last.
 
     :ivar approved: when each plan was first approved, in seconds since the world began.
+    :ivar let_act: the same of each run that acts on what other clients have in flight, by its name.
     """
 
     airflow: Airflow
     approved: dict[str, float] = field(default_factory=dict)
+    let_act: dict[str, float] = field(default_factory=dict)
 
     def _plan_id(self) -> str | None:
         plans = [plan_of(run) for run in self.airflow.runs]
@@ -70,7 +77,8 @@ class Person:
 
     def answer(self, how: str) -> None:
         """Answer the run that has asked last. What is not on offer is rejected."""
-        asking = [task for run in self.airflow.runs for task in run.tasks.values() if task.asks]
+        runs = (*self.airflow.runs, *self.airflow.others)
+        asking = [task for run in runs for task in run.tasks.values() if task.asks]
         if not asking:
             return
         task = asking[-1]
@@ -81,6 +89,8 @@ class Person:
         plan_id = plan_of(task.run)
         if option is not None and how == "approve" and plan_id is not None:
             self.approved.setdefault(plan_id, self.airflow.scheduler.at_s)
+        if option is not None and how == "approve" and task.run.graph.dag_id == FOREIGN:
+            self.let_act.setdefault(task.run.name, self.airflow.scheduler.at_s)
         task.answer(
             {
                 "chosen_options": [option or REJECT],
@@ -99,6 +109,10 @@ class Person:
             self.ask(Control.CHANGE_MOVES, max_moves_per_broker=does.args[0])
         elif control := CONTROLS.get(does.what):
             self.ask(control, *does.args)
+        elif does.what in FOREIGN_ACTIONS:
+            topic, *rate = does.args
+            conf = {"action": FOREIGN_ACTIONS[does.what], "topics": [topic]}
+            self.airflow.trigger(FOREIGN, {**conf, "throttle": str(*rate)} if rate else conf)
         elif does.what is What.ANSWER:
             self.answer(does.args[0])
         else:

@@ -15,6 +15,7 @@ from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.run.states import PlanState
 from world.history import OTHERS, Alter, ConfigWrite, DirAsked, History, IsrTaken
 from world.judge.judge import MOST_CALLS, PlanSeen, Seen, judge
+from world.judge.placement import LetAct
 from world.judge.statements import Statement
 from world.judge.violations import Kind
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Table
@@ -157,6 +158,27 @@ def test_a_reassignment_of_others_is_left_alone_where_it_could_be_seen(
     history.alters.append(Alter(6, 6.0, "A", "A:x", PART, target, listed))
     history.log.append(6.0, [Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
     assert (Kind.TAKEN_OVER in kinds(seen(history))) is found
+
+
+@pytest.mark.parametrize(
+    ("run", "named", "at", "found"),
+    [
+        ("A:foreign-1", 4, 5.0, False),
+        ("A:foreign-1", 2, 5.0, True),  # it had begun after what was named
+        ("A:foreign-1", 4, 7.0, True),  # the answer came later
+        ("A:foreign-2", 4, 5.0, True),  # another run's
+    ],
+)
+def test_a_person_may_have_cancelled_what_was_named(
+    run: str, named: int, at: float, found: bool
+) -> None:
+    history = world()
+    history.alters.append(Alter(3, 3.0, OTHERS, "tool", PART, (3, 2)))
+    history.log.append(3.0, [Table("partitions", KEY, COPYING)])
+    history.alters.append(Alter(6, 6.0, "A", "A:foreign-1.cancel", PART, None, 5))
+    history.log.append(6.0, [Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
+    let = replace(seen(history), let_act={run: LetAct(named, at)})
+    assert (Kind.TAKEN_OVER in kinds(let)) is found
 
 
 def test_what_a_ledger_that_is_gone_has_left_is_named_by_the_new_one() -> None:

@@ -1,0 +1,86 @@
+"""Named scripts of what people ask for, and of what comes between: rates of single brokers, and
+what other clients have in flight. See :mod:`world.cases`.
+"""
+
+from __future__ import annotations
+
+from world.cases import MOVES, ONE, START
+from world.others import RATES
+from world.script import Config, Do, Plan, Script, What
+
+OWN = (2, 400_000, None), (4, None, 300_000)
+PLAN_BY_BROKER = Plan("A", MOVES, 1_000_000, own=OWN)
+
+
+def _by_broker(*does: Do, configs: tuple[Config, ...] = ()) -> Script:
+    return Script(1, 4, (ONE,), (PLAN_BY_BROKER,), configs, (START, *does), quiet_s=300.0)
+
+
+RATES_BY_BROKER = _by_broker()
+"""Two brokers have rates of their own, below the plan's; they are taken back without a trace."""
+
+RATES_BY_BROKER_CHANGED = _by_broker(
+    Do(20.0, "A", What.CHANGE_RATES, (None, ((4, 800_000, 2_000_000),))),
+    Do(40.0, "A", What.CHANGE_RATES, (500_000, ())),
+    Do(55.0, "A", What.CHANGE_MOVES, (1,)),
+)
+"""They change in mid-run, then no broker has one any more; then fewer moves run at once."""
+
+RATES_BY_BROKER_KILLED = _by_broker(
+    Do(18.0, "A", What.CHANGE_RATES, (None, ((3, None, 700_000),))),
+    Do(18.5, "A", What.KILL),
+    Do(40.0, "A", What.KILL),
+    Do(60.0, "A", What.DELETE_RUN),
+    Do(150.0, "A", What.SWEEP),
+)
+"""The run's processes die around a change, and then the run is deleted in mid-copy."""
+
+RATES_BY_BROKER_OTHERS = _by_broker(
+    Do(15.0, "admin", What.SET_RATE, (4, RATES[1], 200_000)),
+    Do(30.0, "admin", What.DELETE_RATE, (2, RATES[0])),
+    Do(45.0, "admin", What.DELETE_RATE, (None, RATES[0])),
+    configs=(Config(False, "2", RATES[0], "5000000"), Config(False, "3", RATES[1], "600000")),
+)
+"""Another client has rates on two of the brokers, sets one on a third, and deletes ours."""
+
+NEVER_STARTED = Plan("A", (("t", 1, (2, 4)),), 1_000_000)
+THEIRS = Do(5.0, "admin", What.REASSIGN, ("t", 0, (3, 2)))
+"""A copy of 60 MB without a throttle; the brokers have a rate."""
+SLOW = tuple(Config(False, str(broker), RATES[1], "600000") for broker in (1, 2, 3, 4))
+LISTED = (Config(True, "t", "follower.replication.throttled.replicas", "*"),)
+
+
+def _foreign(*does: Do) -> Script:
+    configs = (*SLOW, *LISTED)
+    return Script(1, 4, (ONE,), (NEVER_STARTED,), configs, (THEIRS, *does), quiet_s=300.0)
+
+
+FOREIGN_CANCELLED = _foreign(
+    Do(20.0, "A", What.CANCEL_FOREIGN, ("t",)), Do(40.0, "A", What.ANSWER, ("approve",))
+)
+"""A person has what another client has in flight cancelled."""
+
+FOREIGN_REJECTED = _foreign(
+    Do(20.0, "A", What.CANCEL_FOREIGN, ("t",)), Do(40.0, "A", What.ANSWER, ("reject",))
+)
+"""The person who is asked says no."""
+
+FOREIGN_SET_MEANWHILE = _foreign(
+    Do(20.0, "A", What.CANCEL_FOREIGN, ("t",)),
+    Do(35.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),
+    Do(40.0, "A", What.ANSWER, ("approve",)),
+)
+"""What is in flight is replaced by its owner before the person answers."""
+
+FOREIGN_ADOPTED = _foreign(
+    Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)), Do(40.0, "A", What.ANSWER, ("approve",))
+)
+"""A person has it adopted: it ends as a plan, and no throttle is left."""
+
+FOREIGN_ADOPTED_AND_KILLED = _foreign(
+    Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)),
+    Do(40.0, "A", What.ANSWER, ("approve",)),
+    Do(55.0, "A", What.LEDGER_AWAY, (30.0,)),
+    Do(70.0, "admin", What.SET_RATE, (3, RATES[1], 200_000)),
+)
+"""While an adopted plan is followed, its ledger is away and another client lowers a rate."""
