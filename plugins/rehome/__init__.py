@@ -1,6 +1,6 @@
 """Airflow's side of Rehome: hooks, operators, a sensor with its trigger, a notifier.
 
-In a checkout the engine lies in ``include/rehome``: whoever imports ``rehome`` from ``plugins/``,
+In a checkout the engine lies in ``include/rehome``: who imports ``rehome`` from ``plugins/``,
 as Airflow does, finds both. A wheel has both in one folder.
 """
 

@@ -160,7 +160,7 @@ def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[..., Plan]]:
 
 @pytest.fixture
 def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
-    """Slows a topic's copies down, as whoever started them might; returns all throttles then."""
+    """Slows copies of a topic down, as their owner might; returns all throttles then."""
     default = ConfigResource.cluster_default()
 
     def put(topic: str, rate_bytes_per_s: int) -> Throttles:

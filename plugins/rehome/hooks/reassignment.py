@@ -63,7 +63,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
     def list_partition_reassignments(
         self, partitions: Collection[PartitionName] | None = None
     ) -> dict[TopicPartition, OngoingReassignment]:
-        """What is in flight, whoever has started it (KIP-455).
+        """What is in flight, whichever client has started it (KIP-455).
 
         :param partitions: of these only; none of them in flight is no error. None = of all.
         :return: replicas of now, those that are being added, those that are being removed.
@@ -79,7 +79,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         brokers: Collection[BrokerId] = (),
         partitions: Collection[PartitionName] | None = None,
     ) -> DescribedFlights:
-        """All that is known of what is in flight, whoever has started it (KIP-240, KIP-179).
+        """All that is known of what is in flight, of any client (KIP-240, KIP-179).
 
         Of each: whose it is and since when, what it adds and removes, who leads, which throttles
         hold, bytes, rate and time left, and why it can never end, where that is so. The ledger

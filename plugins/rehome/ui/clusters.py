@@ -45,7 +45,7 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
 
 
 def in_flight(cluster_id: str, ledger: Ledger) -> tuple[Flight, ...]:
-    """Every reassignment that the newest finished snapshot shows in flight, whoever started it.
+    """Every reassignment, of any client, that the newest finished snapshot shows in flight.
 
     :raises HTTPException: 404: there is none.
     """

@@ -153,32 +153,6 @@ def test_topics_are_created_by_the_rings_with_their_configs_and_a_bad_one_is_ref
         admin.delete_topics([name])[name].result()
 
 
-def test_partitions_go_where_a_person_has_put_them_once_the_controller_has_validated_it(
-    cluster: LocalCluster,
-    topics: Topics,
-    gateway: ClusterGateway,
-    rehome: Rehome,
-    tmp_path: Path,
-) -> None:
-    topic = topics.create([[1, 2]])
-    lists = [[4, 1], [2, 3]]
-    dry = rehome(cluster, dag=DAG, partitions={topic: 3}, assignments={topic: lists}, dry_run=True)
-    assert dry.state == "success", dry.log
-    assert replicas_of(gateway, topic) == {0: (1, 2)}
-    wrong = rehome(cluster, dag=DAG, partitions={topic: 3}, assignments={topic: [[1, 4, 3]]})
-    assert wrong.state == wrong.tasks["place"] == "failed"
-    assert "2 new partitions, and assignments has 1 list" in wrong.log
-    assert "[1, 4, 3] has 3 brokers, and the topic has 2 replicas" in wrong.log
-    racks = cluster.racks
-    one = next(
-        b for b in sorted(racks) if b != 1 and racks[b].split("/")[1] == racks[1].split("/")[1]
-    )
-    run = rehome(cluster, dag=DAG, partitions={topic: 3}, assignments={topic: [[1, one], [2, 3]]})
-    assert run.state == "success", run.log
-    assert f"{topic}-1: its replicas, as assignments has them, are not spread over racks" in run.log
-    assert replicas_of(gateway, topic) == {0: (1, 2), 1: (1, one), 2: (2, 3)}
-
-
 def test_kafkas_own_striping_goes_round_all_brokers_whatever_their_racks(
     cluster: LocalCluster, gateway: ClusterGateway, rehome: Rehome, tmp_path: Path
 ) -> None:
@@ -383,7 +357,7 @@ def test_what_one_person_has_asked_for_is_not_created_by_a_run_of_another(
     rehome: Rehome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever deletes a run and triggers another one under its id has its plan id, too."""
+    """A run that is deleted and triggered again under its id has its plan id, too."""
     really = CreatePartitionsOperator.step
 
     def by_another(self: Any, context: Any) -> None:

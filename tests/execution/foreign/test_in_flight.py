@@ -1,4 +1,4 @@
-"""What is known of reassignments in flight, whoever has started them."""
+"""What is known of reassignments in flight, whichever client has started them."""
 
 from __future__ import annotations
 

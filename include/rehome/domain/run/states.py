@@ -48,6 +48,30 @@ class PlanState(enum.StrEnum):
         return self in (PlanState.RUNNING, PlanState.PAUSED)
 
 
+MAY_BECOME = {
+    PlanState.PLANNED: {PlanState.APPROVED, PlanState.CANCELLED, PlanState.FAILED},
+    PlanState.APPROVED: {PlanState.RUNNING, PlanState.CANCELLED, PlanState.FAILED},
+    PlanState.RUNNING: {
+        PlanState.PAUSED,
+        PlanState.DONE,
+        PlanState.CANCELLED,
+        PlanState.ROLLED_BACK,
+        PlanState.FAILED,
+    },
+    PlanState.PAUSED: {
+        PlanState.RUNNING,
+        PlanState.CANCELLED,
+        PlanState.ROLLED_BACK,
+        PlanState.FAILED,
+    },
+    PlanState.DONE: {PlanState.ROLLED_BACK},
+    PlanState.CANCELLED: {PlanState.ROLLED_BACK},
+    PlanState.FAILED: {PlanState.ROLLED_BACK},
+    PlanState.ROLLED_BACK: set[PlanState](),
+}
+"""Into which states a plan may come from each."""
+
+
 class MoveState(enum.StrEnum):
     """States of a move: pending → admitted → one of the ended ones."""
 

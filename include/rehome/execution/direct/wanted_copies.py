@@ -115,7 +115,7 @@ class CopyLimits:
 
 
 def copy_limits(cluster: ClusterPort, copies: Collection[WantedCopy]) -> CopyLimits:
-    """Which throttles of followers hold for these copies, whoever has set them.
+    """Which throttles of followers hold for these copies, whichever client has set them.
 
     :raises ClusterError: the cluster could not be read.
     """

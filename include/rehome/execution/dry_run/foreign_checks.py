@@ -55,7 +55,7 @@ def _hangs(partition: TopicPartition, entry: OngoingReassignment, now: ClusterSt
 
 def cancel_command(partition: TopicPartition, entry: OngoingReassignment) -> str:
     """How who started it ends it. Without ``--preserve-throttles`` Kafka's tool would delete the
-    throttles of the topic, whoever has set them.
+    throttles of the topic, whichever client has set them.
     """
     topic, number = partition
     named = {"topic": topic, "partition": number, "replicas": list(entry.target)}

@@ -15,7 +15,7 @@ from rehome.domain.run.approval.questions import Answered
 from rehome.domain.run.approval_terms import Approval, Terms
 from rehome.domain.run.askers import Term
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.states import PlanState
+from rehome.domain.run.states import MAY_BECOME, PlanState
 from rehome.domain.text import count_text
 from rehome.errors import PlanConflictError
 from rehome.ledger.base.audit_entry import Decided
@@ -28,29 +28,6 @@ from rehome.ledger.stores.approvals.written_files import write_files
 from rehome.ledger.stores.audit.entries import by_task, write_audit
 from rehome.ledger.stores.events import REHOME, write_event
 from rehome.ledger.stores.planned_moves import move_row
-
-MAY_BECOME = {
-    PlanState.PLANNED: {PlanState.APPROVED, PlanState.CANCELLED, PlanState.FAILED},
-    PlanState.APPROVED: {PlanState.RUNNING, PlanState.CANCELLED, PlanState.FAILED},
-    PlanState.RUNNING: {
-        PlanState.PAUSED,
-        PlanState.DONE,
-        PlanState.CANCELLED,
-        PlanState.ROLLED_BACK,
-        PlanState.FAILED,
-    },
-    PlanState.PAUSED: {
-        PlanState.RUNNING,
-        PlanState.CANCELLED,
-        PlanState.ROLLED_BACK,
-        PlanState.FAILED,
-    },
-    PlanState.DONE: {PlanState.ROLLED_BACK},
-    PlanState.CANCELLED: {PlanState.ROLLED_BACK},
-    PlanState.FAILED: {PlanState.ROLLED_BACK},
-    PlanState.ROLLED_BACK: set[PlanState](),
-}
-"""The plan's state machine."""
 
 
 class PlanStore(Database):
