@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from world import cases, cases_of_requests
+from world.judge.violations import Kind
 from world.outcome import run
 from world.script import Script
 
@@ -69,3 +70,11 @@ def test_what_is_mended_shows_nothing(name: str) -> None:
     outcome = run(script(name))
     assert outcome.violations == ()
     assert sum(outcome.states.values()) <= len(outcome.script.plans)
+
+
+def test_a_cancel_that_does_not_look_again_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its owner sets after a person was asked is not what that person has let go."""
+    unseen = "rehome.execution.foreign.cancel_foreign.refuse_set_meanwhile"
+    monkeypatch.setattr(unseen, lambda *_: None)
+    found = run(script("FOREIGN_SET_MEANWHILE")).violations
+    assert Kind.TAKEN_OVER in {each.kind for each in found}
