@@ -34,7 +34,8 @@ class Installed:
 def installed_wheel(directory: Path) -> Installed:
     """Build the wheel of this checkout and install it; nothing is fetched."""
     built, home = directory / "dist", directory / "venv"
-    _run(UV, "build", "-q", "--offline", "--no-build-isolation", "--wheel", "-o", built, ROOT)
+    here = ("--offline", "--no-build-isolation", "--python", sys.executable)
+    _run(UV, "build", "-q", *here, "--wheel", "-o", built, ROOT)
     venv.create(home, symlinks=True)
     python = home / "bin" / "python"
     others = home / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
