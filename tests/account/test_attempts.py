@@ -29,6 +29,7 @@ WAITS = replace(record(plan_of(*moves()), PlanState.PLANNED), request={"dry_run"
 DRY_RUN = DryRun("plan-1", "dag", "run", True, 1, "", "", T0)
 
 
+CHANGED = (Control.CHANGE_THROTTLE, Control.CHANGE_MOVES)
 OFFERED: list[tuple[PlanState, dict[str, Any], set[Control]]] = [
     (PlanState.PLANNED, {}, {Control.CANCEL}),
     (
@@ -41,11 +42,11 @@ OFFERED: list[tuple[PlanState, dict[str, Any], set[Control]]] = [
         {"request": {"dry_run": True}, "for_window_at": T0},
         {Control.RUN, Control.CANCEL},
     ),
-    (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
+    (PlanState.RUNNING, {}, {Control.PAUSE, *CHANGED, Control.CANCEL}),
     (
         PlanState.RUNNING,
         {"pause_requested": True},
-        {Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL},
+        {Control.RESUME, *CHANGED, Control.CANCEL},
     ),
     (PlanState.PAUSED, {}, {Control.RESUME, Control.CANCEL}),
     (PlanState.DONE, {"started_at": T0}, {Control.ROLL_BACK}),

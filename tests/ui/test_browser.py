@@ -293,4 +293,4 @@ def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
         page.click("dialog button.first")
         expect(page.locator("dialog")).to_contain_text("It was refused")
         (values,) = asked
-        assert values[1:4] == ("change_throttle", "kafka_prod", 20_000_000)
+        assert values[1:4] == ("change_throttle", "kafka_prod", {"throttle": 20_000_000})

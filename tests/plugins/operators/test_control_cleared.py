@@ -38,7 +38,7 @@ class Asking:
     skipped: int = 0
     fails: bool = False
 
-    def control(self, what: str, *_: Any) -> Controlled:
+    def control(self, what: str, *_: Any, **__: Any) -> Controlled:
         if self.fails:
             raise ConnectionError
         self.asked.append(what)

@@ -323,7 +323,7 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
     passed_on = list[str]()
 
-    def control(what: str, *_: Any) -> Controlled:
+    def control(what: str, *_: Any, **__: Any) -> Controlled:
         passed_on.append(what)
         return Controlled("reported")
 

@@ -29,9 +29,9 @@ DRAIN = {"action": "drain", "brokers": [3]}
 
 def calls() -> Iterator[tuple[str, str]]:
     """Module, and the request to a cluster that it calls."""
-    for folder in ("include", "plugins", "spark_jobs"):
-        for path in (ROOT / folder).rglob("*.py"):
-            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for root, folder in (("include", "rehome"), ("plugins", "rehome"), ("", "spark_jobs")):
+        for path in (ROOT / root / folder).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT / root).with_suffix("").parts)
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Attribute) and node.attr in CHANGES:
                     yield module, node.attr

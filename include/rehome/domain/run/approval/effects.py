@@ -46,7 +46,7 @@ WHAT_CHANGES: Mapping[str, Effect] = {
     "rehome.execution.foreign.cancel_foreign": Effect.REPLICAS,
     "rehome.execution.foreign.clean_throttles": Effect.THROTTLE,
     # Of no plan: calls of people's own tasks, refused where a policy asks for an approval.
-    "plugins.rehome.hooks.reassignment": Effect.REPLICAS,
+    "rehome.hooks.reassignment": Effect.REPLICAS,
     "rehome.execution.direct.direct_throttle": Effect.THROTTLE,
 }
 """Module that calls a request which changes a cluster → what it changes."""
