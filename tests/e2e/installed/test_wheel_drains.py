@@ -53,6 +53,6 @@ def test_a_drain_in_an_airflow_that_has_the_wheel_and_nothing_else(
             (plan,) = ledger.plans()
         assert f"Rehome {REHOME_VERSION}" in airflow.api.page(f"plans/{plan.plan_id}")
     assert plan.state is PlanState.DONE
-    found = gateway.current_topics([topic])[topic].partitions
+    found = gateway.current_topics([topic])[topic].partitions.values()
     assert all(DRAINED not in each.replicas for each in found)
     assert throttles_of(gateway, [topic]) == before
