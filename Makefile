@@ -107,7 +107,7 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 SEEDS := 1000
 
 .PHONY: simulate
-simulate: setup ## the real code through bad luck in a simulated world; SEEDS=20000, or ARGS="--seed 73"
+simulate: setup ## the real code through bad luck in a simulated world; SEEDS=200, ARGS="--seed 73"; SEEDS=20000 ARGS=--commit writes the committed result
 	@$(PY) -m world.simulate $(SEEDS) $(ARGS)
 
 .PHONY: bench-snapshot

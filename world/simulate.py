@@ -1,6 +1,7 @@
 """``make simulate``: many seeds, judged; what was found is counted, and shrunk.
 
-python -m world.simulate 20000          # seeds 1 to 20000, committed as simulate.json
+python -m world.simulate 200            # seeds 1 to 200, printed
+python -m world.simulate 20000 --commit # the same of 20000, written to what is committed
 python -m world.simulate --seed 73      # one seed: its script, what was found, the last lines
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,15 +131,18 @@ def _one(seed: int) -> None:
     print(outcome.sha256)
 
 
-def main() -> None:
-    """Read the command line, run, print, write."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line, run, print; write only where that is asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("seeds", type=int, nargs="?", default=1000)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seed", type=int, help="only this one, in full")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULT)
-    options = parser.parse_args()
+    parser.add_argument("--out", type=Path, help="a file for the result")
+    parser.add_argument(
+        "--commit", action="store_true", help="write simulate.json, and its table in the handbook"
+    )
+    options = parser.parse_args(arguments)
     if options.seed is not None:
         _one(options.seed)
         return
@@ -146,8 +150,9 @@ def main() -> None:
     tally = in_processes(range(options.first, options.first + options.seeds), options.processes)
     result = tally.as_json(_processor_s() - began)
     text = json.dumps(result, indent=2) + "\n"
-    options.out.write_text(text)
-    if options.out == RESULT:
+    for path in filter(None, (options.out, RESULT if options.commit else None)):
+        path.write_text(text)
+    if options.commit:
         document = DOCUMENT.read_text()
         head, _, rest = document.partition(BEGINS)
         _, _, tail = rest.partition(ENDS)

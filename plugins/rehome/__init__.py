@@ -1,7 +1,7 @@
 """Airflow's side of Rehome: hooks, operators, a sensor with its trigger, a notifier.
 
-In a checkout the engine lies in ``include/rehome``: who imports ``rehome`` from ``plugins/``,
-as Airflow does, finds both. A wheel has both in one folder.
+In a checkout the engine lies in ``include/rehome``. An import from ``plugins/``, which is what
+Airflow has on its path, finds both. A wheel has both in one folder.
 """
 
 from pathlib import Path

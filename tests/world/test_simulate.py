@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from world import simulate
 from world.luck import script_of
 from world.outcome import run
 from world.script import Blow, What
@@ -74,3 +76,18 @@ def test_a_seed_has_the_same_trace_in_two_processes_whatever_strings_hash_to() -
 
 def test_two_seeds_are_two_runs() -> None:
     assert run(script_of(1)).sha256 != run(script_of(2)).sha256
+
+
+def test_what_is_committed_is_written_only_where_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, document = tmp_path / "simulate.json", tmp_path / "reliability.md"
+    document.write_text(f"before\n{simulate.BEGINS}{simulate.ENDS}after\n")
+    monkeypatch.setattr(simulate, "RESULT", result)
+    monkeypatch.setattr(simulate, "DOCUMENT", document)
+    simulate.main(["1", "--processes", "1", "--out", str(tmp_path / "other.json")])
+    assert not result.exists()
+    assert document.read_text() == f"before\n{simulate.BEGINS}{simulate.ENDS}after\n"
+    simulate.main(["1", "--processes", "1", "--commit"])
+    assert json.loads(result.read_text())["seeds"] == 1
+    assert len(document.read_text().splitlines()) > 4

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import process_time
-
 import pytest
 
 from rehome.domain.request.parse_request import parse_request
@@ -81,10 +79,8 @@ def test_a_text_is_parted_by_commas_and_white_space_but_not_within_an_expression
     assert parse_request({"action": "rebalance", "topics": text}).topics == expected
 
 
+@pytest.mark.timeout(20)  # by going back and forth it would take years
 def test_an_expression_takes_time_by_the_length_of_names_alone() -> None:
     slow = TopicFilter.read("re:(a+)+(a|aa)*(.*a){20}b")
     names = ["a" * 249] * 1_000
-    slow.names(names[:1])
-    start = process_time()
     assert not any(slow.names(names))
-    assert process_time() - start < 20, "by going back and forth it would take years"
