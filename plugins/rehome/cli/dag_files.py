@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from rehome.cli.verbs import Verb
 from rehome.packaging import ROOT
 
 
@@ -47,3 +48,6 @@ def install(folder: Path, *, overwrite: bool = False) -> list[Path]:
         else:
             target.write_bytes(content)
     return stay
+
+
+VERBS = (Verb(("dags", "install"), __doc__, add_arguments, main),)

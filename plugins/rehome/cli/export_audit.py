@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rehome.cli.verbs import Verb
 from rehome.domain.text import count_text
 from rehome.errors import PlanConflictError, RehomeError
 
@@ -136,3 +137,6 @@ def main(chosen: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+VERBS = (Verb(("audit", "export"), __doc__, add_arguments, main),)

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from rehome.airflow_settings import SETTINGS_FILE, AirflowSettings, SettingsFileError
+from rehome.cli.verbs import Verb
 
 
 def import_all(
@@ -73,3 +74,6 @@ def main(options: argparse.Namespace) -> int:
         )
         return 1
     return 0
+
+
+VERBS = (Verb(("settings", "import"), __doc__, add_arguments, main),)

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from rehome.cli.main import COMMANDS, main
+from rehome.cli.main import MODULES, main
+from rehome.cli.verbs import all_verbs
 from rehome.version import REHOME_VERSION
 from tests.plugins.wheel import ROOT
 
@@ -18,9 +19,9 @@ def test_a_checkout_has_the_command_too() -> None:
     assert done.stdout == f"rehome {REHOME_VERSION}\n"
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("words", [verb.words for verb in all_verbs(MODULES)], ids=" ".join)
 def test_each_command_explains_itself(
-    words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
