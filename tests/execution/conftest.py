@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,9 +59,9 @@ def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[...,
     """Sets a plan's throttle up, and takes it down at the end whatever happens."""
     plans: list[Plan] = []
 
-    def set_up(plan: Plan, rate: int) -> None:
+    def set_up(plan: Plan, rate: int, **more: Any) -> None:
         plans.append(plan)
-        set_up_throttle(plan, ledger, gateway, rate)
+        set_up_throttle(plan, ledger, gateway, rate, **more)
 
     yield set_up
     for plan in plans:
