@@ -50,4 +50,6 @@ def install(folder: Path, *, overwrite: bool = False) -> list[Path]:
     return stay
 
 
-VERBS = (Verb(("dags", "install"), __doc__, add_arguments, main),)
+def verbs() -> tuple[Verb, ...]:
+    """Its command."""
+    return (Verb(("dags", "install"), __doc__, add_arguments, main),)

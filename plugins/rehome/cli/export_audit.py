@@ -139,4 +139,6 @@ def main(chosen: argparse.Namespace) -> int:
     return 0
 
 
-VERBS = (Verb(("audit", "export"), __doc__, add_arguments, main),)
+def verbs() -> tuple[Verb, ...]:
+    """Its command."""
+    return (Verb(("audit", "export"), __doc__, add_arguments, main),)

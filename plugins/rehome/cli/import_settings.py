@@ -76,4 +76,6 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-VERBS = (Verb(("settings", "import"), __doc__, add_arguments, main),)
+def verbs() -> tuple[Verb, ...]:
+    """Its command."""
+    return (Verb(("settings", "import"), __doc__, add_arguments, main),)

@@ -13,7 +13,7 @@ from rehome.cli.verbs import VerbParser, all_verbs, register
 from rehome.version import REHOME_VERSION
 
 MODULES = (dag_files, import_settings, export_audit)
-"""Each has ``VERBS``."""
+"""Each has ``verbs()``: a module with commands of its own is added here."""
 
 
 def parser_of_all() -> tuple[VerbParser, dict[tuple[str, ...], VerbParser]]:

@@ -1,6 +1,6 @@
 """What a command of ``rehome`` is, and how a parser is made of all of them.
 
-A module has its commands in ``VERBS``; :data:`rehome.cli.main.MODULES` names the modules. What a
+A module has its commands by ``verbs()``; :data:`rehome.cli.main.MODULES` names the modules. What a
 command takes is asked only of the one that is called: the others cost nothing.
 """
 
@@ -84,4 +84,4 @@ def _group(top: Any, groups: dict[str, Any], verb: Verb) -> Any:
 
 def all_verbs(modules: Sequence[Any]) -> list[Verb]:
     """The commands of modules, in their order."""
-    return [verb for module in modules for verb in module.VERBS]
+    return [verb for module in modules for verb in module.verbs()]
