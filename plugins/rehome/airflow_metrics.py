@@ -139,15 +139,13 @@ def emit_cluster(
 
 
 def _facts(ledger: Ledger, cluster_id: str) -> ClusterGauges:
-    from rehome.execution.access.lease import orphaned
+    from rehome.account.clusters.cluster_evidence import read_cluster
+    from rehome.domain.clock import utc_now
     from rehome.metrics.readings import ClusterGauges
 
-    active = ledger.active_plan(cluster_id)
+    found = read_cluster(ledger, cluster_id, utc_now())
     return ClusterGauges(
-        cluster_id,
-        plans=ledger.plan_states_on(cluster_id),
-        orphaned=int(active is not None and orphaned(active, ledger)),
-        owed=ledger.owed_on(cluster_id),
+        cluster_id, plans=found.plans, orphaned=int(found.orphaned), owed=found.owed
     )
 
 

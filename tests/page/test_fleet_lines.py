@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from rehome.page.cluster_brokers import BrokerState, broker_states
-from rehome.page.cluster_view import cluster_view
-from rehome.page.fleet import FleetMember, fleet_lines, imbalance, members
+from rehome.account.clusters.cluster_brokers import broker_states
+from rehome.account.clusters.cluster_facts import BrokerState, imbalance
+from rehome.page.fleet import FleetMember, members
 from tests.quality.snapshots import Rows
 
 
@@ -51,8 +51,4 @@ def test_each_cluster_is_listed_once_by_the_name_that_people_know() -> None:
         FleetMember("", "kafka_other", "id-other"),
         FleetMember("", "", "id-x"),
     ]
-    view = cluster_view(Rows().snapshot())
-    lines = fleet_lines(found, {"id-berlin": view}, {}, {"id-berlin": 2, "id-other": 0}, {})
-    assert [line.title for line in lines] == ["berlin", "oslo", "id-other", "id-x"]
-    assert [line.findings for line in lines] == [2, None, 0, None]
-    assert [line.view for line in lines] == [view, None, None, None]
+    assert [member.title for member in found] == ["berlin", "oslo", "id-other", "id-x"]

@@ -8,16 +8,23 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from markupsafe import escape
 
 from local.process.waiting import wait_until
+from rehome.account.clusters.troubles import TroubleKind
+from rehome.account.words.trouble_words import trouble_text
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind
+from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import PlanState
+from rehome.execution.throttle.keys import LEADER_RATE
+from rehome.ledger.base.records import ThrottleEntry
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.ui import fleet
 from rehome.warehouse import PlanDirectory
 from rehome.watching.finding import Seen
 from rehome.watching.kinds import FindingKind
@@ -58,7 +65,7 @@ def test_a_finding_that_stays_open_says_why_and_its_plan_names_all_that_it_does_
     assert "already as asked" not in text
     assert "predicted" not in text
     fleet = client("viewer").get("clusters").text
-    assert "1 broker away, 40 under-replicated, 2 findings" in fleet
+    assert "1 broker not alive, 2 findings, 40 partitions under-replicated" in fleet
 
 
 def test_the_page_of_clusters_explains_windows_that_overlap_and_settings_by_which_none_opens(
@@ -82,14 +89,20 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     snapshot_of(site)
     site.ledger.record_connection("kafka_prod", "test")
     reported = client("viewer").get("clusters").text
-    for shown in ("clusters/test", "kafka_prod", "3 of 4", "1 broker away", "40 under-replicated"):
+    for shown in (
+        "clusters/test",
+        "kafka_prod",
+        "3 of 4",
+        "1 broker not alive",
+        "40 partitions under-replicated",
+    ):
         assert shown in reported
     text = client("viewer").get("clusters/test").text
     assert "40 partitions were under-replicated" in text
-    assert "Broker 2 is not alive" in text
+    assert "Broker 2 was not alive" in text
     assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
     assert "There was no plan for this cluster yet." in text
-    assert "Nothing has judged this cluster yet" in text
+    assert "Not known: nothing has judged this cluster yet" in text
     seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["<b>-0", "t-1"]})
     at = datetime(2030, 1, 1, tzinfo=UTC)
     site.ledger.follow_findings("test", at, [seen], WatchRules(), longest_gap=timedelta(hours=1))
@@ -106,6 +119,24 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "foreign_leftovers could not be sent through chat: it answers 503" in text
     site.ledger.raise_alerts([], [left.key])
     assert "could not be sent" not in client("viewer").get("clusters/test").text
+
+
+def test_the_list_of_clusters_and_the_page_of_one_say_the_same(client: Client, site: Site) -> None:
+    """Settings that are owed were on the page alone, beside a list with "nothing seen"."""
+    snapshot_of(site)
+    plan = site.plan("p1", cluster_id="test")
+    rate = ConfigResource.broker(1)
+    entry = ThrottleEntry("p1", "test", rate, LEADER_RATE, ("100",), None, "")
+    site.ledger.journal_throttles([entry])
+    site.run(plan)
+    site.end(plan)
+    ((line,), _, _) = fleet.lines(site.ledger)
+    kinds = [each.kind for each in line.account.troubles]
+    assert TroubleKind.OWED in kinds
+    listed, page = (client("viewer").get(each).text for each in ("clusters", "clusters/test"))
+    assert "1 throttle setting of ended plans" in listed
+    for trouble in line.account.troubles:
+        assert escape(trouble_text(trouble)[0]) in page
 
 
 def test_a_cluster_describes_what_any_client_has_in_flight(client: Client, site: Site) -> None:

@@ -21,6 +21,8 @@ class Source(enum.StrEnum):
     """By the newest poll of the cluster."""
     DRY_RUN = "dry_run"
     """By a dry run of the plan."""
+    SNAPSHOT = "snapshot"
+    """By the newest snapshot of the cluster."""
 
 
 class NotKnown(enum.StrEnum):
@@ -58,6 +60,12 @@ class NotKnown(enum.StrEnum):
     """The predicted time has passed, and no poll has come since."""
     BROKER_SILENT = "broker_silent"
     """A broker did not answer the newest poll."""
+    NO_SNAPSHOT = "no_snapshot"
+    """There is no snapshot of the cluster."""
+    NOT_JUDGED = "not_judged"
+    """Watching has judged no snapshot of the cluster."""
+    SIZES_UNREAD = "sizes_unread"
+    """A live broker has not said what its log dirs hold, or how large they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from rehome.account.words.unsent_words import UNSENT_STEP, unsent_text
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.run.flows import RateChange
 from rehome.domain.run.ledger_view import DataSeen
@@ -14,7 +15,6 @@ from rehome.domain.text import (
     count_text,
     duration_text,
     first_names,
-    listed,
 )
 from rehome.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
 
@@ -296,8 +296,4 @@ def last_call(text: str) -> str:
 
 def channel_failed(kind: str, channels: Sequence[str], why: str) -> AlertText:
     """An alert has not reached everybody."""
-    return (
-        f"The alert {kind} could not be sent through {listed(list(channels))}: {why}",
-        "Check the channel's connection and its entry in the setting alert_channels. It is tried "
-        "again.",
-    )
+    return unsent_text(kind, channels, why), UNSENT_STEP

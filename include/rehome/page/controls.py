@@ -41,18 +41,6 @@ LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class WindowAhead:
-    """The next maintenance window; aware UTC times.
-
-    :param paused: whether its DAG is, so that it does not open.
-    """
-
-    opens_at: datetime
-    closes_at: datetime
-    paused: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Offer:
     """One request that a person can make of a plan.
 

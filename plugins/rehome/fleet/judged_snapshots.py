@@ -213,7 +213,7 @@ def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskFore
 
 def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
     """Bytes per second into and out of each broker, as far as the history knows them."""
-    from rehome.page.cluster_brokers import broker_states
+    from rehome.account.clusters.cluster_brokers import broker_states
 
     if history is None:
         return {}

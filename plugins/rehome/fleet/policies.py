@@ -54,15 +54,6 @@ def policy_of_cluster(
     return strictest(own, others)
 
 
-def differences(ledger: Ledger, cluster_id: str) -> list[str]:
-    """Where the connections to a cluster do not say the same of approval and pace, as last read."""
-    from rehome.execution.access import cluster_policy
-
-    read = cluster_policy.PaceAndApproval.last_read
-    known = ledger.last_policies(cluster_id)
-    return cluster_policy.differences([read(n, each) for n, each in known.items() if each])
-
-
 def recorded_policy(connection: str) -> dict[str, Any]:
     """What a connection says of approval and pace now, to be kept with a plan.
 

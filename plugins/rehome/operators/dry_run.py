@@ -11,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.fleet import paused_plan, plan_settings, policies, watch_runs
+from rehome.fleet import paused_plan, plan_settings, watch_runs
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -207,10 +207,11 @@ def policy_findings(ledger: Ledger, cluster_id: str) -> list[Finding]:
     """Where connections to the cluster do not say the same: the strictest holds, and a person
     should know.
     """
+    from rehome.account.clusters.cluster_evidence import policy_differences
     from rehome.domain.run.findings import Finding, Severity
 
     remedy = "The strictest holds. Give every connection to the cluster the same policy."
-    found = policies.differences(ledger, cluster_id)
+    found = policy_differences(ledger, cluster_id)
     subject = f"cluster {cluster_id}"
     return [
         Finding(Severity.WARNING, POLICIES_CHECK, subject, text.rstrip("."), remedy)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from fastapi import HTTPException
 
 from rehome import installation
+from rehome.account.clusters.cluster_account import ClusterAccount, account_of_cluster
+from rehome.account.clusters.cluster_evidence import (
+    WindowAhead,
+    WrongConnection,
+    read_cluster,
+)
+from rehome.account.clusters.cluster_facts import ClusterView
+from rehome.account.clusters.cluster_view import Ours, cluster_view
+from rehome.clusters.binding import Misled
+from rehome.domain.clock import utc_now
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import PlanState
 from rehome.execution.foreign.in_flight import Flight, ThrottlesSeen, described
@@ -18,7 +28,6 @@ from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
 from rehome.load_history.known_rates import Demands, LoadHistory
-from rehome.page.cluster_view import ClusterView, Ours, cluster_view
 from rehome.ui import dag_runs
 from rehome.warehouse import cluster_of, read_snapshot, taken_at_of
 from rehome.watching.paused_plan import Outlook
@@ -42,6 +51,27 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
     """
     uri = _newest_uri(cluster_id)
     return _view(uri, ledger, demands_of(cluster_id, ledger) if load else None)
+
+
+def account(
+    cluster_id: str,
+    ledger: Ledger,
+    view: ClusterView | None,
+    misled: Iterable[Misled],
+    window: WindowAhead | None = None,
+) -> ClusterAccount:
+    """What is known of a cluster now.
+
+    :param view: as its newest snapshot shows it; None = there is none.
+    :param misled: connections of all clusters through which nothing acts.
+    """
+    wrong = [
+        WrongConnection(each.connection, each.text)
+        for each in misled
+        if cluster_id in (each.cluster_id, each.bound_id)
+    ]
+    now = utc_now()
+    return account_of_cluster(read_cluster(ledger, cluster_id, now).seen(view, wrong, window), now)
 
 
 def in_flight(cluster_id: str, ledger: Ledger) -> tuple[Flight, ...]:

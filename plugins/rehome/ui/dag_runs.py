@@ -16,6 +16,7 @@ from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select
 
+from rehome.account.clusters.cluster_evidence import WindowAhead
 from rehome.account.requests import RequestLine, RequestState
 from rehome.domain.run.states import Control
 from rehome.errors import InvalidRequestError
@@ -24,7 +25,6 @@ from rehome.fleet import clusters, policies
 from rehome.fleet.clusters import WINDOW_DAG
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.page.controls import WindowAhead
 from rehome.ui.access import CONTROL_DAG, VIEWED_DAG
 
 PLANNING_DAGS = (VIEWED_DAG, "rebalance_in_window")

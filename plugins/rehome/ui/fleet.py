@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.clusters.overlaps import overlap_notes
 from rehome.domain.clock import utc_now
+from rehome.fleet import bound
 from rehome.fleet.clusters import DEFAULT_CONNECTION, file, windowed
 from rehome.ledger.store import Ledger
-from rehome.page.fleet import FleetLine, fleet_lines, members
+from rehome.page.fleet import FleetLine, members
 from rehome.ui import clusters, dag_runs
 
 
@@ -27,12 +26,16 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
         problem = str(error)
     views = {view.cluster_id: view for view in clusters.every(ledger)}
     known = members(named, ledger.connections(), views)
-    active = {plan.cluster_id: plan for plan in ledger.active_plans()}
-    through = {member.connection for member in known}
-    windows = dag_runs.windows_ahead(through)
-    return fleet_lines(known, views, active, open_findings(ledger), windows), problem, notes
-
-
-def open_findings(ledger: Ledger) -> Mapping[str, int]:
-    """How many findings are open on each cluster that is watched, by the cluster's id."""
-    return ledger.count_open_findings()
+    windows = dag_runs.windows_ahead({member.connection for member in known})
+    misled = bound.all_known_misled(ledger)
+    found_lines = [
+        FleetLine(
+            member,
+            clusters.account(
+                *(member.cluster_id, ledger, views.get(member.cluster_id), misled),
+                windows.get(member.connection),
+            ),
+        )
+        for member in known
+    ]
+    return found_lines, problem, notes

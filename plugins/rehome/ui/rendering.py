@@ -10,6 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from rehome.account.clusters.troubles import TroubleKind
+from rehome.account.known import Known
 from rehome.account.words import (
     attempt_words,
     byte_words,
@@ -18,6 +20,8 @@ from rehome.account.words import (
     pace_words,
     steps_here,
     time_words,
+    trouble_words,
+    unknown_words,
 )
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.run.causes.hurts import HurtKind
@@ -79,6 +83,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.tests["known"] = lambda fact: isinstance(fact, Known)
     environment.filters.update(
         bytes=bytes_html,
         rate=number_text.rate_text,
@@ -91,6 +96,8 @@ def _environment() -> Environment:
         elapsed=time_words.elapsed_text,
         predicted=time_words.predicted_text,
         hurt_text=hurt_words.hurt_text,
+        trouble_text=trouble_words.trouble_text,
+        troubles_in_short=trouble_words.troubles_in_short,
         step_here=steps_here.step_here,
         found_sentence=finding_words.found_sentence,
         names_text=finding_words.names_text,
@@ -112,9 +119,11 @@ def _environment() -> Environment:
         airflow=airflow_root,
         version=REHOME_VERSION,
         Control=Control,
+        why_unknown=unknown_words.WHY_UNKNOWN,
         HurtKind=HurtKind,
         MoveState=MoveState,
         PlanState=PlanState,
+        TroubleKind=TroubleKind,
     )
     return environment
 

@@ -11,13 +11,13 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import assets, installation
+from rehome.account.clusters.cluster_evidence import read_cluster
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.open_windows import FixedWindow
 from rehome.fleet import clusters, judged_snapshots, watched_through
 from rehome.ledger.store import Ledger
 from rehome.operators.watch import AllJudgedOperator
-from rehome.ui import fleet
 from rehome.warehouse import taken_at_of
 from rehome.watching.finding_text import text_of
 from rehome.watching.kinds import FindingKind
@@ -46,10 +46,10 @@ def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
 ) -> None:
     uris = dead_for_half_an_hour(recorded)
     with installation.open_ledger() as ledger:
-        assert fleet.open_findings(ledger) == {}, "nothing is watched yet"
+        assert read_cluster(ledger, CLUSTER, utc_now()).judged_at is None, "nothing is watched yet"
         assert watch(*uris[:2]) == []
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger), "a restart is none"
-        assert fleet.open_findings(ledger) == {CLUSTER: len(open_kinds(ledger))}
+        assert read_cluster(ledger, CLUSTER, utc_now()).judged_at is not None
         assert watch(uris[2]) == [], "an alert is sent, and no run is started"
         assert FindingKind.DEAD_BROKER in open_kinds(ledger)
         assert watch(recorded.snapshot(30)) == []

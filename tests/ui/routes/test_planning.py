@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from local.process.waiting import wait_until
-from rehome.page.controls import WindowAhead
+from rehome.account.clusters.cluster_evidence import WindowAhead
 from tests.reporting.reported_plans import offered
 from tests.session.browser import keep, opened, overflow, serious
 from tests.ui.site import Site, drain_moves, served, snapshot_of, token_of

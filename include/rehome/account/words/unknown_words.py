@@ -24,5 +24,8 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     NotKnown.AFTER_WINDOW: "not all ends before the window closes",
     NotKnown.PAST: "the predicted time has passed, and no poll has come since",
     NotKnown.BROKER_SILENT: "a broker did not answer the newest poll",
+    NotKnown.NO_SNAPSHOT: "there is no snapshot yet: collect_snapshots takes them",
+    NotKnown.NOT_JUDGED: "nothing has judged this cluster yet: watch_clusters does",
+    NotKnown.SIZES_UNREAD: "a broker has not said how full its disks are",
 }
 """After "not known:"."""

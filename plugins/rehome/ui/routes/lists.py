@@ -12,14 +12,13 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 
 from rehome import installation
 from rehome.account.evidence import read_line
-from rehome.account.known import Fact
+from rehome.account.known import Fact, Known
 from rehome.account.plan_bytes import PlanBytes, bytes_of
 from rehome.account.times import EndRange, ends_of
-from rehome.alerts.plan_alerts import not_sent
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
 from rehome.execution.foreign import flight_words
-from rehome.fleet import attempts, bound, policies
+from rehome.fleet import attempts, bound
 from rehome.fleet.clusters import base_of
 from rehome.ledger.base.paging import PlanFilter, PlanLine
 from rehome.ledger.store import Ledger
@@ -95,7 +94,7 @@ def list_requests(user: UserDep) -> JSONResponse:
 def list_clusters(request: Request, user: UserDep) -> str:
     """The fleet: every cluster that has a snapshot, or stands in the clusters file."""
     found, problem, notes = fleet.lines(plans.ledger)
-    active = [line.active for line in found if line.active is not None]
+    active = [line.account.plan for line in found if line.account.plan is not None]
     return render(
         "clusters.html",
         **values_for(request, user),
@@ -118,9 +117,11 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
     """
     ledger = plans.ledger
     view = clusters.newest(cluster_id, ledger, load=True)
-    active = ledger.active_plan(cluster_id)
+    account = clusters.account(cluster_id, ledger, view, bound.all_known_misled(ledger))
+    active = account.plan
     outlook = None if active is None else clusters.outlook_of(active, ledger)
-    starts, found = ledger.watch_starts(cluster_id), ledger.open_findings(cluster_id)
+    starts = ledger.watch_starts(cluster_id)
+    tried = attempts.last_attempts(ledger, starts, utc_now())
     newest = ledger.plans_on(cluster_id, PLANS_OF_CLUSTER)
     recent = [record for record in newest if access.may_read(user, record.dag_id)]
     chosen = view_for(plan, user).record if plan else None
@@ -136,17 +137,11 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         may_plan=access.may_plan(user),
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,
-        owed=ledger.owed_on(cluster_id),
-        judged_at=ledger.watched_clusters().get(cluster_id),
+        account=account,
         waits=None if outlook is None else paused_text(outlook),
-        findings=finding_lines(found, starts, attempts.last_attempts(ledger, starts, utc_now())),
-        not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
-        policies_differ=policies.differences(ledger, cluster_id),
-        misled=[
-            each
-            for each in bound.all_known_misled(ledger)
-            if cluster_id in (each.cluster_id, each.bound_id)
-        ],
+        findings=account.findings.as_(lambda found: finding_lines(found, starts, tried))
+        if isinstance(account.findings, Known)
+        else account.findings,
         recent=recent,
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from rehome.account.clusters.cluster_facts import ClusterView
 from rehome.domain.request.request import Action
 from rehome.domain.request.topic_filters import filters_cover
 from rehome.domain.text import count_text
@@ -17,7 +18,6 @@ from rehome.fleet import bound
 from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.ledger.base.audit_entry import Decided
 from rehome.page.alternatives import Instead, params_instead
-from rehome.page.cluster_view import ClusterView
 from rehome.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import MayPlanDep, PlannerDep, UserDep

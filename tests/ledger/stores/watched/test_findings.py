@@ -19,11 +19,10 @@ TRAFFIC = Seen(FindingKind.IMBALANCE, "bytes_in", {"count": 2})
 def test_a_finding_that_a_snapshot_does_not_cover_stays_and_a_late_snapshot_changes_nothing(
     ledger: Ledger,
 ) -> None:
-    assert ledger.count_open_findings() == {}
     opened = ledger.follow_findings("c1", AT, [BYTES, TRAFFIC], RULES, longest_gap=GAP).opened
     assert [each.subject for each in opened] == ["bytes", "bytes_in"]
     ledger.follow_findings("c2", AT, [], RULES, longest_gap=GAP)
-    assert ledger.count_open_findings() == {"c1": 2, "c2": 0}
+    assert [len(ledger.open_findings(each)) for each in ("c1", "c2")] == [2, 0]
     later = AT + timedelta(minutes=10)
     followed = ledger.follow_findings("c1", later, [], RULES, {TRAFFIC.key}, longest_gap=GAP)
     assert [each.subject for each in followed.closed] == ["bytes"]

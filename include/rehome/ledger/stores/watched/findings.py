@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, select, update
 
 from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.domain.run.event_kind import EventKind
@@ -95,17 +95,6 @@ class FindingStore(Database):
         query = select(WATCHED_CLUSTERS.c.cluster_id, WATCHED_CLUSTERS.c.judged_at)
         with self.reading() as connection:
             return {row.cluster_id: row.judged_at for row in connection.execute(query)}
-
-    def count_open_findings(self) -> dict[str, int]:
-        """How many findings are open on each watched cluster."""
-        query = (
-            select(FINDINGS.c.cluster_id, func.count().label("findings"))
-            .where(FINDINGS.c.opened_at.is_not(None), FINDINGS.c.closed_at.is_(None))
-            .group_by(FINDINGS.c.cluster_id)
-        )
-        counts = dict.fromkeys(self.watched_clusters(), 0)
-        with self.reading() as connection:
-            return counts | {row.cluster_id: row.findings for row in connection.execute(query)}
 
 
 def _record_judged(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rehome.account.clusters.cluster_brokers import broker_states
+from rehome.account.clusters.cluster_facts import BrokerState, ClusterView, Named
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.configs import ConfigResource, ResourceType
 from rehome.domain.kafka import TopicPartition
 from rehome.execution.throttle.foreign import ForeignThrottle
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, split
 from rehome.load_history.known_rates import LoadHistory
-from rehome.page.cluster_brokers import BrokerState, broker_states
 
 _LISTS = {
     LEADER_REPLICAS: "leader_throttled_replicas",
@@ -23,17 +23,6 @@ _LISTS = {
 }
 NAMED = 20
 """Partitions and topics that are named; the others are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Some of many.
-
-    :param count: how many there are; ``first``: the first of them.
-    """
-
-    count: int
-    first: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -46,41 +35,6 @@ class Ours:
 
     throttles: Mapping[tuple[ConfigResource, str], Collection[str]] = field(default_factory=dict)
     moving: Collection[TopicPartition] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """A cluster at the time of a snapshot.
-
-    :param racks: rack → its brokers, in the order of the tree; one rack without a name where
-        brokers have none.
-    :param under_replicated: partitions with a replica out of the ISR.
-    :param offline: partitions without a leader.
-    :param reassigning: partitions that were being reassigned by other clients; ``moving``: how many
-        by Rehome.
-    :param foreign_throttles: rates, and items of lists, that other clients had set; ``throttled``:
-        how many settings were Rehome's.
-    :param unknown_load: why traffic or growth are not known; "" = they are.
-    """
-
-    cluster_id: str
-    taken_at: datetime
-    racks: tuple[tuple[str, tuple[BrokerState, ...]], ...]
-    topics: int
-    partitions: int
-    under_replicated: Named
-    offline: Named
-    reassigning: Named
-    moving: int
-    foreign_throttles: Named
-    throttled: int
-    hidden_topics: int
-    unknown_load: str
-
-    @property
-    def brokers(self) -> tuple[BrokerState, ...]:
-        """Every broker, rack by rack."""
-        return tuple(broker for _, brokers in self.racks for broker in brokers)
 
 
 def cluster_view(

@@ -9,13 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from rehome.account.clusters.cluster_facts import Named
+from rehome.account.clusters.cluster_view import NAMED, Ours, cluster_view
 from rehome.cluster.snapshot.model import BROKERS, TOPICS
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.time_range import DAY_S
 from rehome.execution.throttle.keys import LEADER_RATE, LEADER_REPLICAS
 from rehome.load_history.known_rates import Demands, LoadHistory
-from rehome.page.cluster_view import NAMED, Named, Ours, cluster_view
 from tests.load_history.recorded import RATE, START, Cluster
 from tests.planning import clusters
 from tests.quality.snapshots import Rows

@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rehome.account.clusters.cluster_facts import BrokerState
 from rehome.cluster.snapshot.columns import RATE_COLUMNS
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.kafka import BrokerId
 from rehome.load_history.forecast import disk_forecast
 from rehome.load_history.known_rates import GROWTH, LoadHistory
 from rehome.planning.model.arrays import ClusterArrays, broker_sums
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerState:
-    """One broker. Bytes, and bytes per second; None where it is not known.
-
-    :param rack: its path in the rack tree; empty = none.
-    :param problem: why it did not answer; "" = it did.
-    :param leaders: partitions that it leads now; ``out_of_sync``: replicas of it out of the ISR.
-    :param total_bytes, usable_bytes: of its log dirs that are not offline.
-    :param throttled: configuration → rate that is set dynamically and in force.
-    :param config_problem: why these rates are not known; "" = they are.
-    :param written_bytes_per_s: to its replicas; ``sent_bytes_per_s``: by its leaders, to followers
-        too. High rates of the history's window, as plans are made by.
-    :param days_until_full: of its disks, as they grow; None where they do not, too.
-    """
-
-    broker: BrokerId
-    rack: tuple[str, ...]
-    live: bool
-    problem: str
-    replicas: int
-    leaders: int
-    out_of_sync: int
-    size_bytes: int | None
-    total_bytes: int | None
-    usable_bytes: int | None
-    offline_log_dirs: int
-    cordoned_log_dirs: int
-    throttled: Mapping[str, int]
-    config_problem: str
-    written_bytes_per_s: float | None = None
-    sent_bytes_per_s: float | None = None
-    days_until_full: float | None = None
-
-    @property
-    def used(self) -> float | None:
-        """Part of its disks that is in use, by whatever; None = not known."""
-        if not self.total_bytes or self.usable_bytes is None:
-            return None
-        return 1 - self.usable_bytes / self.total_bytes
 
 
 def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> list[BrokerState]:

@@ -1,0 +1,16 @@
+"""An alert that has not reached every channel, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rehome.domain.text import listed
+
+UNSENT_STEP = (
+    "Check the channel's connection and its entry in the setting alert_channels. It is tried again."
+)
+
+
+def unsent_text(alert: str, channels: Sequence[str], why: str) -> str:
+    """:param why: in the words of the first channel that has failed."""
+    return f"The alert {alert} could not be sent through {listed(list(channels))}: {why}"
