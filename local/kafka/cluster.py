@@ -17,7 +17,13 @@ from confluent_kafka.admin import AdminClient
 
 from local.kafka.acls import Acls
 from local.kafka.jvm import ClusterStartError, run_java, write_properties
-from local.kafka.node_config import CONTROLLER_ID, NodeLayout, default_rack, server_properties
+from local.kafka.node_config import (
+    CONTROLLER_ID,
+    MoreListener,
+    NodeLayout,
+    default_rack,
+    server_properties,
+)
 from local.kafka.node_processes import NodeProcesses
 from local.kafka.security import ADMIN, Security
 from local.kafka.storage import format_broker, format_controller, random_id
@@ -41,6 +47,8 @@ class LocalCluster:
     :param heap_mb: maximal heap of each JVM, in MB.
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
     :param release_version: metadata.version of the cluster, like "3.8-IV0"; default the newest.
+    :param more_listeners: further listeners of every broker.
+    :param java_options: of each node's JVM.
     """
 
     def __init__(
@@ -56,6 +64,8 @@ class LocalCluster:
         heap_mb: int = 192,
         security: Security | None = None,
         release_version: str | None = None,
+        more_listeners: Sequence[MoreListener] = (),
+        java_options: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.security = security
@@ -63,13 +73,13 @@ class LocalCluster:
         self.racks = dict(
             zip(self.broker_ids, racks or map(default_rack, self.broker_ids), strict=True)
         )
-        self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs)
+        self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs, more_listeners)
         self._broker_config = dict(broker_config or {})
         self._controller_config = dict(controller_config or {})
         self._node_config = dict(node_config or {})
         self._release_version = release_version
         self._cluster_id = random_id()
-        self._nodes = NodeProcesses(self._layout, heap_mb)
+        self._nodes = NodeProcesses(self._layout, heap_mb, java_options)
         self._acls: Acls | None = None
 
     def __enter__(self) -> LocalCluster:
@@ -112,6 +122,10 @@ class LocalCluster:
     def address(self, broker: int) -> str:
         """host:port of one broker; it keeps it over restarts."""
         return self._layout.address(broker)
+
+    def servers_of(self, listener: str) -> str:
+        """All brokers at one of the further listeners, as host:port,host:port."""
+        return ",".join(self._layout.more_address(node, listener) for node in self.broker_ids)
 
     def log_dirs(self, broker: int) -> tuple[Path, ...]:
         """The broker's log dirs."""

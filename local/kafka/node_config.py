@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from local.kafka.security import Security
@@ -12,6 +12,25 @@ from local.process.ports import free_ports
 
 CONTROLLER_ID = 100
 LISTENER = "CLIENTS"
+
+
+@dataclass(frozen=True, slots=True)
+class MoreListener:
+    """A further listener of every broker, beside the one that brokers use among themselves.
+
+    :param name: in capitals.
+    :param protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    :param settings: keys without their prefix ``listener.name.<name>.``.
+    """
+
+    name: str
+    protocol: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def properties(self) -> dict[str, str]:
+        """The settings as server.properties has them."""
+        prefix = f"listener.name.{self.name.lower()}"
+        return {f"{prefix}.{key}": value for key, value in self.settings.items()}
 
 
 def default_rack(broker: int) -> str:
@@ -27,19 +46,31 @@ class NodeLayout:
     :param racks: ``broker.rack`` by broker id.
     :param ports: of the controller and of each broker, by node id; they keep it over restarts.
     :param log_dirs_per_broker: number of log dirs.
+    :param more: further listeners of the brokers; ``more_ports``: theirs, by broker id and name.
     """
 
     directory: Path
     racks: Mapping[int, str]
     ports: Mapping[int, int]
     log_dirs_per_broker: int
+    more: Sequence[MoreListener] = ()
+    more_ports: Mapping[tuple[int, str], int] = field(default_factory=dict)
 
     @classmethod
-    def on_free_ports(cls, directory: Path, racks: Mapping[int, str], log_dirs: int) -> NodeLayout:
+    def on_free_ports(
+        cls,
+        directory: Path,
+        racks: Mapping[int, str],
+        log_dirs: int,
+        more: Sequence[MoreListener] = (),
+    ) -> NodeLayout:
         """A layout on ports that are free now."""
         nodes = (CONTROLLER_ID, *racks)
-        ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
-        return cls(directory, racks, ports, log_dirs)
+        further = [(broker, listener.name) for broker in racks for listener in more]
+        free = free_ports(len(nodes) + len(further))
+        ports = dict(zip(nodes, free[: len(nodes)], strict=True))
+        more_ports = dict(zip(further, free[len(nodes) :], strict=True))
+        return cls(directory, racks, ports, log_dirs, more, more_ports)
 
     @property
     def certificates(self) -> Path:
@@ -77,6 +108,10 @@ class NodeLayout:
         """host:port of the node."""
         return f"127.0.0.1:{self.ports[node]}"
 
+    def more_address(self, broker: int, listener: str) -> str:
+        """host:port of a further listener; by name, for tests of certificates and Kerberos."""
+        return f"localhost:{self.more_ports[broker, listener]}"
+
     def port_open(self, node: int) -> bool:
         """Whether the node's port is taken."""
         with socket.socket() as probe:
@@ -87,7 +122,15 @@ class NodeLayout:
 def server_properties(layout: NodeLayout, node: int, security: Security | None) -> dict[str, str]:
     """server.properties of one node."""
     role = _controller(layout) if node == CONTROLLER_ID else _broker(layout, node)
-    return _common(layout, node) | _protocols(layout, security) | role
+    settings = _common(layout, node) | _protocols(layout, security) | role
+    for listener in layout.more:
+        settings["listener.security.protocol.map"] += f",{listener.name}:{listener.protocol}"
+        if node != CONTROLLER_ID:
+            at = f",{listener.name}://{layout.more_address(node, listener.name)}"
+            settings["listeners"] += at
+            settings["advertised.listeners"] += at
+            settings |= listener.properties()
+    return settings
 
 
 def _common(layout: NodeLayout, node: int) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from local.kafka.jvm import ClusterStartError, java_command
 from local.kafka.node_config import NodeLayout
@@ -14,10 +14,11 @@ from local.process.guard import Guard
 class NodeProcesses:
     """Starts and ends nodes; whatever happens to this process, theirs end with it.
 
-    :param heap_mb: maximal heap of each JVM, in MB.
+    :param heap_mb: maximal heap of each JVM, in MB; ``java_options``: further ones.
     """
 
-    def __init__(self, layout: NodeLayout, heap_mb: int) -> None:
+    def __init__(self, layout: NodeLayout, heap_mb: int, java_options: Sequence[str] = ()) -> None:
+        self._java_options = tuple(java_options)
         self._layout = layout
         self._heap_mb = heap_mb
         self._running: dict[int, subprocess.Popen[bytes]] = {}
@@ -37,7 +38,8 @@ class NodeProcesses:
     def launch(self, node: int) -> None:
         """Start a formatted node."""
         self._guard = self._guard or Guard()
-        command = java_command(self._heap_mb, "kafka.Kafka", str(self._layout.config_file(node)))
+        config = str(self._layout.config_file(node))
+        command = java_command(self._heap_mb, *self._java_options, "kafka.Kafka", config)
         self._running[node] = self._guard.spawn(command, self._layout.log_file(node))
 
     def pause(self, node: int) -> None:

@@ -31,7 +31,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.error_codes import ErrorCode
-from rehome.cluster.interface.errors import broker_error
+from rehome.cluster.interface.errors import ClusterUnreachableError, broker_error
 from rehome.domain.kafka import BrokerError
 
 log = logging.getLogger(__name__)
@@ -89,6 +89,7 @@ class Wire:
             receive_message_max_bytes=MAX_RESPONSE_BYTES,
             **connection.kafka_python_settings(),
         )
+        self._tokens = connection.login.tokens if connection.login else None
         self._greetings: dict[NodeId, Future] = {}
         self._lock = threading.Lock()
         self._started = False
@@ -274,6 +275,11 @@ class Wire:
         raise kafka_errors.KafkaTimeoutError("held back by the broker's quota")
 
     def _run(self, work: Callable[[], Awaitable[T]]) -> T:
+        if self._tokens is not None:
+            try:  # here, for a token server that is slow would hold up every answer on the loop
+                self._tokens.current()
+            except ClusterUnreachableError as error:
+                raise NoAnswerError(broker_error(58, str(error))) from error
         with self._lock:
             if not self._started:
                 self._loop.start()

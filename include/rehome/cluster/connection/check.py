@@ -14,6 +14,7 @@ import threading
 import time
 from typing import Any
 
+from rehome.cluster.connection.logins import KerberosLogin, Login, PasswordLogin
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
@@ -21,6 +22,8 @@ from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
 # The causes a person should hear of first: the further a server let us in, the more is known.
 _MOST_TELLING = (
     Unreachable.WRONG_PASSWORD,
+    Unreachable.LOGIN_REFUSED,
+    Unreachable.NO_CREDENTIALS,
     Unreachable.WRONG_MECHANISM,
     Unreachable.EXPIRED_CERTIFICATE,
     Unreachable.WRONG_HOST,
@@ -48,6 +51,13 @@ _NEXT_STEPS = {
         "Use a name that the broker's certificate lists, or have it reissued."
     ),
     Unreachable.WRONG_PASSWORD: "Correct sasl.username and sasl.password of the connection.",
+    Unreachable.LOGIN_REFUSED: (
+        "Compare what the token or ticket says (issuer, audience, subject) with what the broker's "
+        "listener expects; the broker's log has its reason."
+    ),
+    Unreachable.NO_CREDENTIALS: (
+        "Get a Kerberos ticket for the user that Airflow's components run as."
+    ),
     Unreachable.WRONG_MECHANISM: "Set sasl.mechanism to one that the broker's listener enables.",
     Unreachable.WRONG_PROTOCOL: "Set security.protocol to that of the listener behind this port.",
     Unreachable.TLS: (
@@ -66,6 +76,8 @@ def check_connection(connection: Connection, timeout_s: float = 5.0) -> str:
     :raises ClusterUnreachableError: with the cause, within ``timeout_s`` seconds, when none does.
     """
     deadline = time.monotonic() + timeout_s
+    if connection.login is not None and connection.login.tokens is not None:
+        connection.login.tokens.current(timeout_s)  # known by itself, whatever the brokers do
     answers: queue.SimpleQueue[str | ClusterUnreachableError] = queue.SimpleQueue()
     for host, port in connection.bootstrap_servers:
         # Daemon threads: name resolution cannot be bounded, but can be left behind.
@@ -111,7 +123,7 @@ def _walk(connection: Connection, host: str, port: int, deadline: float) -> str:
         sock = _secure(connection, plain, host, where, deadline) if connection.uses_tls else plain
         with sock:
             dialogue = _Dialogue(connection, sock, where, deadline)
-            dialogue.authenticate()
+            dialogue.authenticate(host)
             return dialogue.introduce()
 
 
@@ -143,7 +155,7 @@ def _secure(
 ) -> ssl.SSLSocket:
     try:
         plain.settimeout(_left(deadline))
-        return connection.ssl_context().wrap_socket(plain, server_hostname=host)
+        return connection.tls.context().wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
         cause = Unreachable.WRONG_CA
         if error.verify_code in _VERIFY_EXPIRED:
@@ -185,17 +197,16 @@ class _Dialogue:
         self._deadline = deadline
         self._protocol = KafkaProtocol(client_id="rehome-preflight")
 
-    def authenticate(self) -> None:
+    def authenticate(self, host: str) -> None:
         """SASL, where the connection asks for it (KIP-43, KIP-152)."""
-        from kafka.net.sasl import get_sasl_mechanism
         from kafka.protocol.metadata import ApiVersionsRequest
         from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
         self._ask(ApiVersionsRequest(version=0))
-        name = self._connection.sasl_mechanism
-        if name is None:
+        login = self._connection.login
+        if login is None:
             return
-        handshake = self._ask(SaslHandshakeRequest(mechanism=name, version=1))
+        handshake = self._ask(SaslHandshakeRequest(mechanism=login.sent_as, version=1))
         if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:  # the listener has no SASL
             raise self._failed(
                 Unreachable.WRONG_PROTOCOL, "the listener behind this port does not use SASL"
@@ -203,21 +214,37 @@ class _Dialogue:
         if handshake.error_code:
             enabled = ", ".join(handshake.mechanisms) or "none"
             raise self._failed(
-                Unreachable.WRONG_MECHANISM, f"{name} is not enabled there; it has {enabled}"
+                Unreachable.WRONG_MECHANISM,
+                f"{login.sent_as} is not enabled there; it has {enabled}",
             )
-        mechanism = get_sasl_mechanism(name)(
-            host=self._where, **self._connection.kafka_python_settings()
-        )
+        mechanism = self._mechanism(login, host)
         while not mechanism.is_done():
             answer = self._ask(
                 SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes(), version=0)
             )
             if answer.error_code:
+                by_password = isinstance(login, PasswordLogin)
                 raise self._failed(
-                    Unreachable.WRONG_PASSWORD,
-                    f"{self._connection.principal} was not authenticated: {answer.error_message}",
+                    Unreachable.WRONG_PASSWORD if by_password else Unreachable.LOGIN_REFUSED,
+                    f"{login.principal} was not authenticated: {answer.error_message}",
                 )
             mechanism.receive(answer.auth_bytes)
+
+    def _mechanism(self, login: Login, host: str) -> Any:
+        """kafka-python's side of the mechanism. Kerberos asks for its ticket when it is made."""
+        from kafka.net.sasl import get_sasl_mechanism
+
+        make = get_sasl_mechanism(login.sent_as)
+        if not isinstance(login, KerberosLogin):
+            return make(host=host, **login.kafka_python())
+        from gssapi.exceptions import GSSError
+
+        try:
+            return make(host=host, **login.kafka_python())
+        except GSSError as error:
+            raise self._failed(
+                Unreachable.NO_CREDENTIALS, f"there is no Kerberos ticket for it: {error}"
+            ) from error
 
     def introduce(self) -> str:
         """Ask for the cluster's brokers: proof that requests are served."""
@@ -228,11 +255,9 @@ class _Dialogue:
                 topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False, version=4
             )
         )
-        how = self._connection.security_protocol
-        if self._connection.sasl_mechanism:
-            how += f" with {self._connection.sasl_mechanism}"
         return (
-            f"Connected to cluster {metadata.cluster_id} through {self._where} ({how}) as "
+            f"Connected to cluster {metadata.cluster_id} through {self._where} "
+            f"({self._connection.how}) as "
             f"{self._connection.principal}; brokers: "
             f"{', '.join(str(broker.node_id) for broker in metadata.brokers)}."
         )

@@ -9,7 +9,9 @@ HOST_CHECK = "ssl.endpoint.identification.algorithm"
 POLICY = "rehome.policy"
 """Says what may be done through the connection, not how to reach the cluster: no client gets it."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
+MSK_REGION = "rehome.aws.region"
+MSK_ROLE = "rehome.aws.role.arn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,61 @@ KEYS = (
     ConnectionKey(
         "sasl.mechanism",
         ", ".join(f"`{name}`" for name in MECHANISMS),
-        "How to authenticate. Required with SASL.",
+        "How to authenticate. Required with SASL. [What each needs](../security.md#logins).",
     ),
-    ConnectionKey("sasl.username", "text", "Required with SASL."),
-    ConnectionKey("sasl.password", "text", "Required with SASL."),
+    ConnectionKey("sasl.username", "text", "Required with PLAIN and SCRAM."),
+    ConnectionKey("sasl.password", "text", "Required with PLAIN and SCRAM."),
+    ConnectionKey(
+        "sasl.oauthbearer.token.endpoint.url",
+        "URL",
+        "The token server's token endpoint. Required with OAUTHBEARER.",
+    ),
+    ConnectionKey(
+        "sasl.oauthbearer.client.id", "text", "This client's id. Required with OAUTHBEARER."
+    ),
+    ConnectionKey(
+        "sasl.oauthbearer.client.secret", "text", "Its secret. Required with OAUTHBEARER."
+    ),
+    ConnectionKey("sasl.oauthbearer.scope", "text", "The scope to ask for."),
+    ConnectionKey(
+        "sasl.oauthbearer.extensions",
+        "`key=value`, separated by commas",
+        "SASL extensions that are sent with the token.",
+    ),
+    ConnectionKey(
+        "sasl.oauthbearer.method", "`oidc`", "Tokens are got from a token server.", "oidc"
+    ),
+    ConnectionKey(
+        "sasl.oauthbearer.grant.type",
+        "`client_credentials`",
+        "By the client's id and secret.",
+        "client_credentials",
+    ),
+    ConnectionKey(
+        "https.ca.location",
+        "path",
+        "File with the CA that signed the token server's certificate. Without it, and without "
+        "`https.ca.pem`, the system's CAs are trusted.",
+    ),
+    ConnectionKey("https.ca.pem", "PEM text", "The same as text."),
+    ConnectionKey(
+        MSK_REGION,
+        "text",
+        "Rehome's own key, with AWS_MSK_IAM: the cluster's region. Needed where the names of the "
+        "brokers do not show it.",
+    ),
+    ConnectionKey(
+        MSK_ROLE,
+        "ARN",
+        "Rehome's own key, with AWS_MSK_IAM: a role to take on. Without it, the machine's own "
+        "credentials count.",
+    ),
+    ConnectionKey(
+        "sasl.kerberos.service.name",
+        "text",
+        "With GSSAPI: the name of the brokers' service principal.",
+        "kafka",
+    ),
     ConnectionKey(
         "ssl.ca.location",
         "path",
@@ -53,7 +106,9 @@ KEYS = (
     ),
     ConnectionKey("ssl.ca.pem", "PEM text", "The same as text."),
     ConnectionKey("ssl.certificate.location", "path", "This client's certificate, for mutual TLS."),
-    ConnectionKey("ssl.key.location", "path", "Its private key. Needs `ssl.certificate.location`."),
+    ConnectionKey("ssl.certificate.pem", "PEM text", "The same as text."),
+    ConnectionKey("ssl.key.location", "path", "Its private key. Needs the certificate."),
+    ConnectionKey("ssl.key.pem", "PEM text", "The same as text."),
     ConnectionKey("ssl.key.password", "text", "The password of the private key."),
     ConnectionKey(
         HOST_CHECK,

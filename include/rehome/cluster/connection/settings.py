@@ -8,20 +8,23 @@ cluster as the same principal.
 from __future__ import annotations
 
 import logging
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rehome.cluster.connection.java_names import INSTEAD
 from rehome.cluster.connection.keys import (
     CONTROLLER_SERVERS,
     HOST_CHECK,
     KEYS,
-    MECHANISMS,
     POLICY,
     PROTOCOLS,
 )
+from rehome.cluster.connection.logins import Login, login_of
+from rehome.cluster.connection.tls import Tls
 from rehome.errors import InvalidRequestError
+
+CORRECT_THE_CONNECTION = "Correct the connection's extra."
 
 
 def _names(text: str) -> frozenset[str]:
@@ -43,11 +46,13 @@ _OF_TUNING = _names(
     """client.id socket.timeout.ms socket.keepalive.enable socket.connection.setup.timeout.ms
     request.timeout.ms reconnect.backoff.ms reconnect.backoff.max.ms metadata.max.age.ms
     topic.metadata.refresh.interval.ms broker.address.ttl log_level debug
-    statistics.interval.ms api.version.request"""
+    statistics.interval.ms api.version.request sasl.oauthbearer.sub.claim.name"""
 )
 _ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
 _TRANSLATED = {key.name for key in KEYS}
 
@@ -61,32 +66,21 @@ class Connection:
 
     :param bootstrap_servers: (host, port) pairs, at least one.
     :param security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-    :param sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; None without SASL.
-    :param ca_location: file with the CAs to trust; None means those of the system.
-    :param ca_pem: the same as text.
-    :param certificate_location: this client's certificate, for mutual TLS.
-    :param verify_host: whether the certificate must name the host that was dialled.
+    :param login: by SASL; None without it.
+    :param tls: what is trusted and presented, where the protocol is with TLS.
     :param controller_servers: (host, port) pairs of the controllers' own listener, where it can
         be reached: the only way to change the configuration of a dead broker.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
     security_protocol: str = "PLAINTEXT"
-    sasl_mechanism: str | None = None
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    ca_location: str | None = None
-    ca_pem: str | None = field(default=None, repr=False)
-    certificate_location: str | None = None
-    key_location: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    verify_certificate: bool = True
-    verify_host: bool = True
+    login: Login | None = None
+    tls: Tls = field(default_factory=Tls)
     controller_servers: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Connection:
-        """Read librdkafka settings; ``rehome.controller.servers`` is the one of our own.
+        """Read librdkafka settings; those that begin with ``rehome.`` are our own.
 
         :raises InvalidRequestError: listing every setting that is missing, wrong, or that one
             of the two clients cannot honour.
@@ -96,26 +90,16 @@ class Connection:
         protocol = given.get("security.protocol", "PLAINTEXT").upper()
         if protocol not in PROTOCOLS:
             problems.append(f"security.protocol is {protocol!r}; use {', '.join(PROTOCOLS)}.")
-        mechanism = _sasl_mechanism(given, protocol, problems)
-        if "ssl.key.location" in given and "ssl.certificate.location" not in given:
-            problems.append("ssl.key.location needs ssl.certificate.location.")
+        servers = _servers(given, "bootstrap.servers", problems)
         connection = cls(
-            bootstrap_servers=_servers(given, "bootstrap.servers", problems),
+            bootstrap_servers=servers,
             security_protocol=protocol,
-            sasl_mechanism=mechanism,
-            username=given.get("sasl.username") if mechanism else None,
-            password=given.get("sasl.password") if mechanism else None,
-            ca_location=given.get("ssl.ca.location"),
-            ca_pem=given.get("ssl.ca.pem"),
-            certificate_location=given.get("ssl.certificate.location"),
-            key_location=given.get("ssl.key.location"),
-            key_password=given.get("ssl.key.password"),
-            verify_certificate=_flag(given, "enable.ssl.certificate.verification", problems),
-            verify_host=_verifies_host(given, problems),
+            login=login_of(given, protocol, servers[0][0] if servers else "", problems),
+            tls=_tls(given, problems),
             controller_servers=_servers(given, CONTROLLER_SERVERS, problems),
         )
         if problems:
-            raise InvalidRequestError(problems)
+            raise InvalidRequestError(problems, next_step=CORRECT_THE_CONNECTION)
         return connection
 
     @property
@@ -124,11 +108,17 @@ class Connection:
         return self.security_protocol in ("SSL", "SASL_SSL")
 
     @property
+    def how(self) -> str:
+        """Protocol and mechanism, for people."""
+        with_mechanism = f" with {self.login.mechanism}" if self.login else ""
+        return self.security_protocol + with_mechanism
+
+    @property
     def principal(self) -> str:
         """Who we are to the broker, for people: the SASL user, else the kind of client."""
-        if self.username:
-            return f"User:{self.username}"
-        return "the client certificate's principal" if self.certificate_location else "anonymous"
+        if self.login:
+            return self.login.principal
+        return "the client certificate's principal" if self.tls.has_certificate else "anonymous"
 
     def of_controllers(self) -> Connection | None:
         """The same principal at the controllers' own listener; None where it is not named."""
@@ -142,66 +132,42 @@ class Connection:
             "bootstrap.servers": ",".join(_address(*pair) for pair in self.bootstrap_servers),
             "security.protocol": self.security_protocol,
         }
-        if self.sasl_mechanism:
-            settings["sasl.mechanism"] = self.sasl_mechanism
-            settings["sasl.username"] = self.username
-            settings["sasl.password"] = self.password
+        if self.login:
+            settings |= self.login.librdkafka()
         if self.uses_tls:
-            settings[HOST_CHECK] = "https" if self.verify_host else "none"
-            settings["enable.ssl.certificate.verification"] = self.verify_certificate
-            optional = {
-                "ssl.ca.location": self.ca_location,
-                "ssl.ca.pem": self.ca_pem,
-                "ssl.certificate.location": self.certificate_location,
-                "ssl.key.location": self.key_location,
-                "ssl.key.password": self.key_password,
-            }
-            settings.update({key: value for key, value in optional.items() if value})
+            settings |= self.tls.librdkafka()
         return settings
 
     def kafka_python_settings(self) -> dict[str, Any]:
         """Settings for a kafka-python client, without timeouts."""
-        return {
+        settings = {
             "bootstrap_servers": [_address(*pair) for pair in self.bootstrap_servers],
             "security_protocol": self.security_protocol,
-            "ssl_context": self.ssl_context() if self.uses_tls else None,
-            "sasl_mechanism": self.sasl_mechanism,
-            "sasl_plain_username": self.username,
-            "sasl_plain_password": self.password,
+            "ssl_context": self.tls.context() if self.uses_tls else None,
         }
+        return settings | (self.login.kafka_python() if self.login else {})
 
-    def ssl_context(self) -> ssl.SSLContext:
-        """A TLS context that trusts and presents what these settings say.
 
-        :raises InvalidRequestError: when a file is missing or is not what it should be.
-        """
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.check_hostname = self.verify_host and self.verify_certificate
-        if not self.verify_certificate:
-            context.verify_mode = ssl.CERT_NONE
-        self._load_files(context)
-        return context
-
-    def _load_files(self, context: ssl.SSLContext) -> None:
-        try:
-            if self.ca_location or self.ca_pem:
-                context.load_verify_locations(cafile=self.ca_location, cadata=self.ca_pem)
-            else:
-                context.load_default_certs()
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidRequestError(
-                [f"ssl.ca.location {self.ca_location or '(ssl.ca.pem)'} cannot be used: {error}."]
-            ) from error
-        if self.certificate_location:
-            try:
-                context.load_cert_chain(
-                    self.certificate_location, self.key_location, self.key_password or ""
-                )
-            except (OSError, ssl.SSLError) as error:
-                raise InvalidRequestError(
-                    [f"ssl.certificate.location {self.certificate_location}: {error}."]
-                ) from error
+def _tls(given: Mapping[str, str], problems: list[str]) -> Tls:
+    found = Tls(
+        ca_location=given.get("ssl.ca.location"),
+        ca_pem=given.get("ssl.ca.pem"),
+        certificate_location=given.get("ssl.certificate.location"),
+        certificate_pem=given.get("ssl.certificate.pem"),
+        key_location=given.get("ssl.key.location"),
+        key_pem=given.get("ssl.key.pem"),
+        key_password=given.get("ssl.key.password"),
+        verify_certificate=_flag(given, "enable.ssl.certificate.verification", problems),
+        verify_host=_verifies_host(given, problems),
+    )
+    for text in ("ssl.ca", "ssl.certificate", "ssl.key", "https.ca"):
+        if given.get(f"{text}.location") and given.get(f"{text}.pem"):
+            problems.append(f"{text}.location and {text}.pem name the same: leave one out.")
+    if (found.key_location or found.key_pem) and not found.has_certificate:
+        problems.append(
+            "ssl.key.location and ssl.key.pem need ssl.certificate.location or ssl.certificate.pem."
+        )
+    return found
 
 
 def _known_settings(settings: Mapping[str, Any], problems: list[str]) -> dict[str, str]:
@@ -211,25 +177,11 @@ def _known_settings(settings: Mapping[str, Any], problems: list[str]) -> dict[st
         if name in _OF_DATA_CLIENTS or name in _OF_TUNING or name == POLICY or value is None:
             continue
         if name not in _TRANSLATED:
-            problems.append(f"The connection's setting {key} is not supported.")
+            instead = f": {INSTEAD[key]}" if key in INSTEAD else ""
+            problems.append(f"The connection's setting {key} is not supported{instead}.")
             continue
         given[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return given
-
-
-def _sasl_mechanism(given: Mapping[str, str], protocol: str, problems: list[str]) -> str | None:
-    if not protocol.startswith("SASL_"):
-        return None
-    mechanism = given.get("sasl.mechanism", "").upper()
-    if mechanism not in MECHANISMS:
-        problems.append(
-            f"sasl.mechanism is {mechanism or 'missing'}; {protocol} needs one of "
-            f"{', '.join(MECHANISMS)}."
-        )
-    for key in ("sasl.username", "sasl.password"):
-        if not given.get(key):
-            problems.append(f"{protocol} needs {key}.")
-    return mechanism
 
 
 def _servers(

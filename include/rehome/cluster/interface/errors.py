@@ -70,6 +70,8 @@ class Unreachable(enum.StrEnum):
     WRONG_HOST = "wrong_host"
     WRONG_PASSWORD = "wrong_password"
     WRONG_MECHANISM = "wrong_mechanism"
+    NO_CREDENTIALS = "no_credentials"
+    LOGIN_REFUSED = "login_refused"
     WRONG_PROTOCOL = "wrong_protocol"
     TLS = "tls"
     UNKNOWN = "unknown"
