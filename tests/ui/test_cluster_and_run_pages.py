@@ -186,7 +186,7 @@ def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: S
     text = viewer.get(address).text
     assert "The gate refuses the snapshot." in text
     assert "On the snapshot: refused" in text
-    assert "Nothing was changed on the cluster." in text
+    assert "No plan was made; nothing was changed." in text
     assert "<img" not in text
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from rehome.account.attempts import is_refusal
-from rehome.domain.run.causes.cause import Cause
+from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.ledger.stores.by_run.causes import EndedRun
 
 
@@ -59,15 +59,17 @@ class RequestLine:
         }
 
 
+def state_of(kind: CauseKind) -> RequestState:
+    """What has become of a request whose run has ended by a cause of this kind."""
+    if kind.by_person:
+        return RequestState.REJECTED
+    return RequestState.REFUSED if is_refusal(kind) else RequestState.FAILED
+
+
 def line_of(ended: EndedRun) -> RequestLine:
     """A request whose run something has ended or refused."""
-    kind = ended.cause.kind
-    if kind.by_person:
-        state = RequestState.REJECTED
-    else:
-        state = RequestState.REFUSED if is_refusal(kind) else RequestState.FAILED
     return RequestLine(
-        *(ended.dag_id, ended.run_id, state, ended.cause.at),
+        *(ended.dag_id, ended.run_id, state_of(ended.cause.kind), ended.cause.at),
         plan_id=ended.plan_id,
         cause=ended.cause,
     )

@@ -10,7 +10,9 @@ from typing import Any
 from rehome.account.account import PlanAccount, account_of
 from rehome.account.evidence import read_evidence
 from rehome.account.plan_bytes import byte_facts
+from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.words.byte_words import bytes_sentence
+from rehome.account.words.run_words import changed_text
 from rehome.account.words.time_words import elapsed_text
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert
@@ -191,10 +193,8 @@ class RunEnd:
     def _text(self) -> str:
         run = f"Run {self.run_id} of {self.dag_id} {self.ended}{self._why}"
         if self.plan is None:
-            known = " No plan was made; nothing was changed." if self.makes_plan else ""
-            if self.unknown:
-                known = f" What it has changed is not known here: {self.unknown}"
-            return f"{run}{known}"
+            known = changed_text(self._account, self.unknown)
+            return f"{run} {known}" if known else run
         text = f"{run} {_plan_text(self.plan)}"
         if self.follow_up_unknown:
             text += f" Whether a plan follows it up is not known here: {self.follow_up_unknown}"
@@ -202,6 +202,14 @@ class RunEnd:
             text += " What appeared meanwhile is moved by a plan of its own."
             text += f" {_plan_text(self.follow_up)}"
         return text
+
+    @property
+    def _account(self) -> RunAccount:
+        """Of a run without a plan."""
+        evidence = RunEvidence(
+            *(self.dag_id, self.run_id, self.makes_plan), cause=self.cause, unknown=self.unknown
+        )
+        return account_of_run(evidence)
 
     @property
     def _why(self) -> str:
@@ -223,7 +231,7 @@ class RunEnd:
         if self.cause is not None and self.cause.remedy and not owed_or_paused:
             return self.cause.remedy
         if self.plan is None:
-            return "See the log of the run."
+            return self._account.next_step
         return _next_step(self.ended, self.plans)
 
 

@@ -12,6 +12,8 @@ from markupsafe import Markup
 
 from rehome.account.clusters.troubles import TroubleKind
 from rehome.account.known import Known
+from rehome.account.requests import RequestState
+from rehome.account.run_account import Changed
 from rehome.account.words import (
     attempt_words,
     byte_words,
@@ -118,11 +120,13 @@ def _environment() -> Environment:
         reasons=REASONS,
         airflow=airflow_root,
         version=REHOME_VERSION,
+        Changed=Changed,
         Control=Control,
         why_unknown=unknown_words.WHY_UNKNOWN,
         HurtKind=HurtKind,
         MoveState=MoveState,
         PlanState=PlanState,
+        RequestState=RequestState,
         TroubleKind=TroubleKind,
     )
     return environment

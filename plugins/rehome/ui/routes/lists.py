@@ -14,7 +14,9 @@ from rehome import installation
 from rehome.account.evidence import read_line
 from rehome.account.known import Fact, Known
 from rehome.account.plan_bytes import PlanBytes, bytes_of
+from rehome.account.run_account import RunEvidence, account_of_run
 from rehome.account.times import EndRange, ends_of
+from rehome.account.words.run_words import changed_text
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
 from rehome.execution.foreign import flight_words
@@ -192,13 +194,13 @@ def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
     nothing.
     """
     over = {"success", "failed", "skipped", "upstream_failed", "removed"}
-    if (
-        base_of(dag_id) not in dag_runs.PLANNING_DAGS
-        or steps["plan"] in over
-        or steps["snapshot"] in over - {"success"}
-    ):
+    if not _makes_plan(dag_id) or steps["plan"] in over or steps["snapshot"] in over - {"success"}:
         return False
     return not dag_runs.outcome(dag_id, run_id).ended
+
+
+def _makes_plan(dag_id: str) -> bool:
+    return base_of(dag_id) in dag_runs.PLANNING_DAGS
 
 
 def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
@@ -208,16 +210,24 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
     directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
+    gates = files.gates if files else ()
+    evidence = RunEvidence(
+        dag_id,
+        run_id,
+        _makes_plan(dag_id),
+        _is_planning(dag_id, run_id, steps),
+        plans.ledger.cause_of(dag_id, run_id),
+        files.json("failure.json") if files else None,
+        gates,
+        files is not None and "summary.json" in files.there,
+    )
+    account = account_of_run(evidence)
     return render(
         "no_plan.html",
         **values_for(request, user),
-        dag_id=dag_id,
-        run_id=run_id,
-        planning=_is_planning(dag_id, run_id, steps),
+        account=account,
+        changed=changed_text(account),
         steps=steps,
-        cause=plans.ledger.cause_of(dag_id, run_id),
-        failure=files.json("failure.json") if files else None,
-        gates=files.gates if files else (),
-        planned=files is not None and "summary.json" in files.there,
+        gates=gates,
         problem=files.problem if files else "",
     )
