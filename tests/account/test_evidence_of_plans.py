@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from rehome.account.evidence import EvidenceFollower, read_evidence, read_samples
+from rehome.account.evidence import (
+    EvidenceFollower,
+    read_evidence,
+    read_hurting,
+    read_samples,
+)
+from rehome.account.hurts import hurts_of
 from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import MoveState
 from rehome.ledger.store import Ledger
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
@@ -68,6 +75,7 @@ def test_evidence_is_the_newest_of_all(ledger: Ledger, plan: Plan, clock: SetClo
     for copied in (100, 200):
         poll(ledger, plan, clock, {MOVES[0]: (1000, copied)})
     settle(ledger, MoveState.FAILED, MOVES[1])
+    ledger.record_hurts("p1", clock(), [Hurt(HurtKind.DEAD_BROKERS, (3,))])
     evidence = read_evidence(ledger, "p1")
     assert evidence.sample is not None
     assert evidence.sample.bytes_done == 200
@@ -75,6 +83,8 @@ def test_evidence_is_the_newest_of_all(ledger: Ledger, plan: Plan, clock: SetClo
         MoveState.ADMITTED: 2,
         MoveState.FAILED: 1,
     }
+    hurting = read_hurting(ledger, evidence.record)
+    assert hurts_of(hurting, clock()) == hurts_of(evidence, clock()) != ()
     follower = EvidenceFollower(ledger, "p1")
     assert follower.read() == evidence
     assert {move for move, _ in follower.flying} == {MOVES[0], MOVES[2]}

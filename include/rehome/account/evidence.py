@@ -74,6 +74,20 @@ def read_line(ledger: Ledger, line: PlanLine) -> PlanEvidence:
     return PlanEvidence(line.record, line.sums, recent, hurts=hurts)
 
 
+def read_hurting(ledger: Ledger, record: PlanRecord) -> PlanEvidence:
+    """What hurts a plan goes by: no move of it is read."""
+    plan_id = record.plan_id
+    turns = ledger.turns(plan_id) if record.started_at is not None else []
+    running = record.state is PlanState.RUNNING
+    return PlanEvidence(
+        record,
+        recent=tuple(ledger.samples(plan_id, newest=1)),
+        turns=tuple(turns),
+        hurts=ledger.hurts(plan_id, turns[-1][1] if turns else None) if running else (),
+        alerts=tuple(ledger.alerts(plan_id)),
+    )
+
+
 def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:
     """All of a plan, read once; who reads it again and again takes an ``EvidenceFollower``.
 

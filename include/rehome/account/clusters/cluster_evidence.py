@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from rehome.account.clusters.cluster_facts import ClusterView
-from rehome.account.evidence import read_evidence
+from rehome.account.evidence import read_hurting
 from rehome.account.hurts import hurts_of
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.states import PlanState
@@ -87,7 +87,7 @@ def read_cluster(ledger: Ledger, cluster_id: str, now: datetime) -> ClusterEvide
         plan = ledger.active_plan(cluster_id)
         hurts: tuple[Hurt, ...] = ()
         if plan is not None:
-            hurts = hurts_of(read_evidence(ledger, plan.plan_id), now)
+            hurts = hurts_of(read_hurting(ledger, plan), now)
         return ClusterEvidence(
             cluster_id,
             plan,
