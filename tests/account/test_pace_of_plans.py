@@ -97,6 +97,12 @@ def test_a_copy_that_has_ended_counts_for_what_it_received_meanwhile(
     span_s = seconds(ledger, found)
     assert found.total == found.into[3] == (600 + 100) / span_s
     assert found.partitions == {A.partition: 600 / span_s, B.partition: 100 / span_s}
+    known = Known(found, clock(), Source.POLL)
+    rows = [
+        rate_of_partition(known, each.partition, in_flight=each is not A)[0] or 0 for each in MOVES
+    ]
+    assert sum(rows) == pytest.approx(found.total), "the rows make up the head"
+    assert rate_of_partition(known, C.partition, in_flight=False)[0] is None
 
 
 def test_what_came_more_than_a_minute_ago_counts_no_more(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from rehome.account.attempts import Barred, attempt_of, barred_by, controls_of
+from rehome.account.attempts import (
+    Barred,
+    attempt_of,
+    barred_by,
+    controls_of,
+    resume_refused_by,
+)
 from rehome.account.evidence import PlanEvidence
 from rehome.account.findings import findings_of
 from rehome.account.hurts import hurts_of
@@ -18,6 +24,7 @@ from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.findings import FindingGroup
 from rehome.domain.run.states import Control, PlanState
 from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.watching.paused_plan import RefusedResume
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,8 @@ class PlanAccount:
     :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
         partitions.
     :param controls: what a person may ask of it now, the usual first.
+    :param resume_refused: why the last run that was to go on with it did not, while it is paused;
+        None = none was refused, or its dry run was not read.
     :param hurts: what keeps it from going on as it should, by what to do about it.
     :param findings: of its gates and its newest dry run, by kind, the worst first.
     """
@@ -46,6 +55,7 @@ class PlanAccount:
     barred: Barred | None
     overtaken_by: str | None
     controls: tuple[Control, ...]
+    resume_refused: RefusedResume | None
     hurts: tuple[Hurt, ...]
     findings: tuple[FindingGroup, ...]
 
@@ -70,6 +80,7 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         barred_by(evidence),
         evidence.overtaken_by,
         controls_of(evidence),
+        resume_refused_by(evidence),
         hurts_of(evidence, now),
         findings_of(evidence.tried, evidence.gates),
     )

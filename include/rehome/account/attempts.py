@@ -13,6 +13,7 @@ from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.execution.control.resume import can_be_run
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.watching.paused_plan import RefusedResume, refused_by
 
 
 class Barred(enum.StrEnum):
@@ -112,6 +113,11 @@ def controls_of(evidence: PlanEvidence) -> tuple[Control, ...]:
         case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if _moved_something(evidence):
             return (Control.ROLL_BACK,)
     return ()
+
+
+def resume_refused_by(evidence: PlanEvidence) -> RefusedResume | None:
+    """Why the last run that was to go on with the plan, which is paused, has changed nothing."""
+    return refused_by(evidence.tried) if evidence.record.state is PlanState.PAUSED else None
 
 
 def _of_running(record: PlanRecord) -> tuple[Control, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rehome.account.account import PlanAccount, account_of
@@ -25,7 +25,7 @@ from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
 from rehome.reporting.predicted_time import of_all, outcome
 from rehome.watching.last_attempt import LastAttempt, next_step
-from rehome.watching.paused_plan import Outlook, RefusedResume, refused_by
+from rehome.watching.paused_plan import Outlook
 from rehome.watching.paused_text import paused_text
 
 
@@ -45,7 +45,6 @@ class PlanEnd:
     :param owed: configuration keys that are still to be taken back.
     :param took: how long it took, and what was predicted; "" = not known.
     :param outlook: what it waits for while it is paused; None = that is not known.
-    :param refused: why a run that was to go on with it did not; None = none was refused.
     """
 
     record: PlanRecord
@@ -54,7 +53,6 @@ class PlanEnd:
     owed: tuple[str, ...]
     took: str = ""
     outlook: Outlook | None = None
-    refused: RefusedResume | None = None
 
     @classmethod
     def of(
@@ -68,7 +66,7 @@ class PlanEnd:
         evidence = read_evidence(ledger, record.plan_id)
         sums = evidence.sums
         entries = ledger.throttles(record.plan_id, open_only=True)
-        account = account_of(evidence, utc_now())
+        account = account_of(replace(evidence, tried=dry_run), utc_now())
         return cls(
             record,
             {state: each.moves for state, each in sorted(sums.items())},
@@ -76,7 +74,6 @@ class PlanEnd:
             tuple(f"{entry.resource} {entry.key}" for entry in entries),
             _took(record, ledger, account, sum(each.moves for each in sums.values())),
             outlook,
-            refused_by(dry_run),
         )
 
     @property
@@ -277,7 +274,7 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
 def _of_paused(plan: PlanEnd) -> str:
     if plan.outlook is None:
         return "See the plan's page for what it waits for."
-    words = paused_text(plan.outlook, plan.refused)
+    words = paused_text(plan.outlook, plan.account.resume_refused)
     return f"{words.text} {words.next_step}"
 
 

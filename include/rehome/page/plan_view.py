@@ -31,7 +31,6 @@ from rehome.reporting.plan_text import not_reached
 from rehome.reporting.status_facts import StatusFacts, StatusSummary
 from rehome.reporting.status_summary import summarize_status
 from rehome.reporting.titles import title_of
-from rehome.watching.paused_plan import RefusedResume, refused_by
 
 _FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
@@ -46,7 +45,6 @@ class PlanView:
     :param alerts: the worst first, but for what the account's hurts say already.
     :param window_end: when nothing may be in flight any more; None = there is no window.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
-    :param refused: why the last run that was to go on with the paused plan did not.
     :param not_reached: what was asked for, and the plan does not reach: a line for each cause.
     :param not_reached_in_all: how many targets these are.
     :param limits: what racks and sizes of the cluster limit, though the plan reaches the best that
@@ -66,7 +64,6 @@ class PlanView:
     brokers: tuple[BrokerLine, ...]
     brokers_left_out: int
     files_problem: str
-    refused: RefusedResume | None
     not_reached: tuple[str, ...]
     not_reached_in_all: int
     limits: tuple[str, ...]
@@ -229,7 +226,6 @@ class PlanFollower:
             brokers=tuple(brokers),
             brokers_left_out=left_out,
             files_problem=files.problem,
-            refused=refused_by(files.dry_run) if record.state is PlanState.PAUSED else None,
             not_reached=infeasible_lines(infeasible),
             not_reached_in_all=len(missed(infeasible)),
             limits=limit_lines(infeasible),
@@ -302,11 +298,8 @@ class PlanFollower:
             drained=proofs.get("drained.json"),
             demoted=proofs.get("demoted.json"),
             leaders=proofs.get("leaders.json"),
-            hurts=account.hurts,
+            account=account,
             findings=account.findings,
-            attempt=account.attempt,
-            barred=account.barred,
-            overtaken_by=account.overtaken_by,
         )
 
 

@@ -18,7 +18,7 @@ from rehome.reporting.plan_text import ended_note
 from rehome.reporting.report import render, status_facts
 from rehome.reporting.status_summary import summarize_status
 from rehome.warehouse import PlanDirectory
-from rehome.watching.paused_plan import Outlook, refused_by
+from rehome.watching.paused_plan import Outlook
 from rehome.watching.paused_text import paused_text
 
 
@@ -43,7 +43,7 @@ def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | Non
     status = summarize_status(status_facts(data))
     waits = ""
     if outlook is not None:
-        waits = paused_text(outlook, refused_by(data.dry_run)).text
+        waits = paused_text(outlook, data.account.resume_refused if data.account else None).text
     return ended_note(data, status.label, status.next_step, waits)
 
 

@@ -156,11 +156,8 @@ def status_facts(data: ReportData) -> StatusFacts:
         for_window=record is not None and record.for_window_at is not None,
         not_reached=not_reached(data.plan.summary),
         outlook=data.outlook,
-        hurts=data.account.hurts if data.account else (),
+        account=data.account,
         findings=findings_in(data),
-        attempt=data.account.attempt if data.account else None,
-        barred=data.account.barred if data.account else None,
-        overtaken_by=data.account.overtaken_by if data.account else None,
     )
 
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rehome.account.attempts import Barred
+from rehome.account.account import PlanAccount
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.findings import FindingGroup
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.ledger.base.records import EndReason
-from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.watching.paused_plan import Outlook
 
 
@@ -39,11 +38,8 @@ class StatusFacts:
     :param for_window: whether the next maintenance window is to carry it out.
     :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
-    :param findings: of its newest dry run, by kind.
-    :param hurts: what keeps it from going on as it should, by what to do about it.
-    :param attempt: the last run about it, which something has ended or refused; None = none.
-    :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
-        partitions.
+    :param account: what is known of it; None = the ledger has no record of the plan.
+    :param findings: of its gates and its newest dry run, by kind.
     :param request, dry_run, verification, drained, demoted, leaders: its files; None = none yet.
     """
 
@@ -69,11 +65,13 @@ class StatusFacts:
     for_window: bool = False
     not_reached: bool = False
     outlook: Outlook | None = None
-    hurts: tuple[Hurt, ...] = ()
+    account: PlanAccount | None = None
     findings: tuple[FindingGroup, ...] = ()
-    attempt: EndedRun | None = None
-    barred: Barred | None = None
-    overtaken_by: str | None = None
+
+    @property
+    def hurts(self) -> tuple[Hurt, ...]:
+        """What keeps it from going on as it should, by what to do about it."""
+        return self.account.hurts if self.account is not None else ()
 
     def moves_in(self, *states: MoveState) -> int:
         """How many moves are in one of these states."""

@@ -25,7 +25,7 @@ from rehome.execution.completion.preferred_leaders import not_elected, not_elect
 from rehome.ledger.base.records import EndReason
 from rehome.reporting.number_text import count_text, duration_text
 from rehome.reporting.status_facts import StatusFacts, StatusSummary, Tone
-from rehome.watching.paused_plan import NeedsPerson, Why, refused_by
+from rehome.watching.paused_plan import NeedsPerson, Why
 from rehome.watching.paused_text import paused_text
 
 _OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
@@ -42,10 +42,11 @@ def summarize_status(facts: StatusFacts) -> StatusSummary:
 
 def _with_attempt(summary: StatusSummary, facts: StatusFacts) -> StatusSummary:
     """A plan's state with what was last tried with it, and what that leaves."""
-    if facts.barred is Barred.SUPERSEDED:
-        text = superseded_text(facts.overtaken_by or "")
+    account = facts.account
+    if account is not None and account.barred is Barred.SUPERSEDED:
+        text = superseded_text(account.overtaken_by or "")
         return StatusSummary(Tone.BAD, "Superseded", text, _UNCHANGED, PLAN_ANEW)
-    last = facts.attempt
+    last = account.attempt if account is not None else None
     if last is None or last.cause.kind in _OF_THE_PLAN:
         return summary
     cause, tried = last.cause, tried_text(last)
@@ -143,7 +144,8 @@ def _paused(facts: StatusFacts) -> StatusSummary:
     headline = f"The plan is paused: {facts.cause}. {_done_of_all(facts)}."
     next_step = f"Trigger again with plan_id {facts.plan_id} to go on."
     if facts.outlook is not None:
-        words = paused_text(facts.outlook, refused_by(facts.dry_run))
+        refused = facts.account.resume_refused if facts.account is not None else None
+        words = paused_text(facts.outlook, refused)
         headline, next_step = f"{words.text} {_done_of_all(facts)}.", words.next_step
     left = f"Nothing of it is in flight. {_throttle_left(facts)}"
     return StatusSummary(

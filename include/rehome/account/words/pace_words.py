@@ -15,8 +15,16 @@ def rate_of(pace: Fact[PlanPace]) -> tuple[float | None, str]:
     return None, WHY_UNKNOWN[pace.why]
 
 
-def rate_of_partition(pace: Fact[PlanPace], partition: TopicPartition) -> tuple[float | None, str]:
-    """Bytes per second of a move in flight; or None, and why."""
+def rate_of_partition(
+    pace: Fact[PlanPace], partition: TopicPartition, *, in_flight: bool = True
+) -> tuple[float | None, str]:
+    """Bytes per second of a partition; or None, and why. Of one whose move has ended within the
+    time that the plan's pace is measured over, what it has copied until then: so the rows of a plan
+    add up to its head.
+    """
+    if not in_flight:
+        ended = pace.value.partitions.get(partition) if isinstance(pace, Known) else None
+        return (ended, "") if ended else (None, "it is not being copied")
     if not isinstance(pace, Known):
         return None, WHY_UNKNOWN[pace.why]
     found = pace.value.of_partition(partition)

@@ -95,7 +95,7 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
     """What the first screen is made of."""
     outlook = clusters.outlook_of(view.record, plans.ledger)
     return {
-        "waits": None if outlook is None else paused_text(outlook, view.refused),
+        "waits": None if outlook is None else paused_text(outlook, view.account.resume_refused),
         "waits_for_window": outlook is not None and outlook.handed_over,
         "view": view,
         "controls": view.account.controls if access.may_control(user) else (),
