@@ -1,5 +1,6 @@
 """Writes docs/reference from the code: parameters, settings, connection keys, states,
-alerts, metrics, routes, what DAG authors import. And docs/proposals.md, from the list of demands.
+alerts, metrics, routes, commands, what DAG authors import. And docs/proposals.md, from the list of
+demands.
 
     python -m handbook.reference
 
@@ -12,6 +13,7 @@ import enum
 from collections.abc import Iterator
 
 from handbook.alerts import alerts_page
+from handbook.commands import commands_page
 from handbook.library import library_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
@@ -48,6 +50,7 @@ def pages() -> dict[str, str]:
         "metrics.md": metrics_page(),
         "routes.md": routes_page(),
         "library.md": library_page(),
+        "commands.md": commands_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

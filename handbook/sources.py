@@ -23,7 +23,7 @@ def param_docs(subject: type) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found}
 
 
-def member_docs(subject: type[enum.StrEnum]) -> dict[str, str]:
+def member_docs(subject: type[enum.Enum]) -> dict[str, str]:
     """Value → docstring of each member of an enum, in their order.
 
     :raises ValueError: a member has none.

@@ -7,7 +7,7 @@ command takes is asked only of the one that is called: the others cost nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,17 @@ class VerbParser(argparse.ArgumentParser):
             self._filled = True
             self.verb.add_arguments(self)
             self.set_defaults(run=self.verb.run)
+
+    def arguments(self) -> Iterator[tuple[str, str]]:
+        """What the command takes, as people write it, and what each is; for documents."""
+        self.fill()
+        for each in self._actions:
+            if isinstance(each, argparse._HelpAction):
+                continue
+            words = [*each.option_strings] or [str(each.metavar or each.dest)]
+            if each.option_strings and each.nargs != 0 and each.metavar:
+                words[-1] += f" {each.metavar}"
+            yield ", ".join(words), (each.help or "").replace("%%", "%")
 
     def parse_known_args(self, *args: Any, **named: Any) -> Any:
         """As of any parser."""

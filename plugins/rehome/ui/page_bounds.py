@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from rehome.api import bounded, identity
 from rehome.ui.rendering import render
@@ -35,9 +35,17 @@ _HEADS = {
 }
 
 
+def wants_json(scope: Scope) -> bool:
+    """Whether a program asks, by its header Accept: it gets as data what people get as a page."""
+    accepts = (value for name, value in scope["headers"] if name == b"accept")
+    return b"application/json" in next(accepts, b"")
+
+
 def error_page(scope: Scope, code: int, detail: str) -> Response:
-    """What is wrong, as a page."""
+    """What is wrong, as a page, or as data for programs."""
     head = _HEADS.get(code, "This did not work")
+    if wants_json(scope):
+        return JSONResponse({"rehome": head, "detail": detail}, code)
     root = scope.get("root_path", "")
     html = render("error.html", head=head, detail=detail, root=root, token="", fragment=False)
     return HTMLResponse(html, code)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from rehome.ui.routes import actions, data_docs, downloads, lists, live, plan, planning, rebinding
+from rehome.ui.routes import (
+    actions,
+    data_docs,
+    downloads,
+    explain,
+    lists,
+    live,
+    plan,
+    planning,
+    rebinding,
+)
 
 router = APIRouter()
-for part in (lists, plan, live, actions, planning, rebinding, downloads, data_docs):
+for part in (lists, plan, explain, live, actions, planning, rebinding, downloads, data_docs):
     router.include_router(part.router)

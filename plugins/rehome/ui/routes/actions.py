@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.clock import utc_now
@@ -18,10 +18,13 @@ from rehome.execution.access.connection_policy import ConnectionPolicy
 from rehome.fleet import paused_plan
 from rehome.ledger.base.audit_entry import Decided
 from rehome.page.controls import Offer, offer
+from rehome.page.plan_json import offer_json
 from rehome.page.plan_view import PlanView
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import ControllerDep, MayControlDep, UserDep
+from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
+from rehome.ui.routes.programs import run_json
 from rehome.ui.routes.shared import plans, root_of, to_audit, view_for
 
 router = APIRouter()
@@ -40,20 +43,24 @@ DECIDED_BY = {
 """What a request is in the audit, as it comes in; the run that passes it on records it, too."""
 
 
-@router.get("/plans/{plan_id}/controls/{control}", response_class=HTMLResponse)
-def ask_control(request: Request, user: MayControlDep, plan_id: str, control: Control) -> str:
-    """What a request would lead to, before it is made."""
+@router.get("/plans/{plan_id}/controls/{control}")
+def ask_control(request: Request, user: MayControlDep, plan_id: str, control: Control) -> Response:
+    """What a request would lead to, before it is made; as JSON, too."""
     view = view_for(plan_id, user)
     connection = view.record.planned_through
     policy = dag_runs.policy_of(plans.ledger, view.record, connection)
-    return render(
+    found = _offer(view, control, policy)
+    if wants_json(request.scope):
+        return JSONResponse(offer_json(found))
+    html = render(
         "confirm.html",
         root=root_of(request),
         view=view,
-        offer=_offer(view, control, policy),
+        offer=found,
         connection=connection,
         problem="",
     )
+    return HTMLResponse(html)
 
 
 @router.post("/plans/{plan_id}/controls/{control}", response_class=HTMLResponse)
@@ -80,6 +87,8 @@ def request_control(
     problem = problem or found.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
+    if problem and wants_json(request.scope):
+        raise HTTPException(422, problem)
     if problem:
         html = render(
             "confirm.html",
@@ -96,6 +105,8 @@ def request_control(
     to_audit(
         request, user, DECIDED_BY[control], access.CONTROL_DAG, run_id, view.record.plan_id, detail
     )
+    if wants_json(request.scope):
+        return JSONResponse({**offer_json(found), "dag_id": access.CONTROL_DAG, "run_id": run_id})
     html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
     return HTMLResponse(html)
 
@@ -146,5 +157,7 @@ def request_outcome(request: Request, user: UserDep, plan_id: str, run_id: str) 
     """What has become of a run of `control_reassignment`; asked for until it has ended."""
     view_for(plan_id, user)
     outcome = dag_runs.outcome(access.CONTROL_DAG, run_id)
+    if wants_json(request.scope):
+        return JSONResponse(run_json(outcome, plans.ledger.cause_of(access.CONTROL_DAG, run_id)))
     html = render("outcome.html", root=root_of(request), run_id=run_id, outcome=outcome)
     return HTMLResponse(html, STOP_POLLING if outcome.ended else 200)

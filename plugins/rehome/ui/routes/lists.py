@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -14,7 +14,7 @@ from rehome import installation
 from rehome.account.evidence import read_line
 from rehome.account.known import Fact, Known
 from rehome.account.plan_bytes import PlanBytes, bytes_of
-from rehome.account.run_account import RunEvidence, account_of_run
+from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.times import EndRange, ends_of
 from rehome.account.words.run_words import changed_text
 from rehome.domain.clock import utc_now
@@ -29,8 +29,9 @@ from rehome.page.findings import finding_lines
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
+from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
-from rehome.ui.routes import requests
+from rehome.ui.routes import programs, requests
 from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for, view_for
 from rehome.watching.paused_text import paused_text
 
@@ -42,43 +43,47 @@ PLANS_OF_CLUSTER = 20
 """Newest plans of a cluster among which one is chosen."""
 
 
-@router.get("/", response_class=HTMLResponse)
+@router.get("/")
 def list_plans(
     request: Request,
     user: UserDep,
     q: str = "",
     state: Annotated[list[str] | None, Query()] = None,
     page: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 1,
-) -> str:
-    """Every plan that the user may see, newest first."""
+) -> Response:
+    """Every plan that the user may see, newest first; as JSON, too."""
     states = frozenset(PlanState(name) for name in state or () if name in set(PlanState))
     ledger = plans.ledger
     dag_ids = frozenset(d for d in ledger.dag_ids() if access.may_read(user, d))
     found = ledger.plan_page(
         PlanFilter(states, q.strip(), dag_ids), (page - 1) * PLANS_SHOWN, PLANS_SHOWN
     )
+    lines, pages = [_line(ledger, line) for line in found.lines], -(-found.total // PLANS_SHOWN)
+    if wants_json(request.scope):
+        return JSONResponse(programs.plans_json(lines, found.total, page, max(1, pages)))
     counts = ledger.plan_counts(dag_ids)
 
     def address(to: int) -> str:
         """The query of another page of this list."""
         return urlencode({"q": q, "state": sorted(states), "page": to}, doseq=True)
 
-    return render(
+    html = render(
         "plans.html",
         **values_for(request, user),
         query=address(page),
         earlier=address(page - 1),
         later=address(page + 1),
         requests=() if states or q or page > 1 else requests.without_plan(ledger, user),
-        lines=[_line(ledger, line) for line in found.lines],
+        lines=lines,
         total=found.total,
         counts=counts,
         chosen=states,
         q=q,
         page=page,
-        pages=max(1, -(-found.total // PLANS_SHOWN)),
+        pages=max(1, pages),
         fragment="hx-request" in request.headers,
     )
+    return HTMLResponse(html)
 
 
 def _line(ledger: Ledger, line: PlanLine) -> tuple[PlanLine, PlanBytes, Fact[EndRange]]:
@@ -92,16 +97,19 @@ def list_requests(user: UserDep) -> JSONResponse:
     return JSONResponse([line.facts() for line in requests.listed(plans.ledger, user)])
 
 
-@router.get("/clusters", response_class=HTMLResponse)
-def list_clusters(request: Request, user: UserDep) -> str:
-    """The fleet: every cluster that has a snapshot, or stands in the clusters file."""
+@router.get("/clusters")
+def list_clusters(request: Request, user: UserDep) -> Response:
+    """The fleet: clusters that have a snapshot, or stand in the clusters file; as JSON, too."""
     found, problem, notes = fleet.lines(plans.ledger)
     active = [line.account.plan for line in found if line.account.plan is not None]
-    return render(
+    shown = {plan.plan_id for plan in active if access.may_read(user, plan.dag_id)}
+    if wants_json(request.scope):
+        return JSONResponse(programs.fleet_json(found, shown, problem, notes))
+    html = render(
         "clusters.html",
         **values_for(request, user),
         lines=found,
-        shown={plan.plan_id for plan in active if access.may_read(user, plan.dag_id)},
+        shown=shown,
         problem=problem,
         notes=notes,
         unsent_since=plans.ledger.unsent_since(),
@@ -109,6 +117,7 @@ def list_clusters(request: Request, user: UserDep) -> str:
         may_bind=access.may_control(user),
         now=time.time(),
     )
+    return HTMLResponse(html)
 
 
 @router.get("/clusters/{cluster_id}", response_class=HTMLResponse)
@@ -154,8 +163,10 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
 
 @router.get("/runs/{dag_id}/{run_id:path}")
 def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
-    """The page of the plan that a DAG run has made or carries on."""
+    """The page of the plan that a DAG run has made or carries on; as JSON, which plan that is."""
     found = _of_run(user, dag_id, run_id)
+    if wants_json(request.scope):
+        return JSONResponse(_run_json(dag_id, run_id, found))
     if found is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
     there = f"{root_of(request)}/plans/{quote(found)}"
@@ -208,9 +219,23 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
     planner's answer.
     """
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
+    account, files = _unplanned(dag_id, run_id, steps)
+    return render(
+        "no_plan.html",
+        **values_for(request, user),
+        account=account,
+        changed=changed_text(account),
+        steps=steps,
+        gates=files.gates if files else (),
+        problem=files.problem if files else "",
+    )
+
+
+def _unplanned(
+    dag_id: str, run_id: str, steps: Mapping[str, str]
+) -> tuple[RunAccount, PlanFiles | None]:
     directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
-    gates = files.gates if files else ()
     evidence = RunEvidence(
         dag_id,
         run_id,
@@ -218,16 +243,18 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
         _is_planning(dag_id, run_id, steps),
         plans.ledger.cause_of(dag_id, run_id),
         files.json("failure.json") if files else None,
-        gates,
+        files.gates if files else (),
         files is not None and "summary.json" in files.there,
     )
-    account = account_of_run(evidence)
-    return render(
-        "no_plan.html",
-        **values_for(request, user),
-        account=account,
-        changed=changed_text(account),
-        steps=steps,
-        gates=gates,
-        problem=files.problem if files else "",
-    )
+    return account_of_run(evidence), files
+
+
+def _run_json(dag_id: str, run_id: str, plan_id: str | None) -> dict[str, Any]:
+    """What a program asks for until a run has its plan, or has ended without one."""
+    steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
+    cause = plans.ledger.cause_of(dag_id, run_id)
+    found = programs.run_json(dag_runs.outcome(dag_id, run_id), cause)
+    account = _unplanned(dag_id, run_id, steps)[0] if plan_id is None else None
+    without = None if account is None else programs.without_plan_json(account)
+    named = {"dag_id": dag_id, "run_id": run_id, "plan_id": plan_id}
+    return {**found, **named, "steps": steps, "without_plan": without}

@@ -6,21 +6,24 @@ from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID
 from rehome.domain.run.states import MoveState
 from rehome.execution.control.resume import only_planned
-from rehome.ledger.base.paging import MoveFilter, MoveOrder
+from rehome.ledger.base.paging import MoveFilter, MoveLine, MoveOrder, Page
 from rehome.page.alternatives import choices_of, name_of
 from rehome.page.files import SERVED, files_of
+from rehome.page.plan_json import moves_json, plan_json
 from rehome.page.plan_view import PlanView
 from rehome.reporting.number_text import leader_minimums
 from rehome.ui import access
 from rehome.ui.access import UserDep
+from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import (
     MOST_PAGES,
+    for_reader,
     live_values,
     number_in,
     plans,
@@ -40,14 +43,16 @@ TABS = {
 }
 
 
-@router.get("/plans/{plan_id}", response_class=HTMLResponse)
-def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions") -> str:
-    """One plan: its first screen, and a tab below."""
+@router.get("/plans/{plan_id}")
+def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions") -> Response:
+    """One plan: its first screen, and a tab below; of the screen, its account as JSON."""
     view = view_for(plan_id, user)
+    if wants_json(request.scope):
+        return JSONResponse(plan_json(view, for_reader(view, user)))
     tab = tab if tab in TABS else "partitions"
     planned = only_planned(view.record)
     summary = plans.follower(view.record.plan_id).files.summary if planned else None
-    return render(
+    html = render(
         "plan.html",
         **values_for(request, user),
         **live_values(view, user),
@@ -59,14 +64,21 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
         may_choose=access.may_plan(user),
         inner=_tab(request, tab, view),
     )
+    return HTMLResponse(html)
 
 
-@router.get("/plans/{plan_id}/tabs/{tab}", response_class=HTMLResponse)
-def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> str:
-    """The content of one of the tabs."""
+@router.get("/plans/{plan_id}/tabs/{tab}")
+def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> Response:
+    """The content of one of the tabs; that of partitions as JSON, too."""
     if tab not in TABS:
         raise HTTPException(404, f"There is no tab {tab!r}")
-    return _tab(request, tab, view_for(plan_id, user))
+    view = view_for(plan_id, user)
+    if not wants_json(request.scope):
+        return HTMLResponse(_tab(request, tab, view))
+    if tab != "partitions":
+        raise HTTPException(406, f"The tab {tab} is a page only.")
+    found = _moves(request, view)
+    return JSONResponse(moves_json(view, found.lines, found.total))
 
 
 def _tab(request: Request, tab: str, view: PlanView) -> str:
@@ -91,13 +103,18 @@ def _page_number(request: Request) -> int:
     return max(1, number_in(request.query_params.get("page", ""), MOST_PAGES) or 1)
 
 
-def _partitions(request: Request, view: PlanView) -> str:
+def _moves(request: Request, view: PlanView) -> Page[MoveLine]:
     wanted, page = move_filter(request), _page_number(request)
     everything = not (wanted.states or wanted.topic or wanted.broker is not None)
     counts = {state: each.moves for state, each in view.sums.items()} if everything else None
-    found = plans.ledger.move_page(
+    return plans.ledger.move_page(
         view.record.plan_id, wanted, (page - 1) * MOVES_PER_PAGE, MOVES_PER_PAGE, counts
     )
+
+
+def _partitions(request: Request, view: PlanView) -> str:
+    wanted, page = move_filter(request), _page_number(request)
+    found = _moves(request, view)
 
     def address(**changes: Any) -> str:
         """The query of another page, order or filter of this table."""

@@ -14,6 +14,7 @@ from rehome.api.identity import address_of
 from rehome.domain.request.param_types import checked_plan_id
 from rehome.errors import InvalidRequestError
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
+from rehome.page.plan_json import ForReader
 from rehome.page.plan_view import PlanView
 from rehome.ui import access, approvals, clusters
 from rehome.ui.access import UserDep
@@ -103,3 +104,15 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
         "poll_s": installation.settings(view.record.planned_through).poll_interval_s,
         "now": time.time(),
     }
+
+
+def for_reader(view: PlanView, user: UserDep) -> ForReader:
+    """The same for a program."""
+    values = live_values(view, user)
+    waits = values["waits"]
+    return ForReader(
+        controls=values["controls"],
+        waits=None if waits is None else (waits.text, waits.next_step),
+        asking=values["asking"],
+        poll_s=values["poll_s"],
+    )

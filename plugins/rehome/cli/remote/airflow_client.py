@@ -1,0 +1,215 @@
+"""One Airflow as a person uses it: its public API, and the page of Rehome in it.
+
+The same rights hold as in the browser: Airflow knows the person by a token, and asks its auth
+manager whether they may. No cookie is ever kept or sent.
+"""
+
+from __future__ import annotations
+
+import http.cookiejar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from rehome.cli.failures import CommandError, ExitCode
+
+ANSWER_TIMEOUT_S = 60.0
+PUBLIC_API = "/api/v2"
+PAGE = "/rehome"
+HEAD_OF_PAGE = "rehome"
+"""The key by which an error is known to be of Rehome's page, and not of what stands before it."""
+LOG_IN = "Give a token in REHOME_TOKEN or --token-file, or log in with --user."
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """Who asks.
+
+    :param token: that Airflow has given them; "" = they log in.
+    :param user: "" = no login either: Airflow may let everybody in.
+    """
+
+    token: str = ""
+    user: str = ""
+    password: str = ""
+
+
+class AirflowClient:
+    """Asks one Airflow as one person. Use it as a context manager.
+
+    :param url: where Airflow's UI is, with its path prefix where it has one.
+    :raises CommandError: of every call: it did not answer, or has refused.
+    """
+
+    def __init__(self, url: str, who: SignIn, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        self.url = url.rstrip("/")
+        self._who = who
+        self._token = who.token
+        no_domain = http.cookiejar.DefaultCookiePolicy(allowed_domains=[])
+        try:
+            self._client = httpx.Client(
+                base_url=self.url, timeout=timeout_s, cookies=http.cookiejar.CookieJar(no_domain)
+            )
+        except httpx.InvalidURL as error:
+            raise _no_url(url) from error
+
+    def __enter__(self) -> AirflowClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def page(self, path: str, **query: Any) -> Any:
+        """What a page of Rehome shows, as data: ``page("/plans/ID")``."""
+        return self._json(self._ask("GET", f"{PAGE}{path}", params=query))
+
+    def press(self, path: str, form: Mapping[str, str]) -> Any:
+        """What a button of the page does."""
+        return self._json(self._ask("POST", f"{PAGE}{path}", data=dict(form)))
+
+    def file(self, path: str) -> str:
+        """A file that the page serves, as text."""
+        return self._ask("GET", f"{PAGE}{path}").text
+
+    def api(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """A request to Airflow's public API: ``api("GET", "/dags/ID")``."""
+        return self._json(self._ask(method, f"{PUBLIC_API}{path}", json=body))
+
+    def _ask(self, method: str, path: str, **sent: Any) -> httpx.Response:
+        first = not self._token
+        if first:
+            self._log_in()
+        answer = self._send(method, path, **sent)
+        if answer.status_code in _OLD_TOKEN and not first and self._who.user:
+            self._log_in()  # it may be too old: of such a token, too, Airflow says 403
+            answer = self._send(method, path, **sent)
+        if answer.is_redirect:
+            raise self._strange(answer)
+        if answer.is_error:
+            raise self._refusal(answer)
+        return answer
+
+    def _send(self, method: str, path: str, **sent: Any) -> httpx.Response:
+        headers = {"Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            return self._client.request(method, path, headers=headers, **sent)
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            raise _no_url(self.url) from error
+        except httpx.TimeoutException as error:
+            raise CommandError(
+                ExitCode.AWAY,
+                f"{self.url} did not answer in time ({type(error).__name__}).",
+                "Nothing more is known of the request: look before you ask again.",
+            ) from error
+        except httpx.TransportError as error:
+            raise CommandError(
+                ExitCode.AWAY,
+                f"{self.url} cannot be reached: {error or type(error).__name__}.",
+                "Check --airflow (or REHOME_AIRFLOW_URL), and that Airflow's API server runs. A "
+                "CA of your own goes into SSL_CERT_FILE.",
+            ) from error
+
+    def _log_in(self) -> None:
+        self._token = ""
+        who = {"username": self._who.user, "password": self._who.password}
+        # Without a name: an Airflow of one person's own lets everybody in.
+        method, body = ("POST", who) if self._who.user else ("GET", None)
+        answer = self._send(method, "/auth/token", json=body)
+        if not answer.is_success and not self._who.user:
+            raise CommandError(
+                ExitCode.NOT_ALLOWED, f"{self.url} does not know who you are.", LOG_IN
+            )
+        if answer.status_code in (httpx.codes.BAD_REQUEST, *_UNKNOWN):
+            raise CommandError(
+                ExitCode.NOT_ALLOWED,
+                f"{self.url} does not let {self._who.user} in: {answer.status_code} "
+                f"{_detail(answer)}.",
+                "Check --user and the password.",
+            )
+        token = _read(answer)
+        if not answer.is_success or not isinstance(token, dict) or "access_token" not in token:
+            raise CommandError(
+                ExitCode.AWAY,
+                f"{self.url}/auth/token gives no token: {answer.status_code}.",
+                f"Check --airflow. Where its auth manager gives none for a password: {LOG_IN}",
+            )
+        self._token = str(token["access_token"])
+
+    def _json(self, answer: httpx.Response) -> Any:
+        found = _read(answer)
+        if found is None:
+            raise self._strange(answer)
+        return found
+
+    def _refusal(self, answer: httpx.Response) -> CommandError:
+        status, detail = answer.status_code, _detail(answer)
+        said = f"{status} {detail}".rstrip(".") + "."
+        if status == httpx.codes.UNAUTHORIZED:
+            return CommandError(
+                ExitCode.NOT_ALLOWED, f"{self.url} does not know who you are: {said}", LOG_IN
+            )
+        if status == httpx.codes.FORBIDDEN:
+            return CommandError(
+                ExitCode.NOT_ALLOWED,
+                said,
+                "Ask those who give rights in this Airflow; or for a new token, if yours is old.",
+            )
+        if status == httpx.codes.NOT_FOUND:
+            if str(answer.request.url.path).find(f"{PAGE}/") >= 0 and not _of_page(answer):
+                return self._strange(answer)
+            return CommandError(ExitCode.NOT_THERE, said)
+        if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            return CommandError(
+                ExitCode.AWAY, f"{self.url} has failed: {said}", "See the log of its API server."
+            )
+        return CommandError(ExitCode.REFUSED, said)
+
+    def _strange(self, answer: httpx.Response) -> CommandError:
+        path = str(answer.request.url.path)
+        return CommandError(
+            ExitCode.AWAY,
+            f"What answers at {self.url} ({answer.status_code} of {path}) is no Airflow that has "
+            "this Rehome.",
+            "Check --airflow: it is the address of Airflow's UI, with its path prefix. Or Rehome "
+            "there is missing, or older than this command.",
+        )
+
+
+_OLD_TOKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+_UNKNOWN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.UNPROCESSABLE_ENTITY)
+
+
+def _no_url(url: str) -> CommandError:
+    return CommandError(
+        ExitCode.USAGE, f"{url!r} is no address.", "Write --airflow http://airflow.example:8080."
+    )
+
+
+def _read(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+def _of_page(answer: httpx.Response) -> bool:
+    found = _read(answer)
+    return isinstance(found, dict) and HEAD_OF_PAGE in found
+
+
+def _detail(answer: httpx.Response) -> str:
+    """What a server says is wrong, on one line."""
+    found = _read(answer)
+    detail = found.get("detail", found) if isinstance(found, dict) else found
+    if isinstance(detail, list):  # what FastAPI says of a body
+        detail = "; ".join(
+            f"{'.'.join(map(str, each.get('loc', ())))}: {each.get('msg')}"
+            if isinstance(each, dict)
+            else str(each)
+            for each in detail
+        )
+    return " ".join(str(detail if detail is not None else answer.reason_phrase).split())

@@ -1,0 +1,92 @@
+"""What programs get of a plan is its account, in the words of the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rehome.account.plan_bytes import byte_facts
+from rehome.account.words import byte_words, pace_words
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.states import Control, MoveState
+from rehome.execution.access.connection_policy import ANYTHING
+from rehome.ledger.base.paging import MoveFilter
+from rehome.ledger.store import Ledger
+from rehome.page.controls import offer
+from rehome.page.plan_json import ForReader, moves_json, offer_json, plan_json
+from rehome.page.plan_view import PlanFollower, PlanView
+from tests.ledger.set_clock import SetClock
+from tests.ledger.small_plans import make_plan
+
+NOBODY = ForReader(controls=(), waits=None, asking=None, poll_s=5.0)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """A plan that runs, with one of its two moves done."""
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock=SetClock()) as ledger:
+        plan = make_plan("p1")
+        ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann", "k", "dag")
+        ledger.approve("p1", plan.plan_hash, "ann")
+        ledger.acquire_lease("c1", "dag/run-1", 60)
+        ledger.claim("p1")
+        ledger.settle("p1", plan.moves[0].partition, MoveState.DONE)
+        hurt = Hurt(HurtKind.OUTPACED, why="more is written than may be copied")
+        ledger.record_hurts("p1", utc_now(), [hurt])
+        yield ledger
+
+
+@pytest.fixture
+def view(ledger: Ledger) -> PlanView:
+    return PlanFollower(ledger, "p1", 60.0).view(utc_now())
+
+
+def test_figures_and_words_are_those_of_the_account(view: PlanView) -> None:
+    found = plan_json(view, NOBODY)
+    assert json.loads(json.dumps(found)) == found
+    size = view.account.bytes
+    assert {**found["bytes"], **byte_facts(size)} == found["bytes"]
+    assert found["bytes"]["text"] == byte_words.in_place_text(size)
+    assert found["pace"]["not_known"] == pace_words.rate_of(view.account.pace)[1]
+    assert found["moves"]["by_state"] == {"pending": 1, "done": 1}
+    assert (found["state"], found["ended"], found["headline"]) == (
+        "running",
+        False,
+        view.status.headline,
+    )
+
+
+def test_what_depends_on_the_reader_is_theirs(view: PlanView) -> None:
+    reader = ForReader((Control.CANCEL,), ("It waits.", "Resume it."), "approve", 5.0)
+    found = plan_json(view, reader)
+    assert (found["controls"], found["asking"]) == (["cancel"], "approve")
+    assert (found["waits"], found["waits_next_step"]) == ("It waits.", "Resume it.")
+
+
+def test_what_needs_attention_has_its_step_and_the_request_it_is_about(view: PlanView) -> None:
+    found = plan_json(view, NOBODY)["attention"]
+    assert [each["kind"] for each in found][: len(view.account.hurts)] == [
+        hurt.kind for hurt in view.account.hurts
+    ]
+    (outpaced,) = (each for each in found if each["kind"] == HurtKind.OUTPACED)
+    assert outpaced["control"] == Control.CHANGE_THROTTLE
+    assert outpaced["next_step"]
+
+
+def test_moves_are_those_of_the_table(view: PlanView, ledger: Ledger) -> None:
+    page = ledger.move_page("p1", MoveFilter(), 0, 10)
+    found = moves_json(view, page.lines, page.total)
+    assert found["total"] == 2
+    assert {each["state"] for each in found["moves"]} == {"done", "pending"}
+    assert all(each["bytes_per_s"] is None and each["not_known"] for each in found["moves"])
+
+
+def test_an_offer_says_what_it_leads_to_or_why_it_is_refused(view: PlanView) -> None:
+    found = offer_json(offer(view, Control.CANCEL, ANYTHING))
+    assert found["effects"]
+    assert found["refusal"] is None
+    assert offer_json(offer(view, Control.RUN, ANYTHING))["refusal"]
