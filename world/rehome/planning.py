@@ -22,9 +22,9 @@ from rehome.quality.gates import Evidence
 from rehome.quality.plan.rules import EXPLICIT
 from rehome.run.causes.errors import EndedError
 from rehome.warehouse import PlanDirectory
-from world.rehome.gates import refused_plan
+from rehome.quality.in_process.rules_on_rows import refused_plan
 from world.rehome.installation import Installation
-from world.rehome.snapshot_gate import refused_snapshot
+from rehome.quality.in_process.snapshot_rows import refused_snapshot
 
 ByHand = Callable[[str], Plan | None]
 

@@ -1,4 +1,4 @@
-"""The gates, in process: their facts and their rules, judged without Spark.
+"""The gates in this process: their facts and their rules, judged without Spark.
 
 Facts and rules are the gates' own; only what Great Expectations does with them is done here, for
 the few kinds of expectations that they use.

@@ -13,7 +13,7 @@ from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.snapshot.rules import snapshot_rules
 from rehome.quality.snapshot.tables import Concerned, beside_replicas, small_tables
-from world.rehome.gates import Row, broken_rules
+from rehome.quality.in_process.rules_on_rows import Row, broken_rules
 
 
 def refused_snapshot(

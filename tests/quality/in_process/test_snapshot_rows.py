@@ -12,8 +12,8 @@ from rehome.quality.snapshot.tables import Concerned
 from tests.quality.snapshot.snapshot_corruptions import BROKEN_ROWS, CORRUPTIONS
 from tests.quality.snapshots import TAKEN_AT, Rows
 from world.outcome import run
-from world.rehome.gates import broken_rules
-from world.rehome.snapshot_gate import refused_snapshot, snapshot_rows
+from rehome.quality.in_process.rules_on_rows import broken_rules
+from rehome.quality.in_process.snapshot_rows import refused_snapshot, snapshot_rows
 from world.script import Do, Plan, Script, Topic, What
 
 MAX_AGE_S = 3600.0
