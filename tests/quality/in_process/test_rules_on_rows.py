@@ -6,11 +6,11 @@ import pytest
 
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.gates import Evidence
+from rehome.quality.in_process.rules_on_rows import refused_plan
 from rehome.quality.plan.rules import plan_parameters, plan_rules
 from rehome.quality.plan.tables import plan_tables
 from tests.quality.plan.checked_plans import drain, fixed, lowered, raised, rebalance, tree
 from tests.quality.plan.plan_corruptions import CORRUPTIONS
-from rehome.quality.in_process.rules_on_rows import refused_plan
 
 
 def judged(checked: Checked) -> set[str]:

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.states import PlanState
+from rehome.quality.in_process.rules_on_rows import broken_rules
+from rehome.quality.in_process.snapshot_rows import refused_snapshot, snapshot_rows
 from rehome.quality.snapshot.rules import snapshot_rules
 from rehome.quality.snapshot.tables import Concerned
 from tests.quality.snapshot.snapshot_corruptions import BROKEN_ROWS, CORRUPTIONS
 from tests.quality.snapshots import TAKEN_AT, Rows
 from world.outcome import run
-from rehome.quality.in_process.rules_on_rows import broken_rules
-from rehome.quality.in_process.snapshot_rows import refused_snapshot, snapshot_rows
 from world.script import Do, Plan, Script, Topic, What
 
 MAX_AGE_S = 3600.0

@@ -13,21 +13,21 @@ from typing import Any
 from rehome.quality.engine.rules import Expectation, Rule
 from rehome.quality.gates import Evidence
 
-Row = Mapping[str, Any]
+GateRow = Mapping[str, Any]
 _CONDITION = re.compile(r"(NOT )?(\w+)")
 
 
-def refused_plan(evidence: Evidence) -> dict[str, Row]:
+def refused_plan(evidence: Evidence) -> dict[str, GateRow]:
     """Name of each rule that a plan breaks → keys and shown columns of the first row that does."""
     rows = {name: table.to_pylist() for name, table in evidence.tables.items()}
     return broken_rules(evidence.rules, evidence.parameters, rows)
 
 
 def broken_rules(
-    rules: Sequence[Rule], parameters: Mapping[str, Any], rows: Mapping[str, Sequence[Row]]
-) -> dict[str, Row]:
+    rules: Sequence[Rule], parameters: Mapping[str, Any], rows: Mapping[str, Sequence[GateRow]]
+) -> dict[str, GateRow]:
     """The same of the rows of any gate's tables."""
-    found: dict[str, Row] = {}
+    found: dict[str, GateRow] = {}
     for rule in rules:
         for item in rule.expectations:
             arguments = _filled(item, parameters)
@@ -47,8 +47,8 @@ def _filled(item: Expectation, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _broken(
-    kind: str, rule: str, arguments: Mapping[str, Any], rows: Sequence[Row]
-) -> Iterator[Row]:
+    kind: str, rule: str, arguments: Mapping[str, Any], rows: Sequence[GateRow]
+) -> Iterator[GateRow]:
     """Rows that break an expectation. Of a column alone, what is not known breaks nothing."""
     if kind in ("expect_compound_columns_to_be_unique", "expect_column_values_to_be_unique"):
         seen: set[tuple[Any, ...]] = set()
@@ -72,7 +72,7 @@ def _broken(
             yield row
 
 
-Holds = Callable[[Row], bool]
+Holds = Callable[[GateRow], bool]
 
 
 def _equal(of: Mapping[str, Any]) -> Holds:
@@ -80,7 +80,7 @@ def _equal(of: Mapping[str, Any]) -> Holds:
 
 
 def _greater(of: Mapping[str, Any]) -> Holds:
-    def holds(row: Row) -> bool:
+    def holds(row: GateRow) -> bool:
         a, b = row[of["column_A"]], row[of["column_B"]]
         if a is None or b is None:
             return True
@@ -92,7 +92,7 @@ def _greater(of: Mapping[str, Any]) -> Holds:
 def _between(of: Mapping[str, Any]) -> Holds:
     least, most = of.get("min_value"), of.get("max_value")
 
-    def holds(row: Row) -> bool:
+    def holds(row: GateRow) -> bool:
         value = row[of["column"]]
         return value is None or (
             (least is None or value >= least) and (most is None or value <= most)
@@ -128,23 +128,23 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Holds]] = {
 }
 
 
-def _as_sent(row: Row) -> bool:
+def _as_sent(row: GateRow) -> bool:
     dirs = row["target_log_dirs"] or ["any"] * len(row["target"])
     return bool(row["sent_replicas"] == row["target"] and row["sent_log_dirs"] == dirs)
 
 
-def _rack_path(row: Row) -> bool:
+def _rack_path(row: GateRow) -> bool:
     rack = row["rack"] or ""
     parts = rack.split("/") if rack.startswith("/") else [rack]
     return bool(row["rack_path"] == [part for part in parts if part])
 
 
-def _in_order(row: Row) -> bool:
+def _in_order(row: GateRow) -> bool:
     places = (row["first_position"], row["last_position"], row["positions"])
     return row["replicas"] <= 62 and places == (0, row["replicas"] - 1, 2 ** row["replicas"] - 1)
 
 
-def _all_listed(row: Row) -> bool:
+def _all_listed(row: GateRow) -> bool:
     if not row["visible"]:
         return True
     last = -1 if row["last_partition"] is None else row["last_partition"]

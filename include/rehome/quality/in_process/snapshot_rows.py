@@ -11,14 +11,14 @@ from typing import Any
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.request.request import ReassignmentRequest
+from rehome.quality.in_process.rules_on_rows import GateRow, broken_rules
 from rehome.quality.snapshot.rules import snapshot_rules
 from rehome.quality.snapshot.tables import Concerned, beside_replicas, small_tables
-from rehome.quality.in_process.rules_on_rows import Row, broken_rules
 
 
 def refused_snapshot(
     snapshot: Snapshot, request: ReassignmentRequest, now: datetime, max_age_s: float
-) -> dict[str, Row]:
+) -> dict[str, GateRow]:
     """Name of each rule that a snapshot breaks → the first row that does."""
     rules = snapshot_rules(additional=request.additional)
     rows = snapshot_rows(snapshot, now, Concerned.by(request))
@@ -27,9 +27,9 @@ def refused_snapshot(
 
 def snapshot_rows(
     snapshot: Snapshot, now: datetime, concerned: Concerned
-) -> dict[str, Sequence[Row]]:
+) -> dict[str, Sequence[GateRow]]:
     """The rows of each table."""
-    found: dict[str, Sequence[Row]] = {
+    found: dict[str, Sequence[GateRow]] = {
         name: table.to_pylist() for name, table in small_tables(snapshot, now, concerned).items()
     }
     replicas, topics = snapshot.replicas.to_pylist(), snapshot.topics.to_pylist()
@@ -43,7 +43,7 @@ def snapshot_rows(
     }
 
 
-def _seen(topic: str, partitions: Sequence[Row]) -> Row:
+def _seen(topic: str, partitions: Sequence[GateRow]) -> GateRow:
     numbers = [row["partition"] for row in partitions if row["topic"] == topic]
     return {
         "partitions_seen": len(numbers),
@@ -52,8 +52,8 @@ def _seen(topic: str, partitions: Sequence[Row]) -> Row:
     }
 
 
-def _partitions(replicas: Sequence[Row], listed: set[str]) -> Iterator[Row]:
-    rows: dict[tuple[str, int], list[Row]] = {}
+def _partitions(replicas: Sequence[GateRow], listed: set[str]) -> Iterator[GateRow]:
+    rows: dict[tuple[str, int], list[GateRow]] = {}
     for row in replicas:
         rows.setdefault((row["topic"], row["partition"]), []).append(row)
     for (topic, partition), each in rows.items():
@@ -74,7 +74,7 @@ def _partitions(replicas: Sequence[Row], listed: set[str]) -> Iterator[Row]:
         }
 
 
-def _replica(row: Row, broker: Mapping[str, Any]) -> Row:
+def _replica(row: GateRow, broker: Mapping[str, Any]) -> GateRow:
     """With the facts about its broker; what a dead one, or a failed log dir, does not report is
     not due.
     """

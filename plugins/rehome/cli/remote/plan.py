@@ -87,8 +87,8 @@ def _made(client: AirflowClient, run_id: str) -> dict[str, Any]:
     found = run["without_plan"]
     if not found["said"]:
         raise run_failed(run, PLANS_DAG, run_id)
-    said = (found["said"], *found["details"], found["left"] or found["changed"])
-    raise CommandError(ExitCode.FAILED, " ".join(filter(None, said)), found["next_step"] or "")
+    parts = (found["said"], *found["details"], found["left"] or found["changed"])
+    raise CommandError(ExitCode.FAILED, " ".join(filter(None, parts)), found["next_step"] or "")
 
 
 def _show(plan: dict[str, Any], moves: dict[str, Any]) -> None:

@@ -59,7 +59,8 @@ def _line(line: FleetLine, shown: Collection[str]) -> dict[str, Any]:
     view = account.seen.value if isinstance(account.seen, Known) else None
     why = WHY_UNKNOWN[account.seen.why] if isinstance(account.seen, Unknown) else None
     plan, window = account.plan, account.window
-    findings = account.findings
+    findings, imbalance = account.findings, account.imbalance
+    share = imbalance.value if isinstance(imbalance, Known) else None
     return {
         "title": line.member.title,
         "name": line.member.name or None,
@@ -71,9 +72,7 @@ def _line(line: FleetLine, shown: Collection[str]) -> dict[str, Any]:
         "brokers_away": [each.broker for each in view.brokers if each.problem] if view else [],
         "topics": None if view is None else view.topics,
         "partitions": None if view is None else view.partitions,
-        "above_its_share": account.imbalance.value
-        if isinstance(account.imbalance, Known)
-        else None,
+        "above_its_share": share,
         "not_well": trouble_words.troubles_in_short(account.troubles) or None,
         "findings": len(findings.value) if isinstance(findings, Known) else None,
         "owed": account.owed,

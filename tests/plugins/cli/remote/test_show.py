@@ -64,11 +64,11 @@ def test_clusters_are_listed_with_what_is_not_well(shell: Opened, site: Site) ->
     viewer = shell("viewer")
     assert viewer("clusters") == ExitCode.DONE
     assert "3 of 4" in viewer.out
-    assert "1 broker away" in viewer.out
+    assert "1 broker not alive" in viewer.out
     assert viewer("clusters", "--json") == ExitCode.DONE
     (cluster,) = viewer.json()["clusters"]
     assert (cluster["brokers_away"], cluster["partitions"]) == ([2], 40)
-    assert "40 under-replicated" in cluster["not_well"]
+    assert "40 partitions under-replicated" in cluster["not_well"]
 
 
 def test_a_report_is_fetched(shell: Opened, site: Site, tmp_path: Path) -> None:
