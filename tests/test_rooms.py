@@ -36,7 +36,7 @@ FLOORS = """
     planning.search
     planning.placement   planning.options                planning.expansion
     planning.limits
-    load_history         quality.plan                    quality.snapshot
+    load_history         quality.plan                    quality.snapshot      old_data
     planning.model       planning.effort                 quality.facts         quality.engine
     ledger.store         warehouse                       cluster.gateway
     ledger.stores        cluster.snapshot                cluster.calls

@@ -289,6 +289,14 @@ class Settings(BaseModel):
         types.Days,
         Field(title="Rollups are kept", description="Older daily rollups are removed."),
     ] = 90
+    plan_retention_days: Annotated[
+        types.Days,
+        Field(
+            title="Plans are kept",
+            description="`remove_old_data` removes plans that ended longer ago, with their files, "
+            "and those that were made longer ago and never begun.",
+        ),
+    ] = 400
     forecast_days: Annotated[
         types.Days,
         Field(title="Forecast", description="How far ahead disks are forecast."),

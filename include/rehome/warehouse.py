@@ -103,6 +103,14 @@ class PlanDirectory(Directory):
         for name in OF_ONE_PLAN:
             self.remove(name)
 
+    def remove_all(self) -> None:
+        """Remove the folder of the plan with all that is in it; there or not.
+
+        :raises OSError: it cannot be removed, or not all of it.
+        """
+        if self.fs.exists(self.path):
+            self.fs.rm(self.path, recursive=True)
+
     def folder(self, name: str) -> PlanDirectory:
         """A folder of further files."""
         return PlanDirectory(f"{self.uri}/{name}")
@@ -273,6 +281,11 @@ class Warehouse(Directory):
         """Ids of all plans that were made to their end, whichever ledger has recorded them."""
         found = self.fs.glob(f"{self.path}/plans/*/summary.json")
         return sorted(str(path).rsplit("/", 2)[1] for path in found)
+
+    def plan_folders(self) -> list[str]:
+        """Names of all folders of plans, finished or not."""
+        found = self.fs.glob(f"{self.path}/plans/*/")
+        return sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in found)
 
     def plan_that_ends(self, ending: str) -> PlanDirectory | None:
         """The directory of the plan whose id ends so, finished or not; None = there is none."""

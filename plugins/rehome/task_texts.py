@@ -122,6 +122,11 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "plans as those of dry runs, and carries nothing out. Its log says why a cluster is not "
         "due.",
     ),
+    "remove_old_data": (
+        "Remove old data",
+        "Removes plans that ended longer ago than they are kept, with their files, and rows of the "
+        "ledger that are as old. Its log names them. With dry_run it removes nothing.",
+    ),
     "look": (
         "Look",
         "Reads everything that any client has in flight on the cluster. Its log "

@@ -19,7 +19,7 @@ OURS = frozenset(
     {
         *("reassign_partitions", "rebalance_in_window", "add_partitions", "control_reassignment"),
         *("plan_fleet", "collect_snapshots", "sweep_throttles", "watch_clusters"),
-        "foreign_reassignments",
+        *("foreign_reassignments", "remove_old_data"),
     }
 )
 """Rehome's DAGs. Those of single clusters have the cluster's name behind two underscores."""

@@ -43,6 +43,7 @@ DAGS = [
     "add_partitions",
     "plan_fleet",
     "foreign_reassignments",
+    "remove_old_data",
 ]
 
 

@@ -25,7 +25,7 @@ from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ledger.store import Ledger
 from rehome.notifiers import delivery
 from rehome.operators.plan import PlanReassignmentOperator
-from rehome.operators.rollup import RollUpSnapshotsOperator
+from rehome.operators.upkeep.rollup import RollUpSnapshotsOperator
 from rehome.run import run_askers
 from rehome.run.asking import hitl
 from rehome.settings import Settings

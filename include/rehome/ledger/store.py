@@ -36,6 +36,7 @@ from rehome.ledger.stores.pages import PageStore
 from rehome.ledger.stores.planned_moves import PlannedMoveStore
 from rehome.ledger.stores.plans import PlanStore
 from rehome.ledger.stores.rates import RateStore
+from rehome.ledger.stores.removal.old_rows import OldRowStore
 from rehome.ledger.stores.requests import RequestStore
 from rehome.ledger.stores.samples import SampleStore
 from rehome.ledger.stores.throttles import ThrottleStore
@@ -72,6 +73,7 @@ class Ledger(
     AuditStore,
     AuditExportStore,
     LeaseStore,
+    OldRowStore,
     IdentityStore,
 ):
     """Every read and write of the journal. Processes may share a ledger; threads may too."""

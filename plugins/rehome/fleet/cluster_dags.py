@@ -12,9 +12,9 @@ from airflow.sdk import DAG
 
 from rehome.fleet.clusters import ScheduledCluster
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.sweep import SWEPT_EVERY, SweepThrottlesOperator
+from rehome.operators.upkeep.rollup import RollUpSnapshotsOperator
 from rehome.params import connection_param, keep_params_once, window_params
 from rehome.task_graph import reassignment_tasks, task_defaults
 from rehome.task_texts import task

@@ -23,6 +23,7 @@ class StepKind(enum.Enum):
     READS = ("#e8eef7", "#3b5b8c", "only reads")
     ASKS = ("#fbf1dc", "#8a5a00", "a person decides")
     CHANGES = ("#e6f3f4", "#0e7c86", "changes the cluster")
+    APART = ("#f0f1f3", "#4a5568", "asks no cluster")
     ALWAYS = ("#e3f4ea", "#137a4b", "runs whatever happens")
 
     def __init__(self, fill: str, line: str, words: str) -> None:
@@ -95,6 +96,9 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
         _step("all_judged", "fails where a cluster could not be judged", StepKind.READS),
     ),
     "plan_fleet": (_step("plan_fleet", "plans what windows may carry out", StepKind.READS),),
+    "remove_old_data": (
+        _step("remove_old_data", "removes plans and rows that are old", StepKind.APART),
+    ),
     "sweep_throttles": (_step("sweep", "takes back what dead runs have left", StepKind.CHANGES),),
 }
 """Each DAG's steps, in order."""

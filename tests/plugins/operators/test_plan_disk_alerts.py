@@ -10,7 +10,7 @@ import pytest
 
 from rehome import installation
 from rehome.operators.plan import tell_of_full_disks
-from rehome.operators.rollup import RollUpSnapshotsOperator
+from rehome.operators.upkeep.rollup import RollUpSnapshotsOperator
 from rehome.warehouse import PlanDirectory
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move

@@ -1,0 +1,1 @@
+"""What removes rows that are old."""

@@ -1,0 +1,1 @@
+"""Operators that keep the history, and remove what is old."""
