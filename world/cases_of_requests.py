@@ -4,9 +4,11 @@ what other clients have in flight. See :mod:`world.cases`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from world.cases import MOVES, ONE, START
 from world.others import RATES
-from world.script import Config, Do, Plan, Script, What
+from world.script import Config, Do, Plan, Script, Topic, What
 
 OWN = (2, 400_000, None), (4, None, 300_000)
 PLAN_BY_BROKER = Plan("A", MOVES, 1_000_000, own=OWN)
@@ -42,6 +44,46 @@ RATES_BY_BROKER_OTHERS = _by_broker(
     configs=(Config(False, "2", RATES[0], "5000000"), Config(False, "3", RATES[1], "600000")),
 )
 """Another client has rates on two of the brokers, sets one on a third, and deletes ours."""
+
+WIDE = Topic("t", ((1, 2, 3), (1, 2, 3)), 30_000_000, inflow=50_000, min_isr=2)
+ALL_NEW = Plan("A", (("t", 0, (4, 5, 6)), ("t", 1, (4, 2, 6, 5))), 2_000_000, at_once=1)
+
+
+def _in_steps(*does: Do) -> Script:
+    return Script(1, 6, (WIDE,), (ALL_NEW,), (), (START, *does), quiet_s=400.0)
+
+
+STEPS = _in_steps()
+"""Each partition gets three new replicas, one at a time."""
+
+STEPS_CANCELLED = _in_steps(Do(45.0, "A", What.CANCEL))
+"""It is cancelled when some steps are done: the replicas of before come back, without a copy."""
+
+STEPS_PAUSED = _in_steps(
+    Do(30.0, "A", What.PAUSE), Do(32.0, "A", What.KILL), Do(120.0, "A", What.RESUME)
+)
+"""A pause lets moves that have begun end, with all of their steps."""
+
+STEPS_PAST_WINDOW = Script(
+    1, 6, (WIDE,), (replace(ALL_NEW, window_s=50.0),), (), (START,), quiet_s=400.0
+)
+"""The window ends between two steps."""
+
+STEPS_CANCELLED_BY_OTHERS = _in_steps(
+    Do(30.0, "admin", What.CANCEL_ALL, ("t",)),
+    Do(60.0, "admin", What.REASSIGN, ("t", 1, (1, 2, 3))),
+)
+"""Another client cancels a step, and takes a partition back itself."""
+
+STEPS_WHILE_BROKERS_DIE = _in_steps(
+    Do(20.0, "fate", What.BROKER_KILLED, (2,)),
+    Do(28.0, "fate", What.BROKER_KILLED, (5,)),
+    Do(40.0, "A", What.KILL),
+    Do(90.0, "fate", What.BROKER_STARTED, (5,)),
+    Do(100.0, "A", What.CANCEL),
+    Do(180.0, "fate", What.BROKER_STARTED, (2,)),
+)
+"""A broker of before and one of the next step are away, and then it is cancelled."""
 
 NEVER_STARTED = Plan("A", (("t", 1, (2, 4)),), 1_000_000)
 THEIRS = Do(5.0, "admin", What.REASSIGN, ("t", 0, (3, 2)))

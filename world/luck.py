@@ -18,6 +18,8 @@ FOREIGN = 0.06
 """Of seeds, so many have a person act on what other clients have in flight."""
 OWN_RATES = 0.1
 """Of plans: these have rates of single brokers."""
+IN_STEPS = 0.1
+"""Of plans: these give a partition its new replicas in steps."""
 DAY_S = 86_400
 MOST_POINTS = 700
 """Of the processes of a plan that little happens to."""
@@ -79,6 +81,7 @@ class _Drawing:
         does += lost
         plans, asked = self._rates_by_broker(plans)
         does += [*asked, *self._of_others(names)]
+        plans = self._in_steps(plans)
         strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
         return Script(
             self.seed,
@@ -156,6 +159,26 @@ class _Drawing:
                 at = round(rng.uniform(2, 120), 1)
                 asked.append(Do(at, plan.of, What.CHANGE_MOVES, (rng.choice((1, 2, 6)),)))
         return drawn, asked
+
+    def _in_steps(self, plans: list[Plan]) -> list[Plan]:
+        """So many new replicas at once, in some plans; then some partitions get all of theirs new,
+        or more of them than they have. Drawn apart.
+        """
+        rng, drawn = Random(f"steps {self.seed}"), list[Plan]()
+        for plan in plans:
+            if rng.random() >= IN_STEPS or plan.log_dirs:
+                drawn.append(plan)
+                continue
+            moves = tuple((t, n, self._others_than(rng, t, n)) for t, n, _ in plan.moves)
+            drawn.append(replace(plan, moves=moves, at_once=rng.choice((1, 1, 2))))
+        return drawn
+
+    def _others_than(self, rng: Random, topic: str, number: int) -> tuple[int, ...]:
+        current = next(t.partitions[number] for t in self.topics if t.name == topic)
+        others = [each for each in range(1, self.brokers + 1) if each not in current]
+        new = rng.sample(others, min(len(others), rng.choice((1, 2, 3))))
+        kept = current[: max(0, len(current) - len(new))] if rng.random() < 0.7 else current
+        return (*new, *kept) if rng.random() < 0.5 else (*kept, *new)
 
     def _of_others(self, names: Sequence[str]) -> list[Do]:
         """A person has cancelled or adopted what others have in flight of a topic, of an admin or

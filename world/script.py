@@ -126,6 +126,7 @@ class Plan:
     :param tried_out: whether it is tried out before, and refused where the dry run says so.
     :param window_s: its window's end, in seconds since the world began; None = no window.
     :param own: rates of single brokers.
+    :param at_once: how many new replicas a partition gets at once; None = all.
     """
 
     of: str
@@ -140,6 +141,7 @@ class Plan:
     cordons: bool = False
     approval: bool = False
     own: OwnRates = ()
+    at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

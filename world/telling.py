@@ -14,8 +14,9 @@ from rehome.domain.run.states import MoveState
 from rehome.errors import RehomeError
 from rehome.ledger.store import Ledger
 from world.judge.flights import Span
-from world.judge.judge import PlanSeen, Seen
+from world.judge.judge import Seen
 from world.judge.placement import LetAct
+from world.judge.plan_seen import PlanSeen
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
 from world.rehome.watched_cluster import watching_seen
@@ -107,6 +108,8 @@ def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
         said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
         cordons=_cordons(stage, started),
         window_s=started.script.window_s if _calm(stage, started.by) else None,
+        before={move.partition: move.current for move in plan.moves},
+        at_once=started.script.at_once,
     )
 
 

@@ -34,7 +34,7 @@ FACTOR, SLACK_S = 4.0, 300.0
 class Truth:
     """All that a claim is held against.
 
-    :param targets: of each plan, by its id.
+    :param lists: what each plan may lead partitions to, by its id.
     :param ends: when plans ended that nothing has disturbed, by their ids.
     :param windows: when the windows of plans end that nothing has disturbed, by their ids.
     :param paused: when each installation's DAG was paused.
@@ -43,7 +43,7 @@ class Truth:
     history: History
     configs: Configs
     partitions: Partitions
-    targets: Mapping[str, Mapping[PartitionKey, Replicas]]
+    lists: Mapping[str, Mapping[PartitionKey, frozenset[Replicas]]]
     ends: Mapping[str, float] = field(default_factory=dict)
     windows: Mapping[str, float] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
@@ -111,9 +111,9 @@ class Truth:
         )
 
     def _miscounted(self, said: Statement, claim: InFlight) -> str:
-        targets = self.targets.get(said.plan_id, {})
+        lists = self.lists.get(said.plan_id, {})
         times = self.partitions.times(said.since, said.at)
-        counts = {len(in_flight(self.partitions, targets, when)) for when in times}
+        counts = {len(in_flight(self.partitions, lists, when)) for when in times}
         if claim.moves in counts or min(counts) <= claim.moves <= max(counts):
             return ""
         return f"{claim.moves} moves are in flight; it was {sorted(counts)}"

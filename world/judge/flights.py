@@ -41,13 +41,16 @@ class Span:
 
 
 def in_flight(
-    partitions: Partitions, targets: Mapping[PartitionKey, Replicas], when: float
+    partitions: Partitions, lists: Mapping[PartitionKey, frozenset[Replicas]], when: float
 ) -> set[PartitionKey]:
-    """Moves of a plan that the controllers list at a time."""
+    """Moves of a plan that the controllers list at a time.
+
+    :param lists: what it may lead each partition to.
+    """
     found = set()
-    for key, target in targets.items():
+    for key, of_plan in lists.items():
         state = partitions.at(key, when) if key in partitions.states else None
-        if state is not None and state.reassigning and target_of(state) == target:
+        if state is not None and state.reassigning and target_of(state) in of_plan:
             found.add(key)
     return found
 
@@ -55,15 +58,16 @@ def in_flight(
 def unthrottled(
     partitions: Partitions,
     configs: Configs,
-    targets: Mapping[PartitionKey, Replicas],
+    lists: Mapping[PartitionKey, frozenset[Replicas]],
     able: list[Span],
 ) -> Iterator[Violation]:
     """Copies that lacked their throttle for longer than it takes to see it.
 
+    :param lists: as :func:`in_flight` takes them.
     :param able: when something of ours was able to run that drives the plan.
     """
-    for key, target in targets.items():
-        for lacking in _lacking(partitions, configs, key, target):
+    for key, of_plan in lists.items():
+        for lacking in _lacking(partitions, configs, key, of_plan):
             longest = max((_common(lacking, span) for span in able), default=0.0)
             if longest > UNSEEN_S:
                 name = f"{partitions.names[key.topic_id]}-{key.number}"
@@ -105,7 +109,7 @@ def _common(one: Span, other: Span) -> float:
 
 
 def _lacking(
-    partitions: Partitions, configs: Configs, key: PartitionKey, target: Replicas
+    partitions: Partitions, configs: Configs, key: PartitionKey, of_plan: frozenset[Replicas]
 ) -> Iterator[Span]:
     """Spans in which a move copies, and neither side of it is throttled."""
     changes = {placed.at for placed in partitions.states.get(key, ())}
@@ -116,7 +120,7 @@ def _lacking(
         copies = (
             state is not None
             and bool(set(state.adding) - set(state.isr))
-            and target_of(state) == target
+            and target_of(state) in of_plan
         )
         lacks = (
             copies and state is not None and not _throttled(configs, partitions, key, state, when)

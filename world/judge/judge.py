@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 
 from rehome.domain.claims import InFlight
 from rehome.domain.configs import ConfigResource
-from rehome.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
+from rehome.domain.kafka import ReplicaId, Replicas, TopicPartition
 from rehome.domain.run.states import PlanState
-from rehome.ledger.base.records import PlanRecord, ThrottleEntry
+from rehome.ledger.base.records import ThrottleEntry
 from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
-from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
+from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
 from world.judge.heals import Watching, wrong_in_watching
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import LetAct, Partitions, misplaced, taken_over
+from world.judge.plan_seen import PlanSeen, too_many_at_once
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
@@ -39,54 +40,6 @@ JUST_BEFORE_S = 1e-6
 """What is asked for may take place at once."""
 MOST_ASKED = 20
 """So often, at most, one cancel is asked for in that time."""
-
-
-@dataclass(frozen=True)
-class PlanSeen:
-    """A plan as the world has seen it.
-
-    :param moves: partition → (topic id, target).
-    :param record: how its ledger has it at the end; None = its ledger does not know it any more.
-    :param log_dirs: where it sends replicas that stay on their brokers.
-    :param said_lost: partitions of which its ledger says that messages are lost.
-    :param approved_s: when a person has approved it; infinite = nobody has, None = nobody has to.
-    :param unread: partitions whose messages could not be read while it was made: what is lost of
-        them before it has read them is not known to it.
-    :param admitted: partitions that the ledger says are in flight.
-    :param able: when a process of its run was alive.
-    :param throttled: whether a throttle was asked for.
-    :param cordons: brokers that it has cordoned, where nothing was in the way of that.
-    :param window_s: when its window ends, where nothing but a paused DAG is in the way of that.
-    :param undisturbed: whether nobody and nothing has interfered with its run or its ledger.
-    """
-
-    plan_id: str
-    by: str
-    moves: Mapping[TopicPartition, tuple[str, Replicas]]
-    record: PlanRecord | None
-    log_dirs: frozenset[tuple[ReplicaId, str]]
-    admitted: frozenset[TopicPartition]
-    able: list[Span]
-    throttled: bool
-    undisturbed: bool = False
-    said_lost: frozenset[str] = frozenset()
-    unread: frozenset[PartitionKey] = frozenset()
-    approved_s: float | None = None
-    window_s: float | None = None
-    cordons: frozenset[BrokerId] = frozenset()
-
-    @property
-    def wanted(self) -> frozenset[tuple[TopicPartition, Replicas]]:
-        """Its targets, by the names of their partitions."""
-        return frozenset((part, target) for part, (_, target) in self.moves.items())
-
-    @property
-    def targets(self) -> dict[PartitionKey, Replicas]:
-        """By the topic that they were planned for."""
-        return {
-            PartitionKey(topic_id, partition.partition): target
-            for partition, (topic_id, target) in self.moves.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -153,9 +106,9 @@ def judge(seen: Seen) -> Verdict:
         return Verdict(tuple(changed))
     configs = Configs.of(seen.history)
     partitions = Partitions.of(seen.log)
-    targets = {plan.plan_id: plan.targets for plan in seen.plans}
+    lists = {plan.plan_id: plan.lists for plan in seen.plans}
     windows = {p.plan_id: p.window_s for p in seen.plans if p.window_s is not None}
-    truth = Truth(seen.history, configs, partitions, targets, _ends(seen), windows, seen.paused)
+    truth = Truth(seen.history, configs, partitions, lists, _ends(seen), windows, seen.paused)
     found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
     for said in seen.statements:
         found += truth.false_claims(said)
@@ -169,7 +122,9 @@ def judge(seen: Seen) -> Verdict:
     planned: dict[PartitionKey, set[Replicas]] = {}
     for plan in seen.plans:
         for key, target in plan.targets.items():
-            planned.setdefault(key, set()).add(target)
+            # A ledger that is lost takes no step back, and knows of no next one.
+            asked = {target} if plan.record is not None else plan.lists[key]
+            planned.setdefault(key, set()).update(asked)
     found += misplaced(partitions, seen.history.alters, planned, seen.let_act)
     found += taken_over(partitions, seen.history.alters, seen.let_act)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
@@ -261,7 +216,8 @@ def _subject(resource: ConfigResource) -> str:
 def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Violation]:
     for plan in seen.plans:
         if plan.throttled:
-            yield from unthrottled(partitions, configs, plan.targets, plan.able)
+            yield from unthrottled(partitions, configs, plan.lists, plan.able)
+        yield from too_many_at_once(partitions, plan)
         if plan.plan_id in seen.never_ended:
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} still"
             yield Violation(Kind.NEVER_ENDS, "plan", text, seen.ended_at)
@@ -333,7 +289,7 @@ def _past_window(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator
     """Whatever runs of an installation keeps a window's end: a paused DAG does not stop that."""
     if plan.window_s is None or plan.window_s + WINDOW_KEPT_S > seen.ended_at:
         return
-    late = in_flight(partitions, plan.targets, plan.window_s + WINDOW_KEPT_S)
+    late = in_flight(partitions, plan.lists, plan.window_s + WINDOW_KEPT_S)
     if late:
         text = f"{len(late)} moves of plan {plan.plan_id} are in flight after its window"
         yield Violation(Kind.PAST_WINDOW, "plan", text, plan.window_s + WINDOW_KEPT_S)
@@ -383,14 +339,16 @@ def _begun_by_another(
     ]
     if not asked or asked[-1].owner == plan.by:
         return False
-    return key not in in_flight(partitions, {key: target}, asked[-1].at - JUST_BEFORE_S)
+    return key not in in_flight(
+        partitions, {key: frozenset([target])}, asked[-1].at - JUST_BEFORE_S
+    )
 
 
 def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
     """What an ended plan has in flight has to be in its ledger as such."""
     if plan.record is None or not plan.record.state.ended:
         return
-    for key in in_flight(partitions, plan.targets, seen.ended_at):
+    for key in in_flight(partitions, plan.lists, seen.ended_at):
         name = TopicPartition(partitions.names[key.topic_id], key.number)
         if name not in plan.admitted and not _begun_by_another(partitions, plan, key, name, seen):
             text = f"{name} of plan {plan.plan_id}, which is {plan.record.state}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rehome.domain.kafka import (
+    BrokerId,
     ReplicaId,
     TopicPartition,
 )
@@ -23,6 +24,13 @@ class Admit:
     partitions: tuple[TopicPartition, ...]
     waiting: int = field(default=0, compare=False)
     waits: frozenset[Wait] = field(default=frozenset(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """Send the next step of these moves, which are in flight, to the controller."""
+
+    targets: tuple[tuple[TopicPartition, tuple[BrokerId, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +106,6 @@ class Finish:
     despite: bool = False
 
 
-Decision = Admit | Settle | Cancel | PlaceReplicas | SetRate | KeepThrottled | Hold | Finish
+Decision = (
+    Admit | NextStep | Settle | Cancel | PlaceReplicas | SetRate | KeepThrottled | Hold | Finish
+)

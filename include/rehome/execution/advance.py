@@ -31,6 +31,7 @@ from rehome.execution.actions import (
     Finish,
     Hold,
     KeepThrottled,
+    NextStep,
     PlaceReplicas,
     SetRate,
 )
@@ -110,7 +111,7 @@ def advance(
     done = Advance()
     if ledger.plan(plan.plan_id).state in (PlanState.PLANNED, PlanState.APPROVED):
         ledger.claim(plan.plan_id)
-    step = _ActionRunner(plan, ledger, cluster, done)
+    step = _ActionRunner(plan, ledger, cluster, policy, done)
     backlog = Backlog() if backlog is None else backlog
     while True:
         last_poll = poll(plan, ledger, cluster, policy, backlog, clock)
@@ -120,7 +121,7 @@ def advance(
             return done
         done.progress, done.last_poll = last_poll.progress, last_poll
         done.copied_bytes += last_poll.copied_bytes
-        done.on_their_way = _on_their_way(plan, last_poll.seen)
+        done.on_their_way = _on_their_way(plan, last_poll)
         if only_stops and not is_stop(last_poll.actions):
             return done
         again = step.act(last_poll.actions, last_poll.seen, last_poll.view.rate_bytes_per_s)
@@ -128,9 +129,10 @@ def advance(
             return done
 
 
-def _on_their_way(plan: Plan, seen: Observation) -> int:
+def _on_their_way(plan: Plan, last_poll: Poll) -> int:
+    seen, steps = last_poll.seen, last_poll.view.steps
     listed = [(plan.by_partition[p], e) for p, e in seen.ongoing.items() if p in plan.by_partition]
-    return sum(on_its_way(move, entry, seen) for move, entry in listed)
+    return sum(on_its_way(move, entry, seen, steps.get(move.partition)) for move, entry in listed)
 
 
 class _ActionRunner:
@@ -140,8 +142,11 @@ class _ActionRunner:
     has worked: until then the move stays admitted. Either way the next step finds what was begun.
     """
 
-    def __init__(self, plan: Plan, ledger: Ledger, cluster: OwnCluster, done: Advance) -> None:
+    def __init__(
+        self, plan: Plan, ledger: Ledger, cluster: OwnCluster, policy: Policy, done: Advance
+    ) -> None:
         self._plan = plan
+        self._policy = policy
         self._ledger = ledger
         self._cluster = cluster
         self._done = done
@@ -167,6 +172,8 @@ class _ActionRunner:
                     self._keep_throttled(action)
                 case Admit():
                     again |= self._admit(action.partitions, seen, rate_bytes_per_s)
+                case NextStep():
+                    again |= self._send_steps(dict(action.targets), seen, rate_bytes_per_s)
                 case Hold():
                     self._done.holds.append(action.cause)
                 case Finish():
@@ -245,7 +252,8 @@ class _ActionRunner:
         rate_bytes_per_s: int | None,
     ) -> bool:
         moves = self._moves(partitions)
-        if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s):
+        first = {move.partition: self._policy.next_step(move, move.current) for move in moves}
+        if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s, first):
             return True
         try:
             waiting = cover(self._plan, self._ledger, self._cluster, moves)
@@ -254,7 +262,7 @@ class _ActionRunner:
             moves = [move for move in moves if move.partition not in waiting]
             placed = self._place(_wanted_log_dirs(moves))
             not_sent = placed.refused.keys() | placed.later.keys()
-            targets = {m.partition: m.target for m in moves if m.partition not in not_sent}
+            targets = {p: first[p] for p in (m.partition for m in moves) if p not in not_sent}
             verdicts = self._alter(targets)
         except MissingRightError:
             raise
@@ -265,20 +273,66 @@ class _ActionRunner:
         if placed.later:
             later = next(iter(placed.later.values()))
             self._done.holds.append(_sent_again(len(placed.later), later))
-        accepted = [partition for partition, error in verdicts.items() if error is None]
-        self._ledger.mark_sent(self._plan.plan_id, accepted)
-        self._done.admitted += accepted
+        self._done.admitted += self._mark_sent(verdicts)
         refused = {partition: error for partition, error in verdicts.items() if error is not None}
         self._fail({**placed.refused, **refused})
         return False
 
+    def _mark_sent(
+        self, verdicts: Mapping[TopicPartition, BrokerError | None]
+    ) -> list[TopicPartition]:
+        """Record what the controller has accepted."""
+        accepted = [partition for partition, error in verdicts.items() if error is None]
+        self._ledger.mark_sent(self._plan.plan_id, accepted)
+        return accepted
+
+    def _send_steps(
+        self,
+        targets: Mapping[TopicPartition, tuple[BrokerId, ...]],
+        seen: Observation,
+        rate_bytes_per_s: int | None,
+    ) -> bool:
+        """Send the next steps of moves. One that is refused for good has its move taken back: in
+        between steps no move may stay.
+        """
+        moves = self._moves(targets)
+        plan_id = self._plan.plan_id
+        if not self._ledger.admit_steps(plan_id, moves, targets, seen, rate_bytes_per_s):
+            return True
+        try:
+            waiting = cover(self._plan, self._ledger, self._cluster, moves)
+            for why, count in Counter(waiting.values()).items():
+                self._done.holds.append(_sent_again(count, why))
+            sent = {p: to for p, to in targets.items() if p not in waiting}
+            verdicts = self._asked(sent, allow=True)
+        except MissingRightError:
+            raise
+        except ClusterError as error:
+            self._done.holds.append(_sent_again(len(moves), error))
+            return False
+        self._mark_sent(verdicts)
+        refused = {partition: error for partition, error in verdicts.items() if error is not None}
+        self._done.errors.update(refused)
+        for_good = {p: str(e) for p, e in refused.items() if e.code not in TRANSIENT}
+        self._cancel(sorted(for_good), for_good, MoveState.FAILED)
+        return False
+
     def _alter(
-        self, targets: Mapping[TopicPartition, Sequence[BrokerId]]
+        self, targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
     ) -> dict[TopicPartition, BrokerError | None]:
-        return self._cluster.alter_reassignments(
-            targets,
-            allow_replication_factor_change=self._plan.allow_replication_factor_change,
-        )
+        """Kafka's guard against another number of replicas is off where the plan is to change it,
+        and for steps, in which the old replicas are there beside the new ones.
+        """
+        moves, allow = self._plan.by_partition, self._plan.allow_replication_factor_change
+        steps = {p: to for p, to in targets.items() if to != moves[p].target}
+        whole = {p: to for p, to in targets.items() if p not in steps}
+        verdicts = self._asked(whole, allow=allow) if whole or not steps else {}
+        return verdicts | self._asked(steps, allow=True) if steps else verdicts
+
+    def _asked(
+        self, targets: Mapping[TopicPartition, tuple[BrokerId, ...]], *, allow: bool
+    ) -> dict[TopicPartition, BrokerError | None]:
+        return self._cluster.alter_reassignments(targets, allow_replication_factor_change=allow)
 
     def _fail(self, refused: Mapping[TopicPartition, BrokerError]) -> None:
         """Settle what was refused for good; the next poll judges the others anew."""

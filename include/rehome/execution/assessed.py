@@ -33,6 +33,7 @@ class Assessed:
     :param pace: how fast moves can be made.
     :ivar in_use: what those take that are in flight.
     :ivar unsent: admitted, but never sent, and nothing of them is under way; largest first.
+    :ivar between: of what is in flight, moves whose next step is to be sent.
     :ivar not_admitted: what is being reassigned, by us or not, though no admitted move says so.
     """
 
@@ -48,6 +49,7 @@ class Assessed:
     in_flight: list[Move] = field(default_factory=list)
     unsent: list[Move] = field(default_factory=list)
     not_admitted: list[TopicPartition] = field(default_factory=list)
+    between: list[Move] = field(default_factory=list)
     in_use: InUse = field(init=False)
     _going_on: list[Admitted] = field(default_factory=list)
     _pending_settled: int = 0
@@ -55,10 +57,11 @@ class Assessed:
     def __post_init__(self) -> None:
         self.in_use = InUse(self.pace)
         admitted, ongoing = self.backlog.admitted, self.seen.ongoing
-        listed = 0
+        steps, listed = self.view.steps, 0
         for found, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):
             listed += entry is not None
-            if on_its_way(found.move, entry, self.seen):
+            step = steps.get(found.move.partition)
+            if on_its_way(found.move, entry, self.seen, step):
                 self._goes_on(found)
             else:
                 self._assess_admitted(found)
@@ -105,8 +108,8 @@ class Assessed:
         return refused is not None and refused.given_up(self.now, self.policy.stall_timeout_s)
 
     def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
-        grace_s = self.policy.metadata_grace_s
-        return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s)
+        grace_s, step = self.policy.metadata_grace_s, self.view.steps.get(move.partition)
+        return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s, step=step)
 
     def _lost(self, move: Move) -> str:
         """What is known to be gone of its messages; "" = nothing."""
@@ -122,6 +125,9 @@ class Assessed:
         lost = self._lost(move)
         if what in (Fate.IN_FLIGHT, Fate.UNREADABLE):
             self._goes_on(found)
+        elif what is Fate.BETWEEN:
+            self._goes_on(found)
+            self.between.append(move)
         elif lost and what in _NOT_IN_FLIGHT:
             self._settle(move, MoveState.FAILED, f"{lost}; {_NOT_IN_FLIGHT[what]}")
         elif what is Fate.MISPLACED:

@@ -24,6 +24,7 @@ from rehome.execution.actions import (
     Finish,
     Hold,
     KeepThrottled,
+    NextStep,
 )
 from rehome.execution.admission.admit import Admission, admit
 from rehome.execution.admission.backlog import Backlog
@@ -175,7 +176,7 @@ def _start_or_wait(now_true: Assessed) -> list[Decision]:
     starts = dict.fromkeys(move.partition for move in admission.moves)
     unsent = (move.partition for move in now_true.unsent if move.partition not in starts)
     back = tuple(filter(now_true.may_cancel, unsent))
-    steps = _rate(now_true.view, now_true.now, now_true.policy)
+    steps = [*_rate(now_true.view, now_true.now, now_true.policy), *_next_steps(now_true)]
     hold = held or (_hold(admission) if admission.waiting else None)
     if back:
         cause = f"it was not sent yet; {hold.cause if hold else ''}"
@@ -185,6 +186,19 @@ def _start_or_wait(now_true: Assessed) -> list[Decision]:
     elif hold:
         steps.append(hold)
     return steps
+
+
+def _next_steps(now_true: Assessed) -> list[Decision]:
+    """What is sent next of moves that are made in steps. They have their slots already, and go on
+    in a pause, as any other move in flight; a step waits for the brokers that it copies to.
+    """
+    seen, targets = now_true.seen, []
+    for move in now_true.between:
+        there = seen.partitions[move.partition].replicas
+        target = now_true.policy.next_step(move, there)
+        if seen.live_brokers.issuperset(set(target) - set(there)):
+            targets.append((move.partition, target))
+    return [NextStep(tuple(targets))] if targets else []
 
 
 def _held(now_true: Assessed) -> Hold | None:

@@ -53,4 +53,5 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
         caps=request.caps,
         small_bytes=0 if moves_chosen else settings.small_move_bytes,
         max_small_in_flight=None if limit_chosen else MOST_SMALL_IN_FLIGHT,
+        max_new_replicas_at_once=request.max_new_replicas_at_once,
     )

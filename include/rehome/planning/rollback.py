@@ -123,7 +123,7 @@ def _obstacle(
     """Why a partition stays; None = it goes back."""
     if not move.is_of(arrays.topic_ids[arrays.topic_of[p]]):
         return Obstacle.TOPIC_RECREATED
-    if set(now) not in (set(move.current), set(move.target)):
+    if set(now) not in (set(move.current), set(move.target)) and move.copies_at(now) is None:
         return Obstacle.MOVED_SINCE
     if set(now) != set(move.current) and not has_source(arrays, np.array([p]))[0]:
         return Obstacle.NO_SOURCE

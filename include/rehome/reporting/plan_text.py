@@ -229,6 +229,12 @@ def unusual(data: ReportData) -> list[Unusual]:
 
 
 def _pace(asked: Mapping[str, Any]) -> str:
+    most = asked.get("max_new_replicas_at_once")
+    steps = f", {count_text(most, 'new replica')} of a partition at once at most" if most else ""
+    return f"{_rate(asked)}{steps}"
+
+
+def _rate(asked: Mapping[str, Any]) -> str:
     throttle = asked.get("throttle")
     if asked.get("unthrottled"):
         at_once = count_text(asked.get("max_moves_per_broker") or 0, "move")

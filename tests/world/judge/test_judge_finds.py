@@ -14,8 +14,9 @@ from rehome.domain.configs import ConfigOperation, ConfigResource
 from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.run.states import PlanState
 from world.history import OTHERS, Alter, ConfigWrite, DirAsked, History, IsrTaken
-from world.judge.judge import MOST_CALLS, PlanSeen, Seen, judge
+from world.judge.judge import MOST_CALLS, Seen, judge
 from world.judge.placement import LetAct
+from world.judge.plan_seen import PlanSeen
 from world.judge.statements import Statement
 from world.judge.violations import Kind
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Table
@@ -278,3 +279,32 @@ def test_what_goes_on_of_a_plan_is_its_own_unless_another_has_begun_it(
     moves = {PART: (KEY.topic_id, (3, 2))}
     plan = PlanSeen("p", "A", moves, ended, frozenset(), frozenset(), [], False)
     assert kinds(seen(history, plans=[plan])) == found
+
+
+ALL_AT_ONCE = replace(COPYING, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("at_once", "found"), [(None, set()), (2, set()), (1, {Kind.TOO_MANY_NEW})]
+)
+def test_no_more_new_replicas_come_at_once_than_may(at_once: int | None, found: set[Kind]) -> None:
+    history = world()
+    history.log.append(5.0, [Table("partitions", KEY, ALL_AT_ONCE)])
+    moves, before = {PART: (KEY.topic_id, (3, 4))}, {PART: (1, 2)}
+    plan = PlanSeen("p", "A", moves, None, frozenset(), frozenset(), [], False, before=before)
+    assert kinds(seen(history, plans=[replace(plan, at_once=at_once)])) == found
+
+
+def test_a_step_is_what_a_plan_asks_for_and_not_where_it_may_leave_a_partition() -> None:
+    moves, before = {PART: (KEY.topic_id, (3, 4, 5))}, {PART: (1, 2)}
+    plan = PlanSeen("p", "A", moves, None, frozenset(), frozenset(), [], False, before=before)
+    stepped = replace(plan, at_once=1)
+    assert stepped.lists[KEY] == {(1, 2, 3), (1, 2, 3, 4), (3, 4, 5)}
+    assert plan.lists[KEY] == {(3, 4, 5)}
+    history = world()
+    history.log.append(5.0, [Table("partitions", KEY, Partition((1, 2, 3), (1, 2, 3), 1))])
+    ended: Any = SimpleNamespace(
+        state=PlanState.CANCELLED, started_at=None, ended_at=EPOCH + timedelta(seconds=90), cause=""
+    )
+    left = replace(stepped, record=ended)
+    assert kinds(seen(history, plans=[left])) == {Kind.MISPLACED}

@@ -76,6 +76,22 @@ class Move:
         current = self.current
         return tuple([broker for broker in self.target if broker not in current])
 
+    def with_copies(self, copies: int) -> tuple[BrokerId, ...]:
+        """Its replicas once so many of the brokers that are added have theirs, where they get them
+        in steps. None of the old ones is given up before the last step, which is the target: so
+        going back to them never copies anything.
+        """
+        adding = self.adding
+        return self.target if copies >= len(adding) else (*self.current, *adding[:copies])
+
+    def copies_at(self, replicas: tuple[BrokerId, ...]) -> int | None:
+        """How many of the brokers that are added have theirs, where these are its replicas between
+        two steps; None = they are not.
+        """
+        copies = len(replicas) - len(self.current)
+        between = 0 < copies < len(self.adding)
+        return copies if between and replicas == self.with_copies(copies) else None
+
     @property
     def removing(self) -> tuple[BrokerId, ...]:
         """Brokers that give their copy up, in current order."""

@@ -240,6 +240,17 @@ class ReassignmentParams(BaseModel):
             examples=[2, 4, 8],
         ),
     ] = _DEFAULT.max_moves_per_broker
+    max_new_replicas_at_once: Annotated[
+        types.OptionalCount,
+        _HOW,
+        Field(
+            title="New replicas at once",
+            description="The most new replicas that a partition gets at once. One that gets more "
+            "has them in steps, and gives its old ones up in the last step. Nothing given: all of "
+            "them at once, as Kafka does.",
+            examples=[1],
+        ),
+    ] = _DEFAULT.max_new_replicas_at_once
     unthrottled: Annotated[
         types.YesOrNo,
         _HOW,

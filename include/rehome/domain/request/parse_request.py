@@ -99,6 +99,8 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
 def _conflicts_of_rates(params: ReassignmentParams) -> Iterator[str]:
     if params.export and params.throttle_by_broker:
         yield "export is given, and throttle_by_broker is, too: Kafka's own tool takes one rate."
+    if params.export and params.max_new_replicas_at_once:
+        yield "export is given, and max_new_replicas_at_once is, too: files have no steps."
     least, most = params.throttle_min or 0, params.throttle_max or inf
     if least > most:
         yield f"throttle_min={least} is above throttle_max={most}."

@@ -136,6 +136,8 @@ class ReassignmentRequest:
     :param export: a dry run that also writes files for Kafka's own tools, for others to carry out.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param max_moves_per_broker: slots per broker and direction.
+    :param max_new_replicas_at_once: of a partition: one that gets more has them in steps. None =
+        all of them at once, as Kafka does.
     :param cordon: drain: whether Kafka is kept from placing new replicas on the brokers meanwhile.
     :param tolerance: allowed deviation from a broker's share of bytes (0.02 = 2 %); for
         move_log_dirs, from a log dir's share of its broker's; for set_replication_factor, how
@@ -208,6 +210,7 @@ class ReassignmentRequest:
     destinations: tuple[BrokerId, ...] = ()
     throttle_by_broker: BrokerRates = NO_OWN_RATES
     throttle_max_by_broker: BrokerRates = NO_OWN_RATES
+    max_new_replicas_at_once: int | None = None
 
     @property
     def brought(self) -> bool:

@@ -57,6 +57,7 @@ class Terms:
     :param least_rate_bytes_per_s: below which partitions that suffer do not bring the throttle; 0 =
         a tenth of what is asked for. None = an earlier Rehome did not record it.
     :param rates_by_broker: the same of brokers that have one of their own.
+    :param new_replicas_at_once: of a partition at most; None = as many as it gets.
     :param settings: the cluster's caps, broker sets and targets that count for the plan
         (``ClusterValues.counting``). None = they are not known, and not compared.
     :param effects: what else it does; ``evidence``: name of each file that the request for approval
@@ -74,6 +75,7 @@ class Terms:
     evidence: Mapping[str, str] | None = None
     least_rate_bytes_per_s: int | None = None
     rates_by_broker: BrokerRates = NO_OWN_RATES
+    new_replicas_at_once: int | None = None
 
     @classmethod
     def of(
@@ -103,6 +105,7 @@ class Terms:
             evidence,
             0 if request.unthrottled else request.throttle_min or 0,
             own,
+            request.max_new_replicas_at_once,
         )
 
     @property
@@ -121,6 +124,7 @@ class Terms:
             *((self.least,) if self.least_rate_bytes_per_s else ()),
             self.window,
             self.others,
+            *((self.steps,) if self.new_replicas_at_once else ()),
             *(() if self.effects is None else self.effects.lines()),
             *known,
             *(() if not self.evidence else (f"with what is shown here of {self._shown}",)),
@@ -165,6 +169,14 @@ class Terms:
         return f"also {others}" if self.additional else f"not {others}"
 
     @property
+    def steps(self) -> str:
+        """How many new replicas a partition gets at once, in words."""
+        if self.new_replicas_at_once is None:
+            return "all new replicas of a partition at once"
+        most = count_text(self.new_replicas_at_once, "new replica")
+        return f"at most {most} of a partition at once; until the last one it keeps its old ones"
+
+    @property
     def window(self) -> str:
         """Until when it runs, in words."""
         if self.window_end is None:
@@ -188,6 +200,7 @@ class Terms:
             "evidence": None if self.evidence is None else dict(self.evidence),
             "least_rate_bytes_per_s": self.least_rate_bytes_per_s,
             **({"rates_by_broker": own} if (own := self.rates_by_broker.to_json()) else {}),
+            **({"new_replicas_at_once": most} if (most := self.new_replicas_at_once) else {}),
         }
 
     @classmethod
@@ -206,6 +219,7 @@ class Terms:
             content.get("evidence"),
             content.get("least_rate_bytes_per_s"),
             BrokerRates.from_json(content.get("rates_by_broker")),
+            content.get("new_replicas_at_once"),
         )
 
 

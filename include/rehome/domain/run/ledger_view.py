@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from rehome.domain.broker_rates import BrokerRates, RateKey
-from rehome.domain.kafka import HighWatermark, TopicPartition
+from rehome.domain.kafka import BrokerId, HighWatermark, TopicPartition
+from rehome.domain.plan.move import Move
 from rehome.domain.run.flows import FlowSample, OwnRate, RateChange
 from rehome.domain.run.states import MoveState, PlanState
 
@@ -97,6 +98,20 @@ class MoveSums(NamedTuple):
 NO_MOVES = MoveSums()
 
 
+class Step(NamedTuple):
+    """What the controller was asked for last of a move in flight: its target, or a step to it.
+
+    :param before: replicas at that time; ``target``: those that were asked for.
+    """
+
+    before: tuple[BrokerId, ...]
+    target: tuple[BrokerId, ...]
+
+    def of_several(self, move: Move) -> bool:
+        """Whether the move is made in several steps."""
+        return move.copies_at(self.target) is not None or move.copies_at(self.before) is not None
+
+
 class DataSeen(NamedTuple):
     """What polls have seen of the messages of a partition that moves.
 
@@ -140,6 +155,7 @@ class LedgerView:
     :param last_progress_at: when bytes or messages last moved, by the samples.
     :param held_at: when another client's reassignment was last seen to hold all of it up.
     :param sent: admitted moves that the controller has accepted, and when.
+    :param steps: what the controller was, or is to be, asked for last of admitted moves.
     :param rate_bytes_per_s: throttle set now; None before the set-up.
     :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.
     :param requested_rates_by_broker, requested_moves_per_broker: rates of single brokers, and moves
@@ -166,6 +182,7 @@ class LedgerView:
     refused_cancels: RefusedCancels = field(default_factory=dict)
     requested_rates_by_broker: BrokerRates | None = None
     requested_moves_per_broker: int | None = None
+    steps: Mapping[TopicPartition, Step] = field(default_factory=dict)
 
     @property
     def own_rates(self) -> tuple[OwnRate, ...]:

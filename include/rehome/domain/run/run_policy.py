@@ -8,6 +8,7 @@ from datetime import datetime
 
 from rehome.domain.broker_rates import RateKey
 from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.move import Move
 from rehome.domain.request.limits import BrokerCaps
 from rehome.domain.request.request import OnWindowEnd
 from rehome.domain.run.ledger_view import LedgerView
@@ -32,6 +33,8 @@ class Policy:
         followed by the next one at once; 0 = everything takes a part of a slot.
     :param max_small_in_flight: so many may be in flight where they are small; None = no more than
         of all.
+    :param max_new_replicas_at_once: of a partition: where it gets more, its move has several steps.
+        None = all of them at once.
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail. Waiting for
@@ -62,6 +65,17 @@ class Policy:
     metadata_grace_s: float = METADATA_GRACE_S
     small_bytes: int = 0
     max_small_in_flight: int | None = None
+    max_new_replicas_at_once: int | None = None
+
+    def next_step(self, move: Move, replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+        """What the controller is asked for next: the target, or a step to it.
+
+        :param replicas: those that the partition has now.
+        """
+        at_once = self.max_new_replicas_at_once
+        if at_once is None:
+            return move.target
+        return move.with_copies((move.copies_at(replicas) or 0) + at_once)
 
     @property
     def most_small(self) -> int:

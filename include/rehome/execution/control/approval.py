@@ -27,6 +27,7 @@ class Lapse(enum.StrEnum):
     HASH = "plan_hash"
     RATE = "rate"
     RATES_BY_BROKER = "rates_by_broker"
+    NEW_REPLICAS = "new_replicas_at_once"
     LEAST_RATE = "least_rate"
     WINDOW = "window"
     ADDITIONAL = "additional"
@@ -77,6 +78,7 @@ def changed_terms(was: Terms, now: Terms) -> tuple[Lapse, ...]:
         Lapse.HASH: now.plan_hash != was.plan_hash,
         Lapse.RATE: now.rate_bytes_per_s != was.rate_bytes_per_s,
         Lapse.RATES_BY_BROKER: now.rates_by_broker != was.rates_by_broker,
+        Lapse.NEW_REPLICAS: now.new_replicas_at_once != was.new_replicas_at_once,
         Lapse.LEAST_RATE: (now.least_rate_bytes_per_s or 0) != (was.least_rate_bytes_per_s or 0),
         Lapse.WINDOW: (now.window_end, now.on_window_end) != (was.window_end, was.on_window_end),
         Lapse.ADDITIONAL: now.additional != was.additional,
@@ -217,9 +219,8 @@ def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None 
         case Lapse.RATE:
             rate = now.rate_bytes_per_s
             return f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}"
-        case Lapse.LEAST_RATE | Lapse.RATES_BY_BROKER:
-            least = lapse is Lapse.LEAST_RATE
-            return _both(now.least, was.least) if least else _both(now.by_broker, was.by_broker)
+        case Lapse.LEAST_RATE | Lapse.RATES_BY_BROKER | Lapse.NEW_REPLICAS:
+            return _both(_SAID[lapse](now), _SAID[lapse](was))
         case Lapse.WINDOW:
             return f"it would run {now.window}; approved was: {was.window}"
         case Lapse.ADDITIONAL:
@@ -236,6 +237,12 @@ def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None 
     return _EFFECT_REASONS[lapse](was.effects or Effects(), now.effects or Effects())
 
 
+_SAID: Mapping[Lapse, Callable[[Terms], str]] = {
+    Lapse.LEAST_RATE: lambda terms: terms.least,
+    Lapse.RATES_BY_BROKER: lambda terms: terms.by_broker,
+    Lapse.NEW_REPLICAS: lambda terms: terms.steps,
+}
+"""Terms that are said as they are."""
 _EFFECT_REASONS: Mapping[Lapse, Callable[[Effects, Effects], str]] = {
     Lapse.REPLICATION_FACTOR: lambda was, now: (
         "whether numbers of replicas may change is another thing now"

@@ -18,6 +18,7 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.plan.move import Move
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import Step
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.domain.text import count_text
@@ -146,10 +147,15 @@ def cancel_moves(
     """
     if not moves:
         return Cancelled()
-    seen = observe(cluster, moves, utc_now())
-    ended = {m.partition: state for m in moves if (state := _ended_otherwise(m, seen))}
+    seen, steps = observe(cluster, moves, utc_now()), ledger.steps(plan_id)
+    ended = {
+        m.partition: state
+        for m in moves
+        if (state := _ended_otherwise(m, seen, steps.get(m.partition)))
+    }
     left = [move for move in moves if move.partition not in ended]
-    held = too_few_without(cluster, left, seen)
+    in_steps = {p for m in left if (p := m.partition) in steps and steps[p].of_several(m)}
+    held = too_few_without(cluster, left, seen, in_steps)
     errors, idle = _cancel(cluster, [move for move in left if move.partition not in held])
     errors |= held
     ended |= {
@@ -161,12 +167,12 @@ def cancel_moves(
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.GONE]
     copies = stop_copies(cluster, ours, seen)
-    after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle])
+    after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle], in_steps)
     already_ended, unclear = after.ended, after.unclear
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in already_ended and m.partition not in unclear]
     refused, unread = restore_order(cluster, back, idle)
-    errors |= refused
+    errors |= {**refused, **_not_back_yet(cluster, [m for m in back if m.partition in in_steps])}
     ended |= _arrived_by_now(cancelled, already_ended, copies.arrived)
     left_over = {*errors, *copies.owed}
     result = Cancelled(
@@ -212,7 +218,22 @@ def _record(
         ledger.add_event(EventKind.NOT_READ_AFTER_CANCEL, result.unread_text, plan_id=plan_id)
 
 
-def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
+def _not_back_yet(
+    cluster: ClusterPort, moves: Collection[Move]
+) -> dict[TopicPartition, BrokerError]:
+    """Moves in steps whose old replicas alone are not enough for the controller by now: they have
+    left the ISR in the moment of the cancel.
+    """
+    listed = cluster.list_reassignments([move.partition for move in moves]) if moves else {}
+    why = "its old replicas are not in sync, and its new ones stay until they are"
+    return {
+        move.partition: ErrorCode.NOT_ENOUGH_REPLICAS.error(why)
+        for move in moves
+        if (entry := listed.get(move.partition)) and entry.leads_to(move.current)
+    }
+
+
+def _ended_otherwise(move: Move, seen: Observation, step: Step | None) -> MoveState | None:
     if move.partition in seen.unconfirmed:
         return None
     state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
@@ -220,7 +241,10 @@ def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
     if (state is None and not unknown) or recreated(move, seen):
         return MoveState.GONE
     if entry is not None:
-        return None if entry.target == move.target else MoveState.SUPERSEDED
+        ours = {move.target, *([] if step is None else [step.target])}
+        if step is not None and step.of_several(move):
+            ours.add(move.current)  # an earlier cancel has sent it back
+        return None if entry.target in ours else MoveState.SUPERSEDED
     if state is None:
         return None  # whether anything of it is in flight, the cancel itself will show
     if state.replicas == move.target and all_there(move, seen):
@@ -261,11 +285,15 @@ class _EndedBeforeCancel(NamedTuple):
     unread: dict[TopicPartition, BrokerError]
 
 
-def ended_before_cancel(cluster: ClusterPort, idle: Collection[Move]) -> _EndedBeforeCancel:
+def ended_before_cancel(
+    cluster: ClusterPort, idle: Collection[Move], in_steps: Collection[TopicPartition] = ()
+) -> _EndedBeforeCancel:
     """Moves that ended between the poll and the cancel: their replicas must stay where they are.
 
     Putting the old ones back would be another reassignment, with all its data, that no one
     watches or throttles. Metadata may be behind the controller, so it is given time.
+
+    :param in_steps: partitions that go back from between two steps: that copies nothing.
     """
     ended: dict[TopicPartition, MoveState] = {}
     unread: dict[TopicPartition, BrokerError] = {}
@@ -283,6 +311,8 @@ def ended_before_cancel(cluster: ClusterPort, idle: Collection[Move]) -> _EndedB
                 continue
             state = topic.partitions.get(move.partition.partition)
             if state is None or _is_back(move, state):
+                continue
+            if move.partition in in_steps and move.copies_at(state.replicas) is not None:
                 continue
             if set(state.replicas) == {*move.current, *move.target} and not _arrived(move, state):
                 unclear[move.partition] = _unclear(state)
@@ -326,7 +356,8 @@ def _unclear(state: PartitionState) -> BrokerError:
 def restore_order(
     cluster: ClusterPort, moves: Collection[Move], idle: Collection[TopicPartition]
 ) -> tuple[dict[TopicPartition, BrokerError], dict[TopicPartition, BrokerError]]:
-    """Put the preferred leader first again. The same set in another order moves no data.
+    """Put the preferred leader first again. The same set in another order moves no data; nor does
+    it to give up what earlier steps of a move have added.
 
     What the controller has just cancelled has its old set, and is put in order also where its topic
     may not be described any more: later nobody would do it.
@@ -345,7 +376,19 @@ def restore_order(
         reordered = state is not None and state.replicas != move.current
         if reordered or (move.partition in hidden and move.partition not in idle):
             back[move.partition] = move.current
-    verdicts = cluster.alter_reassignments(back) if back else {}
+    resized = {m.partition for m in moves if _resized(m, topics)}
+    verdicts: dict[TopicPartition, BrokerError | None] = {}
+    for allow in (False, True):
+        some = {p: replicas for p, replicas in back.items() if (p in resized) is allow}
+        if some:
+            verdicts |= cluster.alter_reassignments(some, allow_replication_factor_change=allow)
     refused = {p: error for p, error in verdicts.items() if error is not None}
     unread |= {p: e for p, e in hidden.items() if p not in back or p in refused}
     return {p: error for p, error in refused.items() if p not in hidden}, unread
+
+
+def _resized(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
+    """Whether it has another number of replicas than before: it is between two steps."""
+    topic = topics.get(move.partition.topic)
+    state = topic.partitions.get(move.partition.partition) if topic else None
+    return state is None or len(state.replicas) != len(move.current)

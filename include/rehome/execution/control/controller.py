@@ -346,6 +346,8 @@ def _roll_back(record: PlanRecord, rate: int | None) -> tuple[str, Mapping[str, 
         raise _refused(record, Control.ROLL_BACK, "It never started: there is nothing to undo.")
     run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
     run |= pace_of_run(record, rate)
+    if at_once := record.request.get("max_new_replicas_at_once"):
+        run["max_new_replicas_at_once"] = at_once
     return "A run of reassign_partitions takes it back.", run
 
 

@@ -4,16 +4,17 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.plan.move import Move
+from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.cancel import cancel_moves
 from rehome.execution.observation.log_dir_copies import stop_copies
 from rehome.execution.observation.move_status import Fate, fate, recreated
 from rehome.execution.observation.observe import observe
@@ -43,7 +44,8 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
     """Take back what plans that do not run any more still copy between log dirs.
 
     To be called under the cluster's lease. A reassignment that the controller refused to cancel
-    is followed to its end, and not cancelled again.
+    is followed to its end, and not cancelled again; one that was a step of several, whose next one
+    is not sent any more, is taken back then.
 
     :raises ClusterError: the cluster could not be read; ask again.
     """
@@ -58,9 +60,14 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
         taken_back, owed = _stop(within, plan_id, then, ledger, cluster, seen)
         unread = tuple(m.partition for m in between if _unread(m, seen))
         judged = [move for move in between if move.partition not in unread]
-        ended, copying = _follow(judged, view.sent, then, seen)
+        ended, copying = _follow(judged, view, then, seen)
         late = "found when its plan had ended"
-        ledger.settle_all(plan_id, [Settle(p, state, late) for p, state in ended.items()])
+        halfway = [move for move in judged if _is_between_steps(move, view, seen)]
+        back = cancel_moves(plan_id, halfway, ledger, cluster, late, then)
+        ended |= dict.fromkeys(back.cancelled, then) | dict(back.ended)
+        copying += back.not_cancelled
+        found_ended = [Settle(p, state, late) for p, state in ended.items()]
+        ledger.settle_all(plan_id, found_ended)
         found = OwedCopies(
             (*found.taken_back, *taken_back),
             found.owed | owed,
@@ -99,19 +106,30 @@ def _unread(move: Move, seen: Observation) -> bool:
 
 def _follow(
     moves: Collection[Move],
-    sent: Mapping[TopicPartition, datetime],
+    view: LedgerView,
     then: MoveState,
     seen: Observation,
 ) -> tuple[dict[TopicPartition, MoveState], list[TopicPartition]]:
     """What reassignments have ended as by now; and those that have not."""
     ended, copying = {}, []
     for move in moves:
-        what, _ = fate(move, seen, seen.taken_at, sent_at=sent.get(move.partition), grace_s=0)
+        if _is_between_steps(move, view, seen):
+            continue
+        sent_at, step = view.sent.get(move.partition), view.steps.get(move.partition)
+        what, _ = fate(move, seen, seen.taken_at, sent_at=sent_at, grace_s=0, step=step)
         if what in (Fate.IN_FLIGHT, Fate.MISPLACED):
             copying.append(move.partition)
         else:
             ended[move.partition] = _ENDS.get(what, then)
     return ended, copying
+
+
+def _is_between_steps(move: Move, view: LedgerView, seen: Observation) -> bool:
+    """Whether a step of it is done and nothing of it is in flight: there no move may stay."""
+    step, state = view.steps.get(move.partition), seen.partitions.get(move.partition)
+    if step is None or state is None or move.partition in seen.ongoing:
+        return False
+    return step.of_several(move) and move.copies_at(state.replicas) is not None
 
 
 _ENDS = {

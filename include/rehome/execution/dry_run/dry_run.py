@@ -40,6 +40,7 @@ from rehome.execution.dry_run.replica_checks import (
     limit_findings,
     rack_findings,
     redundancy_findings,
+    step_findings,
 )
 from rehome.execution.dry_run.result import DryRunResult, describe
 from rehome.execution.dry_run.throttle_checks import throttle_findings, without_throttle
@@ -125,6 +126,7 @@ def dry_run(
                 marked=not request.export,
             )
         ),
+        "steps": lambda: step_findings(plan, request),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),
         "window": lambda: window_findings(plan, request, now, pace, predicted),

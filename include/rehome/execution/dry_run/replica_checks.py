@@ -169,3 +169,20 @@ def _named(subject: str, gone: list[BrokerId]) -> Finding:
         text,
         "Bring them back, or correct the setting or the parameter.",
     )
+
+
+def step_findings(plan: Plan, request: ReassignmentRequest) -> Iterator[Finding]:
+    """Partitions that get their new replicas in steps, and what they have in between."""
+    most = request.max_new_replicas_at_once
+    new = [len(move.adding) for move in plan.moves if most and len(move.adding) > most]
+    if not most or not new:
+        return
+    yield Finding(
+        Severity.INFO,
+        "steps",
+        "plan",
+        f"{count_text(len(new), 'partition gets', 'partitions get')} new replicas in steps, of "
+        f"{most} at once at most: up to {-(-max(new) // most)} steps",
+        "Until its last step is done, a partition keeps its old replicas beside the new ones. A "
+        "cancel takes all steps back, and copies nothing.",
+    )

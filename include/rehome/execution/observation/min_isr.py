@@ -28,7 +28,10 @@ def min_isr_of(cluster: ClusterPort, topics: Collection[str]) -> dict[str, int]:
 
 
 def too_few_without(
-    cluster: ClusterPort, moves: Collection[Move], seen: Observation
+    cluster: ClusterPort,
+    moves: Collection[Move],
+    seen: Observation,
+    in_steps: Collection[TopicPartition] = (),
 ) -> dict[TopicPartition, BrokerError]:
     """Moves in flight whose cancel would take a partition below its min.insync.replicas: what was
     added is in sync, and what was there before is not. The controller would do it, and producers
@@ -36,21 +39,31 @@ def too_few_without(
 
     Of what cannot be read nothing is held back.
 
+    :param in_steps: partitions that may have new replicas of steps that are done: those go, too.
+        The controller does not refuse that, even where it leaves none in sync.
     :raises ClusterError: the cluster did not answer.
     """
     left = {}
     for move in moves:
         state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
-        if state is None or entry is None:
+        if state is None:
             continue
-        before = state.isr.difference(entry.adding)
-        if before and before != state.isr:  # where none is left, the controller refuses
+        if move.partition in in_steps:
+            before = state.isr.intersection(move.current)
+        elif entry is None:
+            continue
+        else:
+            before = state.isr.difference(entry.adding)
+        if before == state.isr:
+            continue
+        if before or move.partition in in_steps:  # else the controller itself refuses
             left[move.partition] = len(before), len(state.isr), len(move.current)
     least = min_isr_of(cluster, {partition.topic for partition in left})
     found = {}
     for partition, (kept, now, replicas) in left.items():
-        needed = min(least.get(partition.topic, 0), replicas)
+        needed = max(min(least.get(partition.topic, 0), replicas), 0 if kept else 1)
         if kept < needed <= now:
             text = f"a cancel would leave {kept} in sync, below min.insync.replicas={needed}"
+            text = text if kept else "a cancel would leave none in sync"
             found[partition] = ErrorCode.NOT_ENOUGH_REPLICAS.error(text)
     return found

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from rehome.domain.kafka import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from rehome.domain.plan.move import Move
+from rehome.domain.run.ledger_view import Step
 from rehome.domain.run.observation import Observation
 from rehome.execution.observation.agreed_topics import DISAGREE
 from rehome.execution.observation.log_dir_copies import LogDirState, places, wanted_log_dirs
@@ -18,6 +19,7 @@ class Fate(enum.Enum):
 
     UNTOUCHED = enum.auto()  # the partition is as it was planned from
     IN_FLIGHT = enum.auto()
+    BETWEEN = enum.auto()  # one of its steps is done, and the next one is to be sent
     MISPLACED = enum.auto()  # replicas are right, a new one sits in another log dir than wanted
     DONE = enum.auto()
     UNDONE = enum.auto()  # it was in flight, and the old replicas are back
@@ -29,7 +31,13 @@ class Fate(enum.Enum):
 
 
 def fate(
-    move: Move, seen: Observation, now: datetime, *, sent_at: datetime | None, grace_s: float
+    move: Move,
+    seen: Observation,
+    now: datetime,
+    *,
+    sent_at: datetime | None,
+    grace_s: float,
+    step: Step | None = None,
 ) -> tuple[Fate, str]:
     """What became of a move, and the reason in words.
 
@@ -37,17 +45,17 @@ def fate(
     that may be behind it, so for ``grace_s`` after the start only the list is believed. What is
     admitted and not listed is looked up at a broker that is known to be up to date (``observe``).
 
-    :param sent_at: when the controller accepted the move; None = not known to have.
+    :param sent_at: when the controller accepted the move, or its last step; None = not known to
+        have.
+    :param step: what it was, or is to be, asked for last of a move that is admitted.
     """
     if move.partition in seen.unconfirmed:
         return Fate.IN_FLIGHT, DISAGREE
     if recreated(move, seen):
         return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)
-    if entry is not None and entry.leads_to(move.target):
-        return Fate.IN_FLIGHT, ""
     if entry is not None:
-        return Fate.SUPERSEDED, f"another client is reassigning it to {list(entry.target)}"
+        return _listed(move, entry, step)
     topic = move.partition.topic
     if topic in seen.unreadable:
         return Fate.UNREADABLE, f"topic {topic} cannot be read: {seen.unreadable[topic]}"
@@ -57,17 +65,37 @@ def fate(
         return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
     if state.replicas == move.target:
         return _arrived(move, state, seen, sent_at)
+    between = step is not None and step.of_several(move) and move.copies_at(state.replicas)
+    if step is not None and between and (sent_at is None or state.replicas == step.target):
+        return Fate.BETWEEN, ""
     if sent_at is not None and now - sent_at < timedelta(seconds=grace_s):
         return Fate.IN_FLIGHT, ""
+    if between:
+        return Fate.UNDONE, "another client cancelled one of its steps"
     return _elsewhere(move, state, sent_at)
 
 
-def on_its_way(move: Move, entry: OngoingReassignment | None, seen: Observation) -> bool:
+def _listed(move: Move, entry: OngoingReassignment, step: Step | None) -> tuple[Fate, str]:
+    """What the controller lists of a move's partition."""
+    if entry.leads_to(move.target if step is None else step.target):
+        return Fate.IN_FLIGHT, ""
+    if step is not None and step.of_several(move) and entry.leads_to(move.current):
+        return Fate.IN_FLIGHT, "it is on its way back"
+    return Fate.SUPERSEDED, f"another client is reassigning it to {list(entry.target)}"
+
+
+def on_its_way(
+    move: Move,
+    entry: OngoingReassignment | None,
+    seen: Observation,
+    step: Step | None = None,
+) -> bool:
     """Whether the controller lists the move: what is true of most that are in flight.
 
     :param entry: what it lists of the partition.
+    :param step: what was asked for last; None = the move's target.
     """
-    if entry is None or not entry.leads_to(move.target):
+    if entry is None or not entry.leads_to(move.target if step is None else step.target):
         return False
     return not recreated(move, seen)
 

@@ -16,7 +16,7 @@ from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.flows import FLOWS_VIEWED
-from rehome.domain.run.ledger_view import LedgerView
+from rehome.domain.run.ledger_view import LedgerView, Step
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from rehome.domain.run.run_policy import Policy
@@ -81,7 +81,8 @@ def record_progress(
     :returns: with the view as the ledger gives it now.
     """
     flying = admitted(plan, view)
-    listed = [m.partition for m in flying if _accepted(m, seen) and m.partition not in view.sent]
+    unsure = [move for move in flying if move.partition not in view.sent]
+    listed = [m.partition for m in unsure if _accepted(m, seen, view.steps.get(m.partition))]
     if listed:
         sent_at = ledger.mark_sent(plan.plan_id, listed)
         view = replace(view, sent={**view.sent, **dict.fromkeys(listed, sent_at)})
@@ -99,7 +100,7 @@ def record_progress(
     copies = copies_at(since, before.values())
     estimate = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
     backlog.foreseen = estimate.foreseen
-    then = _of_this_start(before.values(), view.sent, since)
+    then = _of_this_start(before.values(), _first_sent(flying, view), since)
     gains = gains_of(flying, seen, then)
     sample = replace(
         sample,
@@ -118,6 +119,18 @@ def record_progress(
         view = replace(view, held_at=seen.taken_at)
     throttle = throttle_text(view, estimate.flows)
     return Progress(tuple(statuses), sample, throttle, estimate.outpaced), view
+
+
+def _first_sent(flying: Collection[Move], view: LedgerView) -> dict[TopicPartition, datetime]:
+    """When moves were sent; without those that are made in steps and have one of them done: what
+    that has copied is there still.
+    """
+    sent = dict(view.sent)
+    for move in flying:
+        step = view.steps.get(move.partition)
+        if step is not None and move.copies_at(step.before) is not None:
+            sent.pop(move.partition, None)
+    return sent
 
 
 def _of_this_start(
@@ -145,10 +158,10 @@ def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[Re
     return copies
 
 
-def _accepted(move: Move, seen: Observation) -> bool:
+def _accepted(move: Move, seen: Observation, step: Step | None) -> bool:
     entry, state = seen.ongoing.get(move.partition), seen.partitions.get(move.partition)
     if entry is not None or state is None or not move.target_log_dirs:
-        return entry is not None and entry.target == move.target
+        return entry is not None and entry.target == (step.target if step else move.target)
     return state.replicas == move.target and all_taken_up(move, seen)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import JSON, BigInteger, Column, Float, Integer, RowMapping, String, Table
 
 from rehome.domain.clock import new_id
-from rehome.domain.kafka import HighWatermark, TopicPartition
+from rehome.domain.kafka import BrokerId, HighWatermark, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState
@@ -41,11 +41,14 @@ def started_row(
     observation: Observation,
     rate_bytes_per_s: int | None,
     now: datetime,
-) -> Mapping[str, object]:
+    target: Sequence[BrokerId] | None = None,
+) -> dict[str, object]:
     """The row of a move that is about to be sent, with an identity of its own.
 
     Its messages count as seen as far as the plan's snapshot had them: where the leader has fewer by
     now, the next poll finds that they are lost.
+
+    :param target: of the move's next step; None = it has one.
     """
     seen = observation.partitions.get(move.partition)
     data = observation.high_watermarks.get(move.partition)
@@ -61,7 +64,7 @@ def started_row(
         "started_at": now,
         "first_leader": seen.leader if seen else None,
         "replicas_before": list(seen.replicas if seen else move.current),
-        "replicas_target": list(move.target),
+        "replicas_target": list(move.target if target is None else target),
         "rate_bytes_per_s": rate_bytes_per_s,
         "detail": "",
         "high_watermark": known and known.offset,

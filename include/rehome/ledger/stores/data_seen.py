@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, u
 
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.run.ledger_view import DataSeen, Step
 from rehome.domain.run.states import MoveState, Settle
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import REASSIGNMENTS
@@ -21,11 +21,15 @@ _OPEN_STARTS = select(
     _STARTS.topic,
     _STARTS.partition,
     _STARTS.sent_at,
+    _STARTS.replicas_before,
+    _STARTS.replicas_target,
     _STARTS.high_watermark,
     _STARTS.leader_epoch,
     _STARTS.lost_from,
     _STARTS.lost_until,
 ).where(_STARTS.plan_id == bindparam("of"), _STARTS.ended_at.is_(None))
+SEEN = ("high_watermark", "leader_epoch", "lost_from", "lost_until")
+"""Columns of what was seen of a move's messages."""
 _OPEN_START = _OPEN_STARTS.where(
     _STARTS.topic == bindparam("of_topic"), _STARTS.partition == bindparam("of_partition")
 )
@@ -112,6 +116,11 @@ def open_starts(
         found = connection.execute(_OPEN_START, place)
     rows = found.mappings().all()
     return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
+
+
+def step_of(row: RowMapping) -> Step:
+    """What a reassignment's row asks the controller for."""
+    return Step(tuple(row["replicas_before"]), tuple(row["replicas_target"]))
 
 
 def unless_lost(connection: Connection, plan_id: str, found: Settle) -> Settle:

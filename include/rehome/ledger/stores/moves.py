@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import (
@@ -17,11 +17,12 @@ from sqlalchemy import (
     update,
 )
 
-from rehome.domain.kafka import TopicPartition
+from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.ledger_view import (
     RefusedCancel,
+    Step,
     refused_from_json,
     refused_to_json,
 )
@@ -33,7 +34,7 @@ from rehome.ledger.base.reassignment_rows import reassignment_of, started_row
 from rehome.ledger.base.records import MoveRecord, Reassignment
 from rehome.ledger.stores.copies.brought import add_taken_back, brought
 from rehome.ledger.stores.copies.move_views import OPEN_STATES
-from rehome.ledger.stores.data_seen import unless_lost
+from rehome.ledger.stores.data_seen import SEEN, open_starts, step_of, unless_lost
 from rehome.ledger.stores.events import write_event
 
 UNWELL = tuple(state for state in MoveState if state.ended and not state.well)
@@ -70,19 +71,18 @@ class MoveStore(Database):
         moves: Collection[Move],
         observation: Observation,
         rate_bytes_per_s: int | None,
+        targets: Mapping[TopicPartition, Sequence[BrokerId]] | None = None,
     ) -> bool:
         """Journal that these moves are about to be sent; each start gets an identity.
 
         Moves that are admitted already keep theirs, so a retry changes nothing.
 
+        :param targets: of the first steps of moves that are made in several.
         :returns: False, and nothing is journalled, when the plan was stopped or asked to cancel
             since the caller looked.
         """
         with self.writing() as connection:
-            plan = connection.execute(
-                select(PLANS.c.state, PLANS.c.cancel_requested).where(PLANS.c.plan_id == plan_id)
-            ).one()
-            if plan.state != PlanState.RUNNING or plan.cancel_requested:
+            if not _goes_on(connection, plan_id):
                 return False
             now, version = self._clock(), next_version(connection, plan_id)
             starts = []
@@ -93,11 +93,50 @@ class MoveStore(Database):
                     .values(state=MoveState.ADMITTED, detail="", changed_at=now, version=version)
                 )
                 if changed.rowcount == 1:
-                    starts.append(started_row(plan_id, move, observation, rate_bytes_per_s, now))
+                    first = (targets or {}).get(move.partition)
+                    row = started_row(plan_id, move, observation, rate_bytes_per_s, now, first)
+                    starts.append(row)
             if starts:
                 connection.execute(insert(REASSIGNMENTS), starts)
                 _touch(connection, plan_id, now)
             return True
+
+    def admit_steps(
+        self,
+        plan_id: str,
+        moves: Collection[Move],
+        targets: Mapping[TopicPartition, Sequence[BrokerId]],
+        observation: Observation,
+        rate_bytes_per_s: int | None,
+    ) -> bool:
+        """Journal that the next steps of these moves, which are admitted, are about to be sent: the
+        step before is done, and each step is a reassignment with an identity of its own. What is
+        known of the move's messages goes on.
+
+        A step that is journalled already keeps its identity, so a retry changes nothing.
+
+        :returns: False, and nothing is journalled, where :meth:`admit` says so.
+        """
+        with self.writing() as connection:
+            if not _goes_on(connection, plan_id):
+                return False
+            now = self._clock()
+            for move in moves:
+                target = list(targets[move.partition])
+                row = open_starts(connection, plan_id, move.partition).get(move.partition)
+                if row is None or row["replicas_target"] == target:
+                    continue
+                end_starts(connection, plan_id, Settle(move.partition, MoveState.DONE), now)
+                new = started_row(plan_id, move, observation, rate_bytes_per_s, now, target)
+                connection.execute(insert(REASSIGNMENTS), [new | {k: row[k] for k in SEEN}])
+            _touch(connection, plan_id, now)
+            return True
+
+    def steps(self, plan_id: str) -> dict[TopicPartition, Step]:
+        """What the controller was asked for last of the moves that are in flight."""
+        with self.reading() as connection:
+            starts = open_starts(connection, plan_id)
+        return {partition: step_of(row) for partition, row in starts.items()}
 
     def mark_sent(self, plan_id: str, partitions: Collection[TopicPartition]) -> datetime:
         """Record that the controller has accepted these; as of when."""
@@ -273,20 +312,33 @@ def _settle(
     if changed.rowcount != 1:
         return False
     outcome = MoveState.CANCELLED if state is MoveState.PENDING else state
-    connection.execute(
-        update(REASSIGNMENTS)
-        .where(
-            REASSIGNMENTS.c.plan_id == plan_id,
-            REASSIGNMENTS.c.topic == partition.topic,
-            REASSIGNMENTS.c.partition == partition.partition,
-            REASSIGNMENTS.c.ended_at.is_(None),
-        )
-        .values(ended_at=now, outcome=outcome, detail=detail)
-    )
+    end_starts(connection, plan_id, Settle(partition, outcome, detail), now)
     if state is not MoveState.DONE:
         kind = EventKind.of_move(state)
         write_event(connection, now, kind, f"{partition}: {detail}", plan_id=plan_id)
     return True
+
+
+def end_starts(connection: Connection, plan_id: str, ended: Settle, now: datetime) -> None:
+    """Record what the reassignment of a partition that is open has ended as."""
+    connection.execute(
+        update(REASSIGNMENTS)
+        .where(
+            REASSIGNMENTS.c.plan_id == plan_id,
+            REASSIGNMENTS.c.topic == ended.partition.topic,
+            REASSIGNMENTS.c.partition == ended.partition.partition,
+            REASSIGNMENTS.c.ended_at.is_(None),
+        )
+        .values(ended_at=now, outcome=ended.state, detail=ended.detail)
+    )
+
+
+def _goes_on(connection: Connection, plan_id: str) -> bool:
+    """Whether the plan runs, and is not asked to cancel."""
+    plan = connection.execute(
+        select(PLANS.c.state, PLANS.c.cancel_requested).where(PLANS.c.plan_id == plan_id)
+    ).one()
+    return plan.state == PlanState.RUNNING and not plan.cancel_requested
 
 
 def next_version(connection: Connection, plan_id: str) -> int:

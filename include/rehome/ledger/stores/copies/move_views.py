@@ -15,7 +15,7 @@ from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import MOVES
 from rehome.ledger.base.plan_rows import rates_asked, select_plan, unknown_plan
 from rehome.ledger.stores.copies.move_sums import sums_of_ended
-from rehome.ledger.stores.data_seen import data_of, open_starts
+from rehome.ledger.stores.data_seen import data_of, open_starts, step_of
 from rehome.ledger.stores.rates import select_changes, select_flows
 
 OPEN_STATES = tuple(state for state in MoveState if not state.ended)
@@ -73,6 +73,7 @@ class MoveViewStore(Database):
             data={partition: data_of(row) for partition, row in starts.items()},
             version=row["moves_version"],
             refused_cancels=refused_from_json(row["refused_cancels"]),
+            steps={partition: step_of(row) for partition, row in starts.items()},
         )
 
 

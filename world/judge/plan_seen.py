@@ -1,0 +1,96 @@
+"""A plan as the judge sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rehome.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
+from rehome.ledger.base.records import PlanRecord
+from world.judge.flights import Span
+from world.judge.placement import Partitions, target_of
+from world.judge.violations import Kind, Violation
+from world.kafka.metadata import PartitionKey
+
+
+@dataclass(frozen=True)
+class PlanSeen:
+    """A plan as the world has seen it.
+
+    :param moves: partition → (topic id, target).
+    :param before: replicas that its partitions were planned from.
+    :param at_once: how many new replicas a partition may get at once; None = all.
+    :param record: how its ledger has it at the end; None = its ledger does not know it any more.
+    :param log_dirs: where it sends replicas that stay on their brokers.
+    :param said_lost: partitions of which its ledger says that messages are lost.
+    :param approved_s: when a person has approved it; infinite = nobody has, None = nobody has to.
+    :param unread: partitions whose messages could not be read while it was made: what is lost of
+        them before it has read them is not known to it.
+    :param admitted: partitions that the ledger says are in flight.
+    :param able: when a process of its run was alive.
+    :param throttled: whether a throttle was asked for.
+    :param cordons: brokers that it has cordoned, where nothing was in the way of that.
+    :param window_s: when its window ends, where nothing but a paused DAG is in the way of that.
+    :param undisturbed: whether nobody and nothing has interfered with its run or its ledger.
+    """
+
+    plan_id: str
+    by: str
+    moves: Mapping[TopicPartition, tuple[str, Replicas]]
+    record: PlanRecord | None
+    log_dirs: frozenset[tuple[ReplicaId, str]]
+    admitted: frozenset[TopicPartition]
+    able: list[Span]
+    throttled: bool
+    undisturbed: bool = False
+    said_lost: frozenset[str] = frozenset()
+    unread: frozenset[PartitionKey] = frozenset()
+    approved_s: float | None = None
+    window_s: float | None = None
+    cordons: frozenset[BrokerId] = frozenset()
+    before: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    at_once: int | None = None
+
+    @property
+    def wanted(self) -> frozenset[tuple[TopicPartition, Replicas]]:
+        """What it may ask for, by the names of partitions."""
+        return frozenset((part, one) for part in self.moves for one in self._lists_of(part))
+
+    @property
+    def lists(self) -> dict[PartitionKey, frozenset[Replicas]]:
+        """Replicas that it may lead a partition to: the target, and those of steps before it."""
+        return {
+            PartitionKey(topic_id, part.partition): self._lists_of(part)
+            for part, (topic_id, _) in self.moves.items()
+        }
+
+    def _lists_of(self, part: TopicPartition) -> frozenset[Replicas]:
+        """By the plan alone: old replicas, then as many new ones more as may come at once."""
+        target, before = self.moves[part][1], self.before.get(part, ())
+        found, new = {target}, [broker for broker in target if broker not in before]
+        if self.at_once and before:
+            found |= {(*before, *new[:n]) for n in range(self.at_once, len(new), self.at_once)}
+        return frozenset(found)
+
+    @property
+    def targets(self) -> dict[PartitionKey, Replicas]:
+        """By the topic that they were planned for."""
+        return {
+            PartitionKey(topic_id, partition.partition): target
+            for partition, (topic_id, target) in self.moves.items()
+        }
+
+
+def too_many_at_once(partitions: Partitions, plan: PlanSeen) -> Iterator[Violation]:
+    """Partitions that a plan has given more new replicas at once than it may."""
+    if plan.at_once is None:
+        return
+    for key, lists in plan.lists.items():
+        for placed in partitions.states.get(key, ()):
+            state = placed.state
+            if state is None or target_of(state) not in lists or len(state.adding) <= plan.at_once:
+                continue
+            name = f"{partitions.names[key.topic_id]}-{key.number}"
+            text = f"{name} got {list(state.adding)} at once; {plan.at_once} may come at once"
+            yield Violation(Kind.TOO_MANY_NEW, name, text, placed.at)
+            break
