@@ -85,6 +85,15 @@ STEPS_WHILE_BROKERS_DIE = _in_steps(
 )
 """A broker of before and one of the next step are away, and then it is cancelled."""
 
+STEPS_FORETOLD = Script(
+    *(1, 4, (Topic("t", ((1, 3), (4, 1)), 120_000_000, inflow=200_000, min_isr=2),)),
+    (Plan("A", (("t", 0, (2, 4, 1, 3)),), slots=1, at_once=1),),
+    (Config(True, "t", "follower.replication.throttled.replicas", "0:4"),),
+    (START,),
+    quiet_s=400.0,
+)
+"""What a broker of a later step does not receive yet says nothing of how long the rest takes."""
+
 NEVER_STARTED = Plan("A", (("t", 1, (2, 4)),), 1_000_000)
 THEIRS = Do(5.0, "admin", What.REASSIGN, ("t", 0, (3, 2)))
 """A copy of 60 MB without a throttle; the brokers have a rate."""

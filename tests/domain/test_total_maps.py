@@ -34,11 +34,11 @@ DEALT_WITH_BEFORE = {
         *("REPLACEMENT_LIMITED", "OUTSIDE_DESTINATIONS", "OTHER"),
     },
     "rehome.execution.assessed._ENDS": {
-        *("UNTOUCHED", "IN_FLIGHT", "MISPLACED", "UNDONE", "UNREADABLE")
+        *("UNTOUCHED", "IN_FLIGHT", "BETWEEN", "MISPLACED", "UNDONE", "UNREADABLE")
     },
     "rehome.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
         *("EXPIRED", "HASH", "RATE", "LEAST_RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED"),
-        *("SETTINGS", "EVIDENCE", "RATES_BY_BROKER"),
+        *("SETTINGS", "EVIDENCE", "RATES_BY_BROKER", "NEW_REPLICAS"),
     },
     "rehome.page.controls._EFFECTS": {"NEXT_WINDOW"},
     "rehome.planning.planner.PLANNERS": {
@@ -49,6 +49,7 @@ DEALT_WITH_BEFORE = {
     "rehome.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
+    "rehome.execution.control.approval._SAID": "terms that are said as they are: asked in a case",
     "rehome.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
     "rehome.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
     "rehome.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",

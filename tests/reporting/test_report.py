@@ -301,6 +301,15 @@ def test_bytes_that_did_not_move_are_not_counted_as_moved() -> None:
     assert "50 MB actual" in page(failed_end()).text
 
 
+def test_of_a_plan_that_no_planner_has_made_the_racks_are_not_known() -> None:
+    data, unknown = good_end(), "How evenly partitions are spread over the racks is not known"
+    assert unknown not in page(data).text
+    summary = replace(data.plan.summary, rack_violations_before=None, rack_violations_after=None)
+    text = page(replace(data, plan=replace(data.plan, summary=summary))).text
+    assert unknown in text
+    assert "as evenly as these allow" not in text
+
+
 def test_a_failed_gate_shows_rows_and_remedy() -> None:
     reported = page(replace(dry_run_only(), gates=gates_json(failed=True))).text
     assert "broker=3" in reported

@@ -30,7 +30,7 @@ from rehome.planning.actions.repair_racks import plan_racks
 from rehome.planning.actions.replace import plan_replacement
 from rehome.planning.actions.set_replication_factor import plan_replication_factor
 from rehome.planning.leadership.leader_caps import keep_led_caps
-from rehome.planning.limits.destinations import with_limits
+from rehome.planning.limits.destinations import refuse_fewer_racks, with_limits
 from rehome.planning.limits.limit_checks import limit_notes, refuse_broken
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.resource_loads import known_resources
@@ -92,6 +92,9 @@ def make_plan(
     free = options.min_free_disk_fraction
     arrays = cluster_of(snapshot, request, min_free_disk_fraction=free)
     outcome, moves = _that_fits(snapshot, arrays, request, free)
+    if request.action is not Action.REASSIGN:  # there a person has chosen each replica
+        trees = outcome.tree_before, outcome.tree_after
+        refuse_fewer_racks(outcome.layout, *trees, arrays, request)
     pace = options.pace(request.max_moves_per_broker)
     return plan_of(snapshot, outcome, moves, options, action=request.action, pace=pace)
 

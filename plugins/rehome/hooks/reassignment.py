@@ -13,6 +13,7 @@ from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError, first_problems
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.hooks.direct_changes import changing
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
@@ -32,9 +33,10 @@ class KafkaReassignmentHook(KafkaClusterHook):
     """Kafka's own calls on one cluster, each with the brokers' answers as types.
 
     For tasks of your own. What a plan of Rehome has, calls of the hook have not: no snapshot, no
-    gates, no approval, no journal in the ledger, no clean-up after a crash. Who sets a throttle by
-    the hook takes it back by the hook; who starts moves follows them, and cancels them. To Rehome
-    they are those of another client: its plans wait for them, and never touch them.
+    gates, no approval, no clean-up after a crash. The ledger has each change among the events of
+    the cluster and in the audit, with the task and who has asked for its run, and no plan. Who sets
+    a throttle by the hook takes it back by the hook; who starts moves follows them, and cancels
+    them. To Rehome they are those of another client: its plans wait for them, and never touch them.
 
     What may be done through the connection (``rehome.policy``, and that of other connections to the
     same cluster) holds for the calls that change something:
@@ -128,9 +130,15 @@ class KafkaReassignmentHook(KafkaClusterHook):
 
                 limits = copy_limits(cluster, wanted_copies(cluster, starts))
                 self._require(cluster, Action.REASSIGN, limits)
-            return cluster.alter_reassignments(
-                wanted, allow_replication_factor_change=allow_replication_factor_change
-            )
+            call, stops = "alter_partition_reassignments", not starts
+            with changing(
+                cluster, call, wanted, stops=stops, cancels=len(wanted) - len(starts)
+            ) as change:
+                verdicts = cluster.alter_reassignments(
+                    wanted, allow_replication_factor_change=allow_replication_factor_change
+                )
+                change.answered(verdicts)
+            return verdicts
 
     def validate(
         self,
@@ -192,7 +200,10 @@ class KafkaReassignmentHook(KafkaClusterHook):
         with self._cluster() as cluster:
             limits = log_dir_limits(cluster, {replica.broker for replica in wanted})
             self._require(cluster, Action.MOVE_LOG_DIRS, limits)
-            return cluster.alter_replica_log_dirs(wanted)
+            with changing(cluster, "alter_replica_log_dirs", wanted) as change:
+                verdicts = cluster.alter_replica_log_dirs(wanted)
+                change.answered(verdicts)
+            return verdicts
 
     def set_replication_throttle(
         self,
@@ -219,8 +230,14 @@ class KafkaReassignmentHook(KafkaClusterHook):
         limits = CopyLimits((), {-1: rate_bytes_per_s})
         with self._cluster() as cluster:
             self._require(cluster, Action.REASSIGN if targets else Action.MOVE_LOG_DIRS, limits)
-            copies = wanted_copies(cluster, _targets(targets))
-            return set_direct_throttle(cluster, copies, rate_bytes_per_s, log_dir_brokers)
+            wanted = _targets(targets)
+            copies = wanted_copies(cluster, wanted)
+            of = [*wanted, *(f"broker {broker}" for broker in sorted(log_dir_brokers))]
+            call, rate = "set_replication_throttle", rate_bytes_per_s
+            with changing(cluster, call, of, rate_bytes_per_s=rate) as change:
+                throttle = set_direct_throttle(cluster, copies, rate, log_dir_brokers)
+                change.done(len(throttle.changes), "changed")
+            return throttle
 
     def clear_replication_throttle(
         self, throttle: DirectThrottle | Mapping[str, object]
@@ -231,10 +248,17 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :return: what is as before, and what another client has changed since, which stays.
         """
         from rehome.execution.direct.direct_throttle import DirectThrottle, clear_direct_throttle
+        from rehome.execution.throttle.configs import named
 
         known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
-        with self._cluster() as cluster:
-            return clear_direct_throttle(cluster, known)
+        of = [f"{named(each.resource)} {each.key}" for each in known.changes]
+        with (
+            self._cluster() as cluster,
+            changing(cluster, "clear_replication_throttle", of, stops=True) as change,
+        ):
+            back = clear_direct_throttle(cluster, known)
+            change.done(len(back.restored), "put back")
+        return back
 
     def create_partitions(
         self,
@@ -254,9 +278,13 @@ class KafkaReassignmentHook(KafkaClusterHook):
         from rehome.execution.access.connection_policy import ADD_PARTITIONS
 
         with self._cluster() as cluster:
-            if not validate_only:
-                self._require(cluster, ADD_PARTITIONS)
-            return cluster.create_partitions(totals, assignments, validate_only=validate_only)
+            if validate_only:
+                return cluster.create_partitions(totals, assignments, validate_only=True)
+            self._require(cluster, ADD_PARTITIONS)
+            with changing(cluster, "create_partitions", totals, totals=dict(totals)) as change:
+                verdicts = cluster.create_partitions(totals, assignments)
+                change.answered(verdicts)
+            return verdicts
 
     def elect_leaders(
         self, partitions: Collection[PartitionName]
@@ -267,7 +295,11 @@ class KafkaReassignmentHook(KafkaClusterHook):
         """
         with self._cluster() as cluster:
             self._require(cluster, Action.ELECT_PREFERRED)
-            return cluster.elect_preferred_leaders([TopicPartition(*each) for each in partitions])
+            wanted = [TopicPartition(*each) for each in partitions]
+            with changing(cluster, "elect_leaders", wanted) as change:
+                verdicts = cluster.elect_preferred_leaders(wanted)
+                change.answered(verdicts)
+            return verdicts
 
     @contextmanager
     def _cluster(self) -> Iterator[ClusterGateway]:

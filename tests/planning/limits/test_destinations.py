@@ -65,8 +65,10 @@ def test_what_has_no_reason_to_move_stays_where_it_is() -> None:
 
 
 def test_more_replicas_are_put_on_destinations() -> None:
-    made = plan(SHOP, action="set_replication_factor", replication_factor=3, destinations=[4, 5])
+    asked = {"action": "set_replication_factor", "replication_factor": 3, "destinations": [4, 5]}
+    made = plan(SHOP, **asked, ignore_racks=True)
     assert new_replicas(SHOP, SHOP.after(made)) == {4, 5}
+    assert "orders-1 would be spread worse over the racks than it is" in problems(SHOP, **asked)
 
 
 def test_a_replacement_falls_back_on_destinations_alone() -> None:
@@ -183,6 +185,28 @@ def test_destinations_that_take_nothing_are_refused() -> None:
     found = problems(of, action="drain", brokers=[0], destinations=[4, 5])
     assert "Destination 4 is not live." in found
     assert "Destination 5 takes no new replicas" in found
+
+
+ONE_RACK = {"action": "drain", "brokers": [1]}
+"""Of a partition on brokers 0 (/a) and 1 (/b): broker 2 is in /a, and 3 in /b."""
+
+
+def test_destinations_of_too_few_racks_are_refused_and_better_ones_named() -> None:
+    of = cluster(["/a", "/b", "/a", "/b"], [(0, 1)], 100)
+    assert problems(of, **ONE_RACK, destinations=[2]) == (
+        "t-0 would be spread worse over the racks than it is: destinations leaves broker 2 (/a) "
+        "for it, and broker 3 (/b) would be better. Name a better one in destinations, or plan "
+        "without racks (ignore_racks)."
+    )
+    assert plan(of, **ONE_RACK, destinations=[2, 3]).moves[0].target == (0, 3)
+    assert plan(of, **ONE_RACK, destinations=[2], ignore_racks=True).moves[0].target == (0, 2)
+
+
+def test_where_no_broker_would_spread_it_better_destinations_are_not_what_is_refused() -> None:
+    of = cluster(["/a", "/b", "/a", "/a"], [(0, 1)], 100)
+    assert plan(of, **ONE_RACK, destinations=[2]).moves[0].target == (0, 2)
+    shut = replace(cluster(["/a", "/b", "/a", "/b"], [(0, 1)], 100), cordoned=frozenset({3}))
+    assert plan(shut, **ONE_RACK, destinations=[2]).moves[0].target == (0, 2)
 
 
 @st.composite

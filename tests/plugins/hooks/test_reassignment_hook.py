@@ -14,9 +14,11 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome import installation
 from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import ClusterError
 from rehome.clusters.binding import MisledError
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from rehome.domain.run.event_kind import EventKind
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.direct.direct_throttle import DirectThrottle
@@ -28,6 +30,7 @@ from rehome.execution.throttle.keys import (
     LOG_DIR_RATE,
 )
 from rehome.hooks.reassignment import KafkaReassignmentHook
+from rehome.ledger.base.audit_entry import Decided
 from tests.conftest import Topics
 from tests.execution.throttle.on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
@@ -105,6 +108,50 @@ def test_moves_start_under_a_throttle_are_listed_cancelled_and_leave_nothing(
     assert (len(done.restored), done.changed_by_others) == (5, ())
     assert kafka.clear_replication_throttle(throttle) == done, "it may be called again"
     assert throttle_settings(gateway, filled) == before
+    assert_told(filled)
+
+
+def assert_told(topic: str) -> None:
+    """Each change, and no reading, is in the audit and among the events."""
+    with installation.open_ledger() as ledger:
+        rows, events = ledger.audit(), ledger.events()
+    assert {row.decision for row in rows} == {Decided.CHANGED_DIRECTLY}
+    assert [row.detail["call"] for row in rows] == [
+        *("set_replication_throttle", "alter_partition_reassignments"),
+        *("set_replication_throttle", "alter_partition_reassignments"),
+        *("clear_replication_throttle", "clear_replication_throttle"),
+    ]
+    assert rows[0].detail["rate_bytes_per_s"] == RATE
+    assert (rows[3].detail["of"], rows[3].detail["cancels"]) == ([f"{topic}-0", f"{topic}-1"], 2)
+    assert len({row.cluster_id for row in rows}) == 1
+    said = [event.detail for event in events if event.kind is EventKind.DIRECT_CHANGE]
+    alter = f"alter_partition_reassignments of {topic}-0"
+    assert f"{alter}: it is asked for" in said
+    assert f"{alter}: 1 of 1 accepted" in said
+    assert any(
+        text.startswith(f"{alter}, {topic}-1: 1 of 2 accepted; {topic}-1: ") for text in said
+    )
+
+
+def test_a_change_whose_answer_is_lost_is_told_before_it_is_sent(
+    hook: Hook, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka = hook()
+
+    def lost(*_: object, **__: object) -> None:
+        raise ClusterError("no answer", state_left="", next_step="")
+
+    monkeypatch.setattr(ClusterGateway, "elect_preferred_leaders", lost)
+    with pytest.raises(ClusterError):
+        kafka.elect_leaders([(filled, 0)])
+    with installation.open_ledger() as ledger:
+        (row,) = ledger.audit()
+        told = [event.detail for event in ledger.events()]
+    assert row.detail["call"] == "elect_leaders"
+    assert [text.rpartition(": ")[2] for text in told] == [
+        "it is asked for",
+        "its answer is not known",
+    ]
 
 
 def test_what_others_have_set_stays_and_what_they_change_meanwhile_too(

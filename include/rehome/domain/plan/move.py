@@ -86,11 +86,11 @@ class Move:
 
     def copies_at(self, replicas: tuple[BrokerId, ...]) -> int | None:
         """How many of the brokers that are added have theirs, where these are its replicas between
-        two steps; None = they are not.
+        two steps, in any order: a cancel loses it. None = they are not.
         """
         copies = len(replicas) - len(self.current)
         between = 0 < copies < len(self.adding)
-        return copies if between and replicas == self.with_copies(copies) else None
+        return copies if between and set(replicas) == set(self.with_copies(copies)) else None
 
     @property
     def removing(self) -> tuple[BrokerId, ...]:

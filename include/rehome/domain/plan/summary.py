@@ -57,6 +57,8 @@ class PlanSummary:
         bound is 0 and something moves.
     :param makespan_bound_s: no execution at that rate is faster: some broker has to receive, or
         as a leader send, that much.
+    :param rack_violations_before, rack_violations_after: partitions that are not spread over the
+        racks as evenly as these allow; None = not known, for no planner has made the plan.
     :param bytes_across_racks: bytes copied between branches of the rack tree's top level.
     :param planned_by: which loads the plan was made by, and why not by others; a sentence.
     :param resources: before, after and band of each broker; prices: what each target costs.
@@ -92,8 +94,8 @@ class PlanSummary:
     lower_bound_bytes: int
     rate_bytes_per_s: int | None
     predicted_s: float | None
-    rack_violations_before: int
-    rack_violations_after: int
+    rack_violations_before: int | None
+    rack_violations_after: int | None
     brokers: tuple[BrokerLoad, ...]
     infeasible: tuple[Infeasible, ...] = ()
     ratio_to_bound: float | None = None

@@ -98,6 +98,9 @@ class EventKind(enum.StrEnum):
     RUN_STARTED_FOR_FINDING = "run started for a finding"
     """Watching has started a run for a finding."""
 
+    DIRECT_CHANGE = "direct change"
+    """A task of people's own has changed the cluster by ``KafkaReassignmentHook``."""
+
     BOUND = "bound"
     """A connection, or an entry of the clusters file, is bound to the cluster from now on."""
     LEADS_ELSEWHERE = "leads elsewhere"

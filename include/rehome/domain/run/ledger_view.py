@@ -98,7 +98,7 @@ class MoveSums(NamedTuple):
 NO_MOVES = MoveSums()
 
 
-class Step(NamedTuple):
+class MoveStep(NamedTuple):
     """What the controller was asked for last of a move in flight: its target, or a step to it.
 
     :param before: replicas at that time; ``target``: those that were asked for.
@@ -182,7 +182,7 @@ class LedgerView:
     refused_cancels: RefusedCancels = field(default_factory=dict)
     requested_rates_by_broker: BrokerRates | None = None
     requested_moves_per_broker: int | None = None
-    steps: Mapping[TopicPartition, Step] = field(default_factory=dict)
+    steps: Mapping[TopicPartition, MoveStep] = field(default_factory=dict)
 
     @property
     def own_rates(self) -> tuple[OwnRate, ...]:

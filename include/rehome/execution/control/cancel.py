@@ -18,7 +18,7 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.plan.move import Move
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.ledger_view import Step
+from rehome.domain.run.ledger_view import MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.domain.text import count_text
@@ -233,7 +233,7 @@ def _not_back_yet(
     }
 
 
-def _ended_otherwise(move: Move, seen: Observation, step: Step | None) -> MoveState | None:
+def _ended_otherwise(move: Move, seen: Observation, step: MoveStep | None) -> MoveState | None:
     if move.partition in seen.unconfirmed:
         return None
     state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)

@@ -61,8 +61,8 @@ def adopted_plan(
         lower_bound_bytes=to_move,
         rate_bytes_per_s=rate_bytes_per_s,
         predicted_s=None,
-        rack_violations_before=0,
-        rack_violations_after=0,
+        rack_violations_before=None,
+        rack_violations_after=None,
         brokers=(),
         ledger_id=ledger_id,
     )

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from rehome.domain.kafka import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from rehome.domain.plan.move import Move
-from rehome.domain.run.ledger_view import Step
+from rehome.domain.run.ledger_view import MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.execution.observation.agreed_topics import DISAGREE
 from rehome.execution.observation.log_dir_copies import LogDirState, places, wanted_log_dirs
@@ -37,7 +37,7 @@ def fate(
     *,
     sent_at: datetime | None,
     grace_s: float,
-    step: Step | None = None,
+    step: MoveStep | None = None,
 ) -> tuple[Fate, str]:
     """What became of a move, and the reason in words.
 
@@ -75,7 +75,7 @@ def fate(
     return _elsewhere(move, state, sent_at)
 
 
-def _listed(move: Move, entry: OngoingReassignment, step: Step | None) -> tuple[Fate, str]:
+def _listed(move: Move, entry: OngoingReassignment, step: MoveStep | None) -> tuple[Fate, str]:
     """What the controller lists of a move's partition."""
     if entry.leads_to(move.target if step is None else step.target):
         return Fate.IN_FLIGHT, ""
@@ -88,7 +88,7 @@ def on_its_way(
     move: Move,
     entry: OngoingReassignment | None,
     seen: Observation,
-    step: Step | None = None,
+    step: MoveStep | None = None,
 ) -> bool:
     """Whether the controller lists the move: what is true of most that are in flight.
 

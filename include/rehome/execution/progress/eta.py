@@ -113,6 +113,16 @@ class Foretold:
     outpaced: tuple[Outpaced, ...] = ()
 
 
+def _now(move: Move, view: LedgerView) -> Move:
+    """A move as its present step: brokers of later ones deliver nothing yet, which says nothing of
+    them.
+    """
+    step = view.steps.get(move.partition)
+    if step is None or move.target_log_dirs or not step.of_several(move):
+        return move
+    return replace(move, target=step.target)
+
+
 def foretell(
     view: LedgerView,
     backlog: Backlog,
@@ -136,7 +146,7 @@ def foretell(
     left = Remaining.of(backlog, seen, pace)
     last = view.flows[-1] if view.flows and view.flows[-1].at == since else None
     flows = flow_sample(
-        [found.move for found in backlog.admitted.values()],
+        [_now(found.move, view) for found in backlog.admitted.values()],
         seen,
         before,
         since,

@@ -16,7 +16,7 @@ from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.flows import FLOWS_VIEWED
-from rehome.domain.run.ledger_view import LedgerView, Step
+from rehome.domain.run.ledger_view import LedgerView, MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from rehome.domain.run.run_policy import Policy
@@ -158,7 +158,7 @@ def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[Re
     return copies
 
 
-def _accepted(move: Move, seen: Observation, step: Step | None) -> bool:
+def _accepted(move: Move, seen: Observation, step: MoveStep | None) -> bool:
     entry, state = seen.ongoing.get(move.partition), seen.partitions.get(move.partition)
     if entry is not None or state is None or not move.target_log_dirs:
         return entry is not None and entry.target == (step.target if step else move.target)

@@ -17,7 +17,7 @@ from rehome.domain.configs import ConfigResource, Configs
 from rehome.domain.kafka import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.ledger_view import LedgerView, Step
+from rehome.domain.run.ledger_view import LedgerView, MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.execution.observation.move_status import on_its_way
 from rehome.execution.throttle.keys import (
@@ -94,7 +94,7 @@ def in_flight(plan: Plan, view: LedgerView, seen: Observation) -> list[Move]:
     return [move for move in sent if _copies(move, seen, view.steps.get(move.partition))]
 
 
-def _copies(move: Move, seen: Observation, step: Step | None) -> bool:
+def _copies(move: Move, seen: Observation, step: MoveStep | None) -> bool:
     if on_its_way(move, seen.ongoing.get(move.partition), seen, step):
         return True
     return any(ReplicaId(*move.partition, b) in seen.future_sizes for b in move.target)

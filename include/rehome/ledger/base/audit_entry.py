@@ -68,6 +68,9 @@ class Decided(enum.StrEnum):
     NO_LONGER_COUNTS = "no longer counts"
     """A connection is gone, or leads elsewhere: its policy counts no more for the cluster."""
 
+    CHANGED_DIRECTLY = "changed directly"
+    """A task of people's own has changed a cluster by the hook; the detail says what."""
+
     CLEARED = "cleared"
     """A task or a run was cleared."""
     TASK_STATE_SET = "task state set"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, u
 
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.ledger_view import DataSeen, Step
+from rehome.domain.run.ledger_view import DataSeen, MoveStep
 from rehome.domain.run.states import MoveState, Settle
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import REASSIGNMENTS
@@ -118,9 +118,9 @@ def open_starts(
     return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
 
 
-def step_of(row: RowMapping) -> Step:
+def step_of(row: RowMapping) -> MoveStep:
     """What a reassignment's row asks the controller for."""
-    return Step(tuple(row["replicas_before"]), tuple(row["replicas_target"]))
+    return MoveStep(tuple(row["replicas_before"]), tuple(row["replicas_target"]))
 
 
 def unless_lost(connection: Connection, plan_id: str, found: Settle) -> Settle:

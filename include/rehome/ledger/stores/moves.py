@@ -21,8 +21,8 @@ from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.ledger_view import (
+    MoveStep,
     RefusedCancel,
-    Step,
     refused_from_json,
     refused_to_json,
 )
@@ -132,7 +132,7 @@ class MoveStore(Database):
             _touch(connection, plan_id, now)
             return True
 
-    def steps(self, plan_id: str) -> dict[TopicPartition, Step]:
+    def steps(self, plan_id: str) -> dict[TopicPartition, MoveStep]:
         """What the controller was asked for last of the moves that are in flight."""
         with self.reading() as connection:
             starts = open_starts(connection, plan_id)

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from rehome.domain.kafka import OngoingReassignment, PartitionState, Replicas
-from rehome.domain.run.ledger_view import LedgerView, Step
+from rehome.domain.run.ledger_view import LedgerView, MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.actions import Admit, Cancel, NextStep
@@ -26,7 +26,7 @@ EVERYWHERE = (1, 2, 3, 4, 5)
 
 
 def view(before: Replicas, target: Replicas, *, sent: bool = True) -> LedgerView:
-    step = {TP[0]: Step(before, target)}
+    step = {TP[0]: MoveStep(before, target)}
     times = {TP[0]: T0} if sent else {}
     return running(PLAN, moves={TP[0]: MoveState.ADMITTED}, sent=times, steps=step)
 
