@@ -43,6 +43,10 @@ acting-lines: ## count the lines of what runs by itself
 wheel: python ## build the package, dist/rehome-….whl
 	@.venv/bin/uv build -q --no-build-isolation --wheel -o dist .
 
+.PHONY: sbom
+sbom: python ## write the SBOM (CycloneDX) and the list of licences of what the lock has into dist/
+	@PATH=$(ROOT)/.venv/bin:$$PATH $(PY) -m local.bill_of_materials
+
 .PHONY: demo
 demo: setup ## watch a broker being drained on a real cluster by a real Airflow
 	@$(PY) -m local.demo $(ARGS)

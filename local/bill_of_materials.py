@@ -1,0 +1,126 @@
+"""What Rehome is made with: an SBOM (CycloneDX) and a list of licences, from the lock.
+
+``python -m local.bill_of_materials`` writes both into ``dist/``. The packages that are installed
+here say their licences; those that the lock pins are listed, others (of development) are not.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from rehome.version import REHOME_VERSION
+
+ROOT = Path(__file__).resolve().parents[1]
+DIST, LOCK = ROOT / "dist", ROOT / "requirements.lock"
+MADE_BY = "cyclonedx-bom==7.2.1"
+VENDORED = ROOT / "plugins/rehome/ui/static/vendor"
+NOT_DECLARED = "not declared"
+LICENCES: Mapping[str, str] = {
+    "protobuf": "BSD-3-Clause",
+    "htmx-ext-sse": "0BSD",
+    "htmx.org": "0BSD",
+    "idiomorph": "0BSD",
+    "uplot": "MIT",
+}
+"""Of packages that do not declare theirs where it can be read; each has its licence's text."""
+_PIN = re.compile(r"^[A-Za-z0-9][^\s#].*==.*$", re.MULTILINE)
+
+Component = dict[str, Any]
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Name, as indexes compare it, → version, of each package that a lock has for this machine."""
+    lines = (line.removesuffix("\\").strip() for line in _PIN.findall(lock))
+    found = [Requirement(line) for line in lines]
+    here = [each for each in found if each.marker is None or each.marker.evaluate()]
+    return {canonicalize_name(each.name): str(each.specifier).lstrip("=") for each in here}
+
+
+def shipped(components: Iterable[Component], pinned: Collection[str]) -> list[Component]:
+    """Components that the lock has, in order of their names; licences added where we know them."""
+    found = [each for each in components if canonicalize_name(each["name"]) in pinned]
+    for each in found:
+        name = canonicalize_name(each["name"])
+        if not each.get("licenses") and name in LICENCES:
+            each["licenses"] = [{"license": {"id": LICENCES[name]}}]
+    return sorted(found, key=lambda each: canonicalize_name(each["name"]))
+
+
+def vendored(package_json: str) -> Iterator[Component]:
+    """Files of others that lie in Rehome's own folders, as components."""
+    for name, version in json.loads(package_json)["dependencies"].items():
+        yield {
+            "type": "library",
+            "name": name,
+            "version": version,
+            "bom-ref": f"{name}@{version}",
+            "purl": f"pkg:npm/{name}@{version}",
+            "licenses": [{"license": {"id": LICENCES[name]}}],
+        }
+
+
+def licence_of(component: Component) -> str:
+    """Its licence as an SPDX expression, or in its own words."""
+    said = []
+    for each in component.get("licenses", ()):
+        licence = each.get("license", {})
+        text = each.get("expression") or licence.get("id") or licence.get("name") or ""
+        said.append(text.splitlines()[0] if text else "")
+    return " AND ".join(dict.fromkeys(filter(None, said))) or NOT_DECLARED
+
+
+def write(bom: dict[str, Any], pinned: Mapping[str, str], folder: Path) -> list[str]:
+    """Write both files into a folder; returns packages of the lock that are not in the SBOM, or
+    declare no licence.
+    """
+    ours = vendored((VENDORED / "package.json").read_text())
+    listed = [*shipped(bom["components"], pinned), *ours]
+    refs = {each["bom-ref"] for each in listed} | {"root-component"}
+    bom["components"] = listed
+    bom["metadata"]["component"]["version"] = REHOME_VERSION
+    bom["dependencies"] = [
+        each | {"dependsOn": [ref for ref in each.get("dependsOn", ()) if ref in refs]}
+        for each in bom["dependencies"]
+        if each["ref"] in refs
+    ]
+    folder.mkdir(exist_ok=True)
+    (folder / f"rehome-{REHOME_VERSION}.cdx.json").write_text(json.dumps(bom, indent=1))
+    with (folder / f"rehome-{REHOME_VERSION}-licences.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["package", "version", "licence"])
+        rows.writerows([each["name"], each["version"], licence_of(each)] for each in listed)
+    there = {canonicalize_name(each["name"]) for each in listed}
+    silent = [each["name"] for each in listed if licence_of(each) == NOT_DECLARED]
+    return sorted({*pinned} - there) + silent
+
+
+def main() -> int:
+    """Write both; 1 if a package of the lock is missing, or declares no licence."""
+    made = subprocess.run(
+        [
+            *("uvx", "--from", MADE_BY, "cyclonedx-py", "environment", "--output-reproducible"),
+            *("--pyproject", str(ROOT / "pyproject.toml"), "-o", "-", sys.executable),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lacking = write(json.loads(made.stdout), pins(LOCK.read_text()), DIST)
+    for name in lacking:
+        print(f"{name}: not installed here, or its licence is not declared")
+    print(f"SBOM and licences are in {DIST.name}/.")
+    return 1 if lacking else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
