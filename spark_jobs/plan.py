@@ -26,14 +26,14 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import refuse_changed, sealed
+from rehome.domain.plan.plan_hash import refuse_changed
 from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.forecast import load_report
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.options import PlanOptions
-from rehome.planning.planner import make_plan
+from rehome.planning.planner import guarded, make_plan
 from rehome.planning.result.summary_figures import NO_HISTORY
 from rehome.planning.rollback import rollback_plan
 from rehome.planning.slices.slice_planner import OVERLAID, plan_in_slices
@@ -218,7 +218,7 @@ def _plan_in_slices(
             plan = plan_in_slices(without, request, slices, _plan_options(options, request))
     finally:
         out.remove(RATED)
-    return _guarded(plan, request)
+    return guarded(plan, request)
 
 
 def _plan_options(options: argparse.Namespace, request: ReassignmentRequest) -> PlanOptions:
@@ -245,15 +245,7 @@ def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, options: Plan
 
     :raises InvalidRequestError: lists every problem.
     """
-    return _guarded(make_plan(snapshot, request, options), request)
-
-
-def _guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
-    unasked = request.action is not Action.SET_REPLICATION_FACTOR
-    if unasked and plan.allow_replication_factor_change:
-        # Whatever came out: the controller is to refuse a changed replication factor.
-        return sealed(replace(plan, allow_replication_factor_change=False))
-    return plan
+    return guarded(make_plan(snapshot, request, options), request)
 
 
 def add_history_options(parser: argparse.ArgumentParser) -> None:

@@ -10,21 +10,20 @@ from typing import Any
 from rehome.domain.clock import utc_now
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import sealed
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.planning.options import PlanOptions
-from rehome.planning.planner import make_plan
+from rehome.planning.planner import guarded, make_plan
 from rehome.planning.rollback import rollback_plan
 from rehome.quality.gates import Evidence
+from rehome.quality.in_process.rules_on_rows import refused_plan
+from rehome.quality.in_process.snapshot_rows import refused_snapshot
 from rehome.quality.plan.rules import EXPLICIT
 from rehome.run.causes.errors import EndedError
 from rehome.warehouse import PlanDirectory
-from rehome.quality.in_process.rules_on_rows import refused_plan
 from world.rehome.installation import Installation
-from rehome.quality.in_process.snapshot_rows import refused_snapshot
 
 ByHand = Callable[[str], Plan | None]
 
@@ -112,7 +111,4 @@ def _planned(
     if request.action is Action.ROLLBACK:
         done = site.warehouse.plan_at(args["--rollback-of"]).load()
         return rollback_plan(done, snapshot, how, max_moves_per_broker=request.max_moves_per_broker)
-    plan = make_plan(snapshot, request, how)
-    if plan.allow_replication_factor_change:
-        return sealed(replace(plan, allow_replication_factor_change=False))
-    return plan
+    return guarded(make_plan(snapshot, request, how), request)

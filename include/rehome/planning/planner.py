@@ -99,6 +99,16 @@ def make_plan(
     return plan_of(snapshot, outcome, moves, options, action=request.action, pace=pace)
 
 
+def guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
+    """The plan for which the controller is to refuse a changed replication factor, unless that was
+    asked for.
+    """
+    unasked = request.action is not Action.SET_REPLICATION_FACTOR
+    if unasked and plan.allow_replication_factor_change:
+        return sealed(replace(plan, allow_replication_factor_change=False))
+    return plan
+
+
 def cluster_of(
     snapshot: Snapshot, request: ReassignmentRequest, *, min_free_disk_fraction: float
 ) -> ClusterArrays:

@@ -26,7 +26,7 @@ _PLAN = """Make a plan: a dry run, which changes nothing on the cluster.
 
 Airflow's DAG reassign_partitions reads the cluster, plans, has the gates judge the plan, and tries
 it out. What it would move is shown, with what speaks against it; `rehome run` then carries out this
-very plan."""
+very plan. With --local it is planned on this machine, without Airflow."""
 _STEPS = {"snapshot": "reading the cluster", "plan": "planning"}
 
 
@@ -36,18 +36,23 @@ def verbs() -> tuple[Verb, ...]:
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
+    from rehome.cli.local_plan import add_local
     from rehome.cli.request_options import actions_text, add_request
 
     parser.description = f"{_PLAN}\n\nactions:\n{actions_text()}"
     add_request(parser)
     parser.add_argument("--no-wait", action="store_true", help="print the run's id, and end")
+    add_local(parser)
     add_airflow(parser)
     add_json(parser)
 
 
 def _plan(chosen: argparse.Namespace) -> int:
+    from rehome.cli.local_plan import plan_here
     from rehome.cli.request_options import request_of
 
+    if chosen.local:
+        return plan_here(chosen, request_of(chosen))
     asked = {**request_of(chosen), "dry_run": True}
     with opened(chosen) as client:
         require_running(client, PLANS_DAG)
