@@ -67,6 +67,24 @@ class InvalidRequestError(RehomeError):
         )
 
 
+class InvalidConnectionError(InvalidRequestError):
+    """An Airflow connection that cannot be used as it is; has every problem found.
+
+    :param connection: its id; "" = it has none yet, as where it is only tried out.
+    :param problems: one sentence per problem.
+    """
+
+    def __init__(self, connection: str, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        named = f"Connection {connection}" if connection else "The connection"
+        RehomeError.__init__(
+            self,
+            f"{named} cannot be used: {first_problems(self.problems)}",
+            state_left=STEP_UNCHANGED if connection else "",
+            next_step="Correct the connection in Airflow.",
+        )
+
+
 class PlanConflictError(RehomeError):
     """Another plan is active on the cluster, or the plan is not in a state that allows the step."""
 

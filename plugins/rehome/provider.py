@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rehome.hooks.connection_form import connection_type
 from rehome.version import REHOME_VERSION
 
 
@@ -14,6 +15,7 @@ def provider_info() -> dict[str, Any]:
         "name": "Rehome",
         "description": "Reassigns Apache Kafka partitions safely.",
         "versions": [REHOME_VERSION],
+        "connection-types": [connection_type()],
         "extra-links": [
             f"rehome.ui.links.{link}" for link in ("PlanPageLink", "DataDocsLink", "ReportLink")
         ],

@@ -196,6 +196,8 @@ def _started(
             # scheduler's tasks are looked for every five minutes only.
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
+            # The button that tests a connection: Airflow has it off by default.
+            "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
             # DAG files do not change here, and parsing costs some CPU seconds a file.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
             **env,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.metadata import distributions
+from pathlib import Path
 from pkgutil import resolve_name
 
 from rehome.airflow_plugin import RehomePlugin
 from rehome.provider import provider_info
 from rehome.version import REHOME_VERSION
+
+PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
 
 def test_its_extra_links_are_those_of_the_plugin() -> None:
@@ -15,3 +19,10 @@ def test_its_extra_links_are_those_of_the_plugin() -> None:
     links = {type(link) for link in RehomePlugin.operator_extra_links}
     assert {resolve_name(name) for name in info["extra-links"]} == links
     assert info["versions"] == [REHOME_VERSION]
+
+
+def test_a_checkout_tells_airflow_of_it_with_the_same_version() -> None:
+    (found,) = (each for each in distributions(path=[str(PLUGINS)]) if each.name == "rehome")
+    assert found.version == REHOME_VERSION
+    (point,) = found.entry_points
+    assert (point.group, point.load()) == ("apache_airflow_provider", provider_info)

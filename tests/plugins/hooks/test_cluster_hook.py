@@ -8,7 +8,7 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from rehome import installation
-from rehome.errors import InvalidRequestError
+from rehome.errors import InvalidConnectionError, InvalidRequestError
 from rehome.hooks.cluster import KafkaClusterHook
 
 
@@ -51,9 +51,9 @@ def test_nothing_is_read_from_a_connection_of_another_type(
     connect(monkeypatch, "ledger", conn_type=conn_type, host="secret", password="x", extra=extra)
     hook = KafkaClusterHook("ledger")
     for read in (lambda: hook.connection, lambda: hook.policy):
-        with pytest.raises(InvalidRequestError) as refused:
+        with pytest.raises(InvalidConnectionError) as refused:
             read()
-        assert refused.value.problems == ("Connection ledger is not of type kafka.",)
+        assert refused.value.problems == ("It is neither of type rehome_kafka nor of type kafka.",)
 
 
 @pytest.fixture

@@ -334,5 +334,5 @@ def test_partitions_are_created_where_asked_and_validated_first(hook: Hook, topi
 
 
 def test_a_connection_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidRequestError, match="no Airflow connection 'nowhere'"):
+    with pytest.raises(InvalidRequestError, match="Connection nowhere cannot be used"):
         KafkaReassignmentHook("nowhere").list_partition_reassignments()

@@ -17,7 +17,13 @@ from rehome.clusters.binding import MisledError
 from rehome.domain.plan.plan_hash import PlanChangedError
 from rehome.domain.run.askers import NotAskedForError
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.errors import ClusterBusyError, InvalidRequestError, PlanConflictError, RehomeError
+from rehome.errors import (
+    ClusterBusyError,
+    InvalidConnectionError,
+    InvalidRequestError,
+    PlanConflictError,
+    RehomeError,
+)
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import WrongClusterError
 from rehome.execution.control.approval import ApprovalLapsedError
@@ -43,6 +49,7 @@ from rehome.warehouse import PlanExistsError
 KINDS: Mapping[type[BaseException], CauseKind] = {
     RehomeError: CauseKind.REHOME,
     InvalidRequestError: CauseKind.REQUEST,
+    InvalidConnectionError: CauseKind.CONNECTION,
     PlanConflictError: CauseKind.PLAN_STATE,
     ClusterBusyError: CauseKind.BUSY,
     LeaseHeldError: CauseKind.BUSY,
