@@ -101,9 +101,11 @@ def connection_page() -> str:
 
 Rehome reads an Airflow connection of its own type `rehome_kafka`, or of the Kafka provider's type
 `kafka`, by default `kafka_default`. Its extra is a JSON object of librdkafka's settings. Of
-`rehome_kafka`, *Bootstrap servers* (host) stands for `bootstrap.servers`, and *User* and *Password*
-for `sasl.username` and `sasl.password`, or the client's id and secret with OAUTHBEARER. A setting that one of Rehome's two Kafka clients cannot honour is
-refused by name. Settings of producers and consumers may be there, too, and are ignored.
+`rehome_kafka`, *Bootstrap servers* (host) and *Port* stand for `bootstrap.servers`, *User* and
+*Password* for `sasl.username` and `sasl.password`, or the client's id and secret with OAUTHBEARER.
+
+A setting that one of Rehome's two Kafka clients cannot honour is refused by name. Settings of
+producers and consumers may be there, too, and are ignored.
 
 {table(("key", "values", "default", "meaning"), rows)}
 

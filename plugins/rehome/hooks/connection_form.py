@@ -37,7 +37,6 @@ _LABELS: Mapping[str, str] = {
     "ssl.certificate.location": "Client certificate, path of a PEM file",
     "ssl.certificate.pem": "Client certificate, as PEM text",
     "ssl.key.location": "Its private key, path of a PEM file",
-    "ssl.key.pem": "Its private key, as PEM text",
     "ssl.key.password": "Password of the private key",
     HOST_CHECK: "Host names of certificates",
     CONTROLLER_SERVERS: "Controllers' listener",
@@ -49,7 +48,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     HOST_CHECK: ("https", "none"),
 }
 _LINES = frozenset({"ssl.ca.pem", "ssl.certificate.pem"})
-_SECRET = frozenset({"ssl.key.password", "ssl.key.pem"})
+_SECRET = frozenset({"ssl.key.password"})
 _OF_LOGIN: Mapping[str, tuple[str, str]] = {
     "OAUTHBEARER": ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
 }
@@ -77,15 +76,17 @@ def connection_type() -> dict[str, Any]:
         "hook-class-name": "rehome.hooks.cluster.RehomeKafkaHook",
         "hook-name": "Kafka cluster (Rehome)",
         "ui-field-behaviour": {
-            "hidden-fields": ["schema", "port"],
+            "hidden-fields": ["schema"],
             "relabeling": {
                 "host": "Bootstrap servers",
+                "port": "Port, where one names none",
                 "login": "User, or client id",
                 "password": "Password, or client secret",
                 "extra": "Other settings",
             },
             "placeholders": {
-                "host": "broker-1:9093,broker-2:9093",
+                "host": "broker-1,broker-2",
+                "port": "9092",
                 "extra": '{"ssl.endpoint.identification.algorithm": "https"}',
             },
         },
@@ -155,19 +156,23 @@ def settings_of(name: str, stored: _Stored) -> dict[str, Any]:
 def _standard(stored: _Stored, mechanism: str) -> list[tuple[str, str, str]]:
     """(key, value, what the form calls it) of each standard field that is filled in."""
     user, password = _OF_LOGIN.get(mechanism.upper(), _USER)
-    host = (stored.host or "").strip()
-    if host and stored.port and not _has_port(host):
-        host = f"{host}:{stored.port}"
     given = (
-        (SERVERS, host, "Bootstrap servers"),
+        (SERVERS, _servers(stored.host or "", stored.port), "Bootstrap servers"),
         (user, stored.login or "", "User"),
         (password, stored.password or "", "Password"),
     )
     return [each for each in given if each[1]]
 
 
+def _servers(hosts: str, port: int | None) -> str:
+    """Servers parted by commas, those that name no port with this one."""
+    each = [host.strip() for host in hosts.split(",") if host.strip()]
+    return ",".join(host if _has_port(host) or not port else f"{host}:{port}" for host in each)
+
+
 def _has_port(host: str) -> bool:
-    return "," in host or host.rpartition("]")[2].rpartition(":")[2].isdecimal()
+    address = host.rpartition("://")[2]
+    return ":" in address.rpartition("]")[2] if "]" in address else ":" in address
 
 
 def joined(

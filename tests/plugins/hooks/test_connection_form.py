@@ -44,8 +44,8 @@ def test_the_usual_fields_are_servers_and_login(monkeypatch: pytest.MonkeyPatch)
     settings = RehomeKafkaHook("own").connection.librdkafka_settings()
     assert settings["bootstrap.servers"] == "a:1,b:2"
     assert (settings["sasl.username"], settings["sasl.password"]) == ("ann", "p@ss")
-    connect(monkeypatch, "one", host="a", port=7)
-    assert RehomeKafkaHook("one").connection.bootstrap_servers == (("a", 7),)
+    connect(monkeypatch, "some", host="SSL://a, b:8,[::1]", port=7)
+    assert RehomeKafkaHook("some").connection.bootstrap_servers == (("a", 7), ("b", 8), ("::1", 7))
 
 
 def test_a_login_by_oauth_is_the_clients_id_and_secret(monkeypatch: pytest.MonkeyPatch) -> None:
