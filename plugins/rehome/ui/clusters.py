@@ -32,7 +32,7 @@ from rehome.ui import dag_runs
 from rehome.warehouse import cluster_of, read_snapshot, taken_at_of
 from rehome.watching.paused_plan import Outlook
 
-KEPT = 256
+SNAPSHOTS_KEPT = 256
 
 
 def every(ledger: Ledger) -> Iterator[ClusterView]:
@@ -136,7 +136,7 @@ def _newest_uri(cluster_id: str) -> str:
     return uri
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=SNAPSHOTS_KEPT)
 def _topics(uri: str) -> tuple[tuple[str, int, bool], ...]:
     found = read_snapshot(uri, replicas=False).topics
     columns = (found[name].to_pylist() for name in ("topic", "partitions", "internal", "visible"))
@@ -153,12 +153,12 @@ def demands_of(cluster_id: str, ledger: Ledger) -> Demands:
     return Demands(settings.history_days, settings.min_history_hours)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=SNAPSHOTS_KEPT)
 def _flights(uri: str) -> tuple[Observation, ThrottlesSeen]:
     return snapshot_flights(read_snapshot(uri))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=SNAPSHOTS_KEPT)
 def _view(uri: str, ledger: Ledger, demands: Demands | None) -> ClusterView:
     snapshot, at = read_snapshot(uri), taken_at_of(uri)
     cluster_id = cluster_of(uri)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rehome.old_data import Removed
 
-NAMED = 20
+PLANS_NAMED = 20
 """Plans that the log names; the others are counted."""
 
 
@@ -58,10 +58,10 @@ def _lines(removed: Removed, days: int, done: str) -> Iterator[str]:
         f"Plans that ended more than {days} days ago, or were made before and never begun: "
         f"{len(removed.plans)} {done}."
     )
-    for plan_id in removed.plans[:NAMED]:
+    for plan_id in removed.plans[:PLANS_NAMED]:
         yield f"  {plan_id}"
-    if len(removed.plans) > NAMED:
-        yield f"  and {len(removed.plans) - NAMED} more"
+    if len(removed.plans) > PLANS_NAMED:
+        yield f"  and {len(removed.plans) - PLANS_NAMED} more"
     if removed.folders:
         yield f"Folders of plans that this ledger does not know: {len(removed.folders)} {done}."
     for table, count in removed.rows.items():
