@@ -1,7 +1,8 @@
 """Messages of the code, and 40 of them by a seed: for a reader who has the handbook alone.
 
 ``python -m handbook.messages`` prints them. A message is what one call says to people: a finding,
-an alert's text, a cause, an answer, an error with its next step. Values are shown as ``{…}``.
+an alert's text, a cause, an answer, an error with its next step. It is joined as people see it,
+and values are shown as ``{…}``. What is a part of a sentence begins or ends with ``…``.
 """
 
 from __future__ import annotations
@@ -9,35 +10,53 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
+from handbook.said import VALUE, Function, House, Module, Reader, Scope, scope_of, sentences
 from handbook.sentences import ROOT
 
 SEED, DRAWN = 35, 40
-SAYS = frozenset(
-    {"Finding", "Alert", "Controlled", "Cause", "Hurt", "StatusSummary", "Check", "PausedText"}
-)
-"""What is made of sentences for people; errors besides, by their names."""
+SAYS: Mapping[str, tuple[str, ...]] = {
+    "Alert": ("text", "next_step"),
+    "Controlled": ("message",),
+    "Cause": ("text", "left", "remedy"),
+    "StatusSummary": ("headline", "state_left", "next_step"),
+    "PausedText": ("text", "next_step"),
+}
+"""What is made of sentences for people, and which of its fields they read, in this order."""
+STEPS_APART = frozenset({"StatusSummary", "PausedText"})
+"""Those whose last field stands below the words *Next step*."""
+FINDING = ("subject", "detail", "message", "remedy")
 WORDS = (
     "include/rehome/account/words",
     "include/rehome/alerts/alert_text.py",
     "include/rehome/watching/paused_text.py",
 )
 """Modules whose every text is one."""
+PAIRS = ("_TEXTS", "_STEPS")
+"""Two tables by the same keys: what is so, and what to do about it."""
 LEAST = 8
 """Words of a message; shorter ones are parts of one."""
+_ENDS = (".", "!", "?", ":", VALUE)
 
 
+@cache
 def messages(root: Path = ROOT) -> list[str]:
     """All of them, sorted."""
+    house = House.read(
+        (path.relative_to(root).as_posix(), path)
+        for room in ("include", "plugins/rehome")
+        for path in sorted((root / room).rglob("*.py"))
+    )
     found: set[str] = set()
-    for room in ("include", "plugins/rehome"):
-        for path in sorted((root / room).rglob("*.py")):
-            name = path.relative_to(root).as_posix()
-            tree = ast.parse(path.read_text())
-            found |= set(_of_words(tree) if name.startswith(WORDS) else _of_calls(tree))
-    return sorted(text for text in found if len(text.split()) >= LEAST)
+    for name, module in house.modules.items():
+        reader = Reader(house, module)
+        found |= set(_of_calls(reader, module.tree))
+        if name.startswith(WORDS):
+            found |= set(_of_words(reader, module))
+    return sorted(text for text in found if len(text.replace(VALUE, "").split()) >= LEAST)
 
 
 def drawn(root: Path = ROOT, seed: int = SEED) -> list[str]:
@@ -49,41 +68,94 @@ def drawn(root: Path = ROOT, seed: int = SEED) -> list[str]:
     return sorted(sorted(messages(root), key=place)[:DRAWN])
 
 
-def _of_calls(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _of_calls(reader: Reader, tree: ast.AST, within: tuple[Function, ...] = ()) -> Iterator[str]:
+    """Of calls, each with the names of the functions that it stands in."""
+    for node in ast.iter_child_nodes(tree):
+        around = (*within, node) if isinstance(node, Function) else within
         if isinstance(node, ast.Call):
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if name in SAYS or name.endswith("Error"):
-                given = [*node.args, *(each.value for each in node.keywords)]
-                yield " ".join(filter(None, map(_text, given)))
+            scope: dict[str, str | ast.expr] = {}
+            for function in around:
+                scope |= scope_of(function, node.lineno)
+            yield _said_by(reader, node, scope)
+        yield from _of_calls(reader, node, around)
 
 
-def _of_words(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Return | ast.Assign | ast.AnnAssign) and node.value is not None:
-            values = [node.value]
-            if isinstance(node.value, ast.Dict):
-                values = [each for each in node.value.values if each is not None]
-            for value in values:
-                parts = value.elts if isinstance(value, ast.Tuple) else [value]
-                yield " ".join(filter(None, map(_text, parts)))
+def _said_by(reader: Reader, call: ast.Call, scope: Scope) -> str:
+    name = str(getattr(call.func, "id", getattr(call.func, "attr", "")))
+    if reader.house.is_error(name):
+        return reader.error(name, call, scope)
+    if name.endswith("Error"):
+        texts = (reader.text(each, scope) for each in call.args)
+        return part(sentences(each for each in texts if " " in each))
+    if name not in SAYS and name != "Finding":
+        return ""
+    given = dict(zip(reader.house.fields(name), call.args, strict=False))
+    given |= {each.arg: each.value for each in call.keywords if each.arg is not None}
+    fields = FINDING if name == "Finding" else SAYS[name]
+    said = [reader.text(given[each], scope) if each in given else "" for each in fields]
+    if name in STEPS_APART and said[-1]:
+        said[-1] = f"Next step: {said[-1]}"
+    if name != "Finding":
+        return sentences(said)
+    subject, detail, message, remedy = said
+    about = f"{subject} ({detail})" if detail else subject
+    return sentences((f"{about}: {message}", remedy))
 
 
-def _text(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) and " " in node.value else ""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(
-            str(each.value) if isinstance(each, ast.Constant) else "{…}" for each in node.values
-        )
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left) + _text(node.right)
-    return ""
+def _of_words(reader: Reader, module: Module) -> Iterator[str]:
+    tables = [module.values[name] for name in PAIRS if name in module.values]
+    paired = set()
+    if len(tables) == len(PAIRS) and all(isinstance(each, ast.Dict) for each in tables):
+        texts, steps = (_entries(each) for each in tables)
+        for key, text in texts.items():
+            yield sentences(_of_entry(reader, each) for each in (text, steps[key]))
+        paired = {*PAIRS, *(each.id for each in texts.values() if isinstance(each, ast.Name))}
+    for name, value in module.values.items():
+        if name not in paired and isinstance(value, ast.Dict):
+            yield from (part(_of_entry(reader, each)) for each in value.values)
+    for name, function in module.functions.items():
+        if name not in paired:
+            yield from _returned(reader, function)
+
+
+def _entries(table: ast.expr) -> dict[str, ast.expr]:
+    assert isinstance(table, ast.Dict)
+    keys = [ast.dump(key) for key in table.keys if key is not None]
+    return dict(zip(keys, table.values, strict=True))
+
+
+def _of_entry(reader: Reader, value: ast.expr) -> str:
+    """A text, or a function that makes it of what it is about."""
+    if isinstance(value, ast.Lambda):
+        return reader.text(value.body, {})
+    if isinstance(value, ast.Name) and value.id in reader.module.functions:
+        value = ast.Call(value, [], [])
+    return reader.text(value, {})
+
+
+def _returned(reader: Reader, function: Function) -> Iterator[str]:
+    for node in ast.walk(function):
+        scope = scope_of(function, getattr(node, "lineno", 0))
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            yield sentences(reader.text(each, scope) for each in node.value.elts)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            yield part(reader.text(node.value, scope))
+
+
+def part(text: str) -> str:
+    """Marked where a sentence has begun before it, or goes on behind it."""
+    text = text.strip()
+    before = "… " if text[:1].islower() or text[:1] in ",;:" else ""
+    after = "" if not text or text.endswith(_ENDS) else " …"
+    return f"{before}{text}{after}"
 
 
 def main() -> int:
-    """Print them."""
-    for number, text in enumerate(drawn(), start=1):
+    """Print those of a seed."""
+    print("{…} is a value. … before or behind a text: a sentence that has begun, or goes on;")
+    print("before *has*, *holds*, *is* and *names* stands the parameter or entry with its value.")
+    seed = int(sys.argv[1]) if sys.argv[1:] else SEED
+    for number, text in enumerate(drawn(seed=seed), start=1):
         print(f"{number}. {text}")
     return 0
 

@@ -1,4 +1,5 @@
-"""Sentences in the code, checked: plurals, lengths, and words that the house does not use.
+"""Sentences in the code, checked: plurals, lengths, beginnings, and words that the house does not
+use.
 
 ``python -m handbook.sentences`` is part of ``make lint``. It reads the strings of all code that is
 installed, without docstrings, and the templates of pages and reports.
@@ -28,6 +29,8 @@ _NO_NUMBER = ("of ", "all ", "plan ")
 _BANNED = re.compile(
     r"\b(somebody|someone|whoever|told|tells you|named like|riddle|that is not well)\b", re.I
 )
+_NO_SUBJECT = re.compile(r"(It|Its|They|Their|Them)\b")
+"""At the beginning of an error or an answer: nothing before it says what is meant."""
 _END = re.compile(r"(?<=[.!?:;])\s+|\n")
 
 
@@ -52,7 +55,9 @@ def faults(source: str) -> Iterator[Fault]:
     for node in ast.walk(tree):
         if id(node) in documented or id(node) in inside:
             continue
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.Call):
+            yield from _of_beginning(node)
+        elif isinstance(node, ast.JoinedStr):
             yield from _of_values(node)
             yield from _of_text(_with_words(node), node.lineno)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -93,6 +98,18 @@ def _counted(value: ast.expr) -> bool:
     """Whether a value has its noun with it."""
     inner = value.value if isinstance(value, ast.FormattedValue) else value
     return isinstance(inner, ast.Call) and getattr(inner.func, "id", "") == "count_text"
+
+
+def _of_beginning(call: ast.Call) -> Iterator[Fault]:
+    """An error, or an answer to a request, stands alone: it begins with what it is about."""
+    name = str(getattr(call.func, "id", getattr(call.func, "attr", "")))
+    if not (name.endswith("Error") or name == "Controlled"):
+        return
+    texts = (each.values[0] if isinstance(each, ast.JoinedStr) else each for each in call.args)
+    first = next((each for each in texts if isinstance(each, ast.Constant)), None)
+    found = _NO_SUBJECT.match(str(first.value)) if first is not None else None
+    if found:
+        yield Fault(call.lineno, f"a message begins with {found[0]}: name what it is about")
 
 
 def _of_banned(text: str, line: int) -> Iterator[Fault]:
