@@ -101,13 +101,16 @@ def _entries(
     name_key = "conn_id" if prefix == "conn" else f"{prefix}_name"
     allowed = {name_key, *(f"{prefix}_{key}" for key in known)}
     found = []
-    listed = content.get(kind) or []
-    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+    entries = content.get(kind) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise SettingsFileError(f"{kind} is no list of entries")
-    for entry in listed:
+    for entry in entries:
         name = entry.get(name_key)
         if not name:
-            raise SettingsFileError(f"An entry of {kind} has no {name_key}: {sorted(entry)}")
+            raise SettingsFileError(
+                f"The settings file has an entry below {kind} without {name_key}, so nothing of "
+                f"the file is used. The keys of that entry are {', '.join(sorted(entry))}. Name it."
+            )
         unknown = sorted(set(entry) - allowed)
         if unknown:
             raise SettingsFileError(f"{kind} {name}: unknown key {', '.join(unknown)}")

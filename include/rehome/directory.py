@@ -120,7 +120,9 @@ class Directory:
     def _damaged(self, name: str, error: pa.ArrowInvalid) -> RehomeError:
         return RehomeError(
             f"{self.uri}/{name} cannot be read: {error}",
-            next_step="It was damaged after it was written: take a new one.",
+            next_step="The file was damaged after it was written. Take a new snapshot, or make a "
+            "new "
+            "plan, by a new run.",
         )
 
     def _missing(self, name: str) -> RehomeError:

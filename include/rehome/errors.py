@@ -57,7 +57,7 @@ class InvalidRequestError(RehomeError):
         self,
         problems: Sequence[str],
         *,
-        next_step: str = "Correct the parameters and trigger again.",
+        next_step: str = "Correct the parameters, then trigger a new run.",
     ) -> None:
         self.problems = tuple(problems)
         super().__init__(

@@ -137,7 +137,7 @@ class PlanDirectory(Directory):
         if self.exists("summary.json"):
             raise PlanExistsError(
                 f"There is a plan at {self.uri}, and plans are never replaced",
-                state_left="It stays as it is.",
+                state_left="That plan stays as it is, and no other was made.",
                 next_step="Plan into another directory.",
             )
 

@@ -103,7 +103,10 @@ def _dag_for(group: TaskGroup) -> DAG:
             f"{dag.dag_id}: by it Airflow's API server knows what Rehome guards and records"
         )
     if within is not None and not within.is_root:
-        raise ValueError(f"Call reassign() in no other task group: it is within {within.group_id}")
+        raise ValueError(
+            f"reassign() is called within the task group {within.group_id}: call it in no task "
+            "group"
+        )
     if taken := sorted({*TASKS} & {*dag.task_ids}):
         raise ValueError(
             f"The DAG {dag.dag_id} has tasks of these ids already: {', '.join(taken)}. "

@@ -88,7 +88,7 @@ def test_the_words_name_brokers_moves_and_what_holds() -> None:
     assert hurt_text(DEAD)[0] == "Broker 4 is not alive. 8 moves of the plan need it."
     foreign = Hurt(HurtKind.FOREIGN, (), 0, ("x-0",), 0, holds=True)
     assert hurt_text(foreign)[0] == (
-        "Another client reassigns x-0. The plan starts nothing until it has ended."
+        "Another client reassigns x-0. The plan starts nothing until that has ended."
     )
     assert held_back_text((DEAD, foreign)) == (
         "broker 4 is not alive; another client's reassignment runs"

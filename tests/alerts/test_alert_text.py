@@ -16,8 +16,11 @@ from tests.reporting.reported_plans import moves, plan_of, record
 @pytest.mark.parametrize(
     ("connection", "reported"),
     [
-        ("kafka_default", "Its schedule comes to this cluster."),
-        ("kafka_berlin", "each cluster of the clusters file. If neither is this one, trigger it "),
+        ("kafka_default", "Its schedule includes this cluster."),
+        (
+            "kafka_berlin",
+            "each cluster of the clusters file. For a cluster that is neither, trigger ",
+        ),
         ("", "with kafka_config_id of the connection that leads there."),
     ],
 )
@@ -31,10 +34,10 @@ def test_a_report_of_owed_throttles_says_whether_the_sweep_runs_by_itself(
 def test_what_is_said_to_go_on_is_in_flight(words: Callable[..., tuple[str, str]]) -> None:
     running = record(plan_of(*moves()), PlanState.RUNNING)
     text, _ = words(running, 0)
-    assert "By its ledger nothing of it is in flight" in text
+    assert "By the ledger no move of it is in flight" in text
     assert "throttled" not in text
     text, _ = words(running, 2)
-    assert "By its ledger 2 moves in flight go on, throttled" in text
+    assert "By the ledger 2 moves in flight go on, throttled" in text
 
 
 def test_a_paused_dag_is_named_with_what_to_do() -> None:
@@ -52,5 +55,5 @@ def test_a_wait_for_what_cannot_end_names_the_command_that_ends_it() -> None:
     _, next_step = stalled(now, now, "another client's reassignment runs", hangs=True, **words)
     assert "kafka-reassign-partitions.sh --cancel --preserve-throttles" in next_step
     _, next_step = stalled(now, now, "another client's reassignment runs", hangs=False, **words)
-    assert next_step == "The plan goes on when that has ended."
+    assert next_step == "No step is needed: the plan goes on when that reassignment has ended."
     assert "--cancel" in held()[1]

@@ -135,7 +135,9 @@ def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() ->
     (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)))
     assert alert.kind is AlertKind.STALLED
     assert "Held back: another client's reassignment runs." in alert.text
-    assert alert.next_step == "The plan goes on when that has ended."
+    assert (
+        alert.next_step == "No step is needed: the plan goes on when that reassignment has ended."
+    )
 
 
 def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
@@ -148,7 +150,7 @@ def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
     ]
     orphaned, strain, window = (alert.text for alert in found)
     assert "run-1 sends no heartbeat" in orphaned
-    assert "cancel it" in found[0].next_step
+    assert "Resume or cancel the plan" in found[0].next_step
     assert "2 followers left their ISR" in strain
     assert "25 MB/s of 50 MB/s" in strain
     assert "1 h after the window closes" in window

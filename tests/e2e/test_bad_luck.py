@@ -109,7 +109,7 @@ def test_a_cancel_that_the_controller_refuses_for_good_has_an_end_that_says_what
     for broker in (1, 2):
         mortal.kill(broker)
     wait_until(lambda: isr() == (3,), "the old replicas to be out of sync", TIMEOUT_S, 0.5)
-    assert "The next poll cancels what is in flight of it" in asked(world, plan_id, "cancel")
+    assert "The next poll cancels what is in flight of the plan" in asked(world, plan_id, "cancel")
 
     wait_until(lambda: ledger.plan(plan_id).state.ended, "the plan to be given up", GIVEN_UP_S)
     record = ledger.plan(plan_id)

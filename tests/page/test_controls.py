@@ -39,10 +39,10 @@ def test_only_a_plan_with_a_throttle_mentions_taking_it_back(
     ("window", "reported"),
     [
         (None, ["is not known"]),
-        (NeedsPerson(Why.WINDOW_DAG_PAUSED), ["It waits", "paused in Airflow"]),
+        (NeedsPerson(Why.WINDOW_DAG_PAUSED), ["No window takes the plan up", "paused in Airflow"]),
         (
             GoesOn(T0, closes_at=T0 + timedelta(hours=4)),
-            ["2030-01-01 00:00 UTC takes it up", "open for 4 h"],
+            ["2030-01-01 00:00 UTC carries the plan out", "open for 4 h"],
         ),
         (GoesOn(T0, closes_at=T0 + timedelta(minutes=1)), ["what does not fit goes on in the one"]),
     ],

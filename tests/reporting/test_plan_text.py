@@ -79,7 +79,7 @@ def test_the_note_is_one_sentence_before_the_plan_starts_and_says_the_end_afterw
     note = ended_note(ended_after(100), "Done", "Nothing.")
     assert note.startswith("Done. ")
     assert "3 of 3 partitions moved. A fresh read proves it." in note
-    assert "Next: Trigger again." in ended_note(failed_end(), "Failed", "Trigger again.")
+    assert "Next: Trigger a new run." in ended_note(failed_end(), "Failed", "Trigger a new run.")
 
 
 def test_nothing_is_said_to_have_moved_before_the_start() -> None:

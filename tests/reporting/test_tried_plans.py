@@ -87,4 +87,6 @@ def test_a_plan_that_another_one_has_overtaken_is_not_ready() -> None:
     account = account_of(PlanEvidence(WAITS, overtaken_by="p2"), START)
     found = summarize_status(status_facts(replace(dry_run_only(), record=WAITS, account=account)))
     assert (found.tone, found.label) == (Tone.BAD, "Superseded")
-    assert found.headline == "Plan p2 has moved partitions of this plan since it was made."
+    assert found.headline.startswith(
+        "Plan p2 has meanwhile moved partitions that this plan moves, too:"
+    )

@@ -192,8 +192,8 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         page.goto(f"{url}/plans/p1")
         head = page.locator("#plan-head")
         expect(head.locator(".headline")).to_have_text(
-            "Paused by the end of the window. It goes on by itself when the next window opens, at "
-            f"{opens}: rebalance_in_window takes it up."
+            "The end of the window has paused this plan. It goes on by itself when the next window "
+            f"opens, at {opens}: rebalance_in_window takes it up."
         )
         expect(head).to_contain_text("Nothing. To go on before")
         assert serious(page) == []
@@ -202,16 +202,18 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         full = Finding(Severity.ERROR, "settings", "plan", "Broker 2 is full", "Plan again")
         site.tried_again("p1", {**first, "ok": False, "findings": [asdict(full)]})
         expect(head.locator(".headline")).to_contain_text("refused by its dry run: plan: Broker 2")
-        expect(head).to_contain_text("gives it up if it still breaks a limit. Or plan again.")
+        expect(head).to_contain_text("cancels the plan if it still breaks a limit. Or plan again.")
         keep(page, "a paused heal that was refused")
         site.tried_again("p1", first)
         paused_dags.add("rebalance_in_window")
-        expect(head.locator(".headline")).to_contain_text("It waits for a person, because rebal")
+        expect(head.locator(".headline")).to_contain_text(
+            "No window goes on with it, because rebal"
+        )
         expect(head).to_contain_text("Unpause rebalance_in_window.")
         site.ledger.request_pause("p1", "ann")
-        expect(head.locator(".headline")).to_contain_text("A person has paused it")
+        expect(head.locator(".headline")).to_contain_text("A person has paused this plan")
         page.goto(f"{url}/clusters/test")
-        expect(page.locator("header.head")).to_contain_text("A person has paused it")
+        expect(page.locator("header.head")).to_contain_text("A person has paused this plan")
 
 
 def test_the_age_of_what_is_shown_is_reported_and_warns(

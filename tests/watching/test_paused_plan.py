@@ -29,8 +29,8 @@ def test_the_next_window_takes_it_up_where_its_dag_runs() -> None:
     assert of() == GoesOn(OPENS)
     words = paused_text(of())
     assert words.text == (
-        "Paused by the end of the window. It goes on by itself when the next window opens, at "
-        "2030-01-03 01:00 UTC: rebalance_in_window takes it up."
+        "The end of the window has paused this plan. It goes on by itself when the next window "
+        "opens, at 2030-01-03 01:00 UTC: rebalance_in_window takes it up."
     )
     assert words.label == "goes on by itself at 2030-01-03 01:00 UTC"
     assert words.next_step.startswith("Nothing.")
@@ -38,19 +38,20 @@ def test_the_next_window_takes_it_up_where_its_dag_runs() -> None:
 
 def test_what_gets_nowhere_in_windows_is_said_to_with_ways_out() -> None:
     words = paused_text(outlook(OPENS, DagState.RUNS, NOW, stuck=True))
-    assert words.text.startswith("No move of it could end in its last window")
-    assert words.next_step.startswith("Raise its throttle")
+    assert "No move of it could end in that window" in words.text
+    assert words.next_step.startswith("Raise the plan's throttle")
 
 
 def test_what_becomes_of_a_plan_that_is_handed_over_is_as_it_is_now() -> None:
     said = [handed_over_text(each) for each in (of(), of(DagState.NOT_KNOWN))]
-    opens = "The window that opens at 2030-01-03 01:00 UTC takes it up"
+    opens = "The window that opens at 2030-01-03 01:00 UTC carries the plan out"
     assert said == [f"{opens}.", f"{opens}, if rebalance_in_window is unpaused."]
     assert handed_over_text(of(DagState.PAUSED)) == (
-        "It waits, because rebalance_in_window is paused in Airflow. Unpause rebalance_in_window."
+        "No window takes the plan up, because rebalance_in_window is paused in Airflow. Unpause "
+        "rebalance_in_window."
     )
     none = handed_over_text(outlook(None, DagState.RUNS, NOW))
-    assert none == "It waits, because no window is coming."
+    assert none == "No window takes the plan up, because no window of its cluster is coming."
 
 
 def test_what_is_not_known_of_a_dag_is_no_promise() -> None:
@@ -107,8 +108,12 @@ DEAD = RefusedResume("broker 3: is not alive", "Start it")
     ("refused", "by_person", "next_step"),
     [
         (BREAKS, True, "Plan again."),
-        (DEAD, True, "Start it. Resume it, or cancel it, with control_"),
-        (BREAKS, False, "Nothing: the next run gives it up if it still breaks a limit. Or plan ag"),
+        (DEAD, True, "Start it. Resume the plan, or cancel it, with control_"),
+        (
+            BREAKS,
+            False,
+            "Nothing: the next run cancels the plan if it still breaks a limit. Or pla",
+        ),
         (
             DEAD,
             False,

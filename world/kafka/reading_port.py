@@ -214,7 +214,9 @@ class ReadingPort(CallingPort):
                     node = self._world.rng.choice(ready)
                     return answers.topics(self, node.view.image, names, False)
             raise ClusterError(
-                "No broker has read the metadata log as far as the controller has written it",
+                "No broker has read the metadata log as far as the controller has written it, so "
+                "what they "
+                "say of topics may be out of date",
                 state_left="What is in flight goes on.",
                 next_step="Look at the brokers' connections to the controllers.",
             )

@@ -18,8 +18,10 @@ from rehome.domain.text import (
 )
 from rehome.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
 
-SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters file."
-"""Of the DAG sweep_throttles."""
+SWEPT = (
+    "sweep_throttles runs by its schedule for the connection kafka_default and for each cluster of "
+    "the clusters file."
+)
 
 HIGHER = "A higher throttle, with control_reassignment, may bring it in."
 
@@ -29,6 +31,8 @@ END_IT = (
     "ends when that is back, too."
 )
 """How a reassignment of another client that hangs is ended."""
+
+_ASKED_AGAIN = "Check load and network there: each poll asks again."
 
 AlertText = tuple[str, str]
 """What it is, and the next step."""
@@ -71,15 +75,16 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Ale
     if copies:
         parts.append(f"Still copied, or not known not to be: {first_names(copies)}.")
     where = (
-        "Its schedule comes to this cluster."
+        "Its schedule includes this cluster."
         if connection == "kafka_default"
-        else f"{SWEPT} If neither is this one, trigger it with kafka_config_id "
+        else f"{SWEPT} For a cluster that is neither, trigger it with kafka_config_id "
         f"{connection or 'of the connection that leads there'}."
     )
     return (
         " ".join(parts),
-        "Bring back brokers that are away, and let copies end that could not be cancelled; "
-        f"sweep_throttles then takes back what is left. {where}",
+        "Start the brokers that are away, and wait until copies that could not be cancelled have "
+        "ended. The DAG sweep_throttles then takes back what is listed here. "
+        f"{where}",
     )
 
 
@@ -91,7 +96,7 @@ def orphaned(record: PlanRecord, in_flight: int) -> AlertText:
     return (
         f"The plan is running, but its run {record.driver} sends no heartbeat. "
         f"{_by_last_poll(record, in_flight)}",
-        "Resume it or cancel it with control_reassignment.",
+        "Resume or cancel the plan with control_reassignment.",
     )
 
 
@@ -110,13 +115,13 @@ def dag_paused(record: PlanRecord, in_flight: int) -> AlertText:
 
 def _by_last_poll(record: PlanRecord, in_flight: int) -> str:
     if not in_flight:
-        return "By its ledger nothing of it is in flight, and nothing more is started."
+        return "By the ledger no move of it is in flight, and none is started."
     goes_on = "goes on" if in_flight == 1 else "go on"
     ends = record.request.get("window_end")
     kept = f" until its window's end ({ends}), which its trigger or the sweep keeps"
     until = kept if ends else ""
     return (
-        f"By its ledger {count_text(in_flight, 'move')} in flight {goes_on}, {record.goes_on}"
+        f"By the ledger {count_text(in_flight, 'move')} in flight {goes_on}, {record.goes_on}"
         f"{until}; nothing more is started."
     )
 
@@ -129,9 +134,9 @@ def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
     return (
         f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
         f"{first:%H:%M:%S} UTC: {named}.",
-        "Bring back the brokers that hold the old replicas. It is asked again; if the plan is to "
-        f"end, it does so after {gives_up_s:g} s in any case, and what could not be cancelled goes "
-        f"on, {record.goes_on}, until it has ended.",
+        "Start the brokers that hold the old replicas: each poll asks the controller again. If the "
+        f"plan is to end, it ends after {gives_up_s:g} s in any case; copies that could not be "
+        f"cancelled then go on, {record.goes_on}, until they have ended.",
     )
 
 
@@ -139,8 +144,10 @@ def held() -> AlertText:
     """Another client's reassignment goes first."""
     return (
         "The plan waits for another client's reassignment to end.",
-        "The parameter additional would let it run at the same time. If that one adds a replica on "
-        "a broker that is dead, or was sent back in mid-copy, it does not end by itself. "
+        "Wait until that reassignment has ended; or trigger a new run with the parameter "
+        "additional, "
+        "which lets both run at the same time. A reassignment that adds a replica on a dead "
+        "broker, or was sent back in mid-copy, does not end by itself. "
         f"{END_IT}",
     )
 
@@ -166,9 +173,9 @@ def stalled(
     if waits_for:
         text += f" Held back: {waits_for}."
     if only_waits and hangs:
-        return text, f"It does not end by itself. {END_IT} The plan then goes on."
+        return text, f"That reassignment does not end by itself. {END_IT} The plan then goes on."
     if only_waits:
-        return text, "The plan goes on when that has ended."
+        return text, "No step is needed: the plan goes on when that reassignment has ended."
     and_rate = "" if unthrottled else " and the rate of the throttle"
     return (
         text,
@@ -186,7 +193,8 @@ def throttle_lowered(cut: RateChange, last: RateChange) -> AlertText:
         f"Throttle cut at {cut.at:%H:%M:%S} UTC: {cut.cause}. It is at "
         f"{bytes_text(last.target_bytes_per_s)}/s of {bytes_text(last.limit_bytes_per_s)}/s asked "
         "for.",
-        "It grows again by itself when partitions are well. Find out what else loads the brokers.",
+        "The throttle grows again by itself when partitions are well. Find out what else loads the "
+        "brokers.",
     )
 
 
@@ -207,7 +215,8 @@ def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) 
         f"{first.resource} {first.key}{more} was gone {count_text(first.times_gone, 'time')} "
         f"while moves in flight relied on it. {left} Until the next poll, every "
         f"{poll_interval_s:g} s, they run without a throttle.",
-        "Find out who takes it away: kafka-reassign-partitions does (--cancel, or --execute with a "
+        "Find out who removes the throttle: kafka-reassign-partitions does (--cancel, or "
+        "--execute with a "
         "throttle, for the same topic, without --preserve-throttles). Or pause the plan with "
         "control_reassignment.",
     )
@@ -215,7 +224,7 @@ def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) 
 
 def silent(brokers: Sequence[BrokerId]) -> AlertText:
     """Brokers did not answer."""
-    return f"{brokers_text(brokers).capitalize()} did not answer at the last poll.", ""
+    return f"{brokers_text(brokers).capitalize()} did not answer at the last poll.", _ASKED_AGAIN
 
 
 def window_will_be_missed(
@@ -235,8 +244,10 @@ def outpaced(where: Sequence[str]) -> AlertText:
     """Producers write more than the throttle lets through."""
     return (
         f"At this rate {first_names(where, '; ')}. The time left is not known.",
-        "Raise the throttle above that with control_reassignment; or cancel the plan, and move "
-        "these partitions when less is written to them.",
+        "Raise the throttle above the rate named here (control_reassignment, change_throttle). "
+        "Where "
+        "the approval or a policy forbids that, cancel the plan, and move these partitions when "
+        "less is written to them.",
     )
 
 

@@ -64,7 +64,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "A run has failed: its plan ended badly or was cancelled, or there was no plan.",
         "It is one event. A run that is cleared and fails again is reported again; of scheduled "
         "runs that make no plan, such as sweeps, the DAG counts, not the run.",
-        "Read the report, mend the cause, trigger again; or roll back what was moved.",
+        "Read the report and mend the cause, then trigger a new run; or roll back what was moved.",
     ),
     CatalogEntry(
         AlertKind.ORPHANED,
@@ -253,7 +253,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Repeats.ONCE,
         "A person has paused the plan, and its run has ended.",
         "A run goes on with the plan, or it has ended.",
-        "Resume it, or cancel it: a paused plan holds its cluster.",
+        "Resume the plan, or cancel it: a paused plan holds its cluster.",
     ),
     CatalogEntry(
         AlertKind.DONE,

@@ -258,11 +258,11 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
     moved = [plan.record.plan_id for plan in plans if plan.moves.get(MoveState.DONE)]
     if ended is Ended.FAILED and moved:
         return (
-            "Read the report; trigger again for the rest, or take back what was done with "
+            "Read the report; trigger a new run for the rest, or take back what was done with "
             f"action rollback and plan_id {', then '.join(moved)}."
         )
     if ended is Ended.FAILED:
-        return "Read the report, mend the cause, trigger again."
+        return "Read the report and mend the cause, then trigger a new run."
     for plan in plans:
         if plan.record.state is PlanState.PAUSED:
             return _of_paused(plan)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.port import ClusterPort
-from rehome.cluster.interface.rights import Role, missing_rights
+from rehome.cluster.interface.rights import GRANT, LACKING, Role, missing_rights
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from rehome.domain.request.partition_counts import AddedPartitions
@@ -21,7 +21,7 @@ from rehome.execution.throttle.keys import own_value
 SHOWN_TIMEOUT_S = 15.0
 _SHOWN_POLL_S = 0.1
 _CHECK = "partitions"
-_PLACE_AGAIN = "Trigger again: the partitions are placed within what the cluster has now."
+_PLACE_AGAIN = "Trigger a new run: the partitions are placed within what the cluster has now."
 
 
 def check(
@@ -36,10 +36,7 @@ def check(
     """
     lacking = missing_rights(cluster, plan.totals, Role.ADD_PARTITIONS)
     if lacking:
-        return [
-            _error(right, "this principal lacks the right", "Grant it (docs/security.md).")
-            for right in lacking
-        ]
+        return [_error(right, LACKING, GRANT) for right in lacking]
     findings = [*_drift(plan, cluster), *_brokers(plan, cluster)]
     if not findings:
         more = {topic: n for topic, n in plan.totals.items() if topic not in plan.new_topics}
@@ -47,7 +44,7 @@ def check(
         findings += partition_findings(cluster, more, rows)
         findings += _new_topics(plan, cluster)
     if active_plan is not None:
-        what = "moves partitions now; it does not know of the new ones"
+        what = "moves partitions now, and does not know of the new ones"
         then = "Exclude the brokers that it empties."
         findings.append(Finding(Severity.WARNING, _CHECK, f"plan {active_plan}", what, then))
     return findings
@@ -83,8 +80,8 @@ def refuse_broken(broken: Sequence[str]) -> None:
     """
     if broken:
         raise PlanConflictError(
-            "Since the partitions were placed, caps or broker sets of the cluster, or the cluster, "
-            "have changed, and the placement breaks them: " + " ".join(broken),
+            "The new partitions were placed by an earlier state of the cluster, its caps and its "
+            "broker sets. By those of now the placement breaks limits: " + " ".join(broken),
             state_left="No partition was created.",
             next_step=_PLACE_AGAIN,
         )
@@ -103,7 +100,11 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
     wanted = {topic: n for topic, n in plan.totals.items() if not _is_there(plan, topic, topics)}
     drifted = [str(item) for item in _drift(plan, cluster) if item.subject in wanted]
     if drifted:
-        raise PlanConflictError(" ".join(drifted), next_step="Trigger again.")
+        raise PlanConflictError(
+            " ".join(drifted),
+            state_left="No partition was created by this step.",
+            next_step="Trigger a new run: it places what is wanted by what is there now.",
+        )
     more = {topic: n for topic, n in wanted.items() if topic not in plan.new_topics}
     new = {topic: plan.of_topic(topic) for topic in wanted if topic in plan.new_topics}
     verdicts = {
@@ -114,10 +115,12 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
     if refused:
         made = sorted(set(wanted) - set(refused))
         raise RehomeError(
-            "New partitions were refused: "
+            "The brokers refused to create: "
             + "; ".join(f"{topic}: {error}" for topic, error in sorted(refused.items())),
-            state_left=f"Created: {', '.join(made) or 'none'}.",
-            next_step="Correct what the broker names, then trigger again for the rest.",
+            state_left=f"Created, and staying: {', '.join(made) or 'none'}.",
+            next_step="Correct what the brokers name, then clear this task: it creates only what "
+            "is "
+            "missing. If the request itself has to change, trigger a new run for the rest.",
         )
     _prove(plan, cluster)
     return tuple(partition for partition in sorted(plan.assignments) if partition.topic in wanted)
@@ -141,7 +144,9 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
             raise RehomeError(
                 f"The new partitions of {', '.join(missing)} do not read back as created",
                 state_left="The controller had accepted them.",
-                next_step="Look at the topics; trigger again to see what is missing.",
+                next_step="Look at the topics. Clear this task: it creates only what is missing, "
+                "and says "
+                "what does not read back.",
             )
         pause(_SHOWN_POLL_S)
 
@@ -189,14 +194,14 @@ def _drift(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
         if name in plan.new_topics:
             if topic.error is None:
                 what = f"exists by now, with {count_text(now, 'partition')}"
-                yield _error(name, what, "Trigger again without it.")
+                yield _error(name, what, "Trigger a new run without it.")
             elif topic.error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 yield _error(name, f"cannot be read: {topic.error}", "See its name and rights.")
         elif topic.error is not None:
             yield _error(name, f"cannot be read: {topic.error}", "It is gone or hidden.")
         elif now != then:
             what = f"has {count_text(now, 'partition')}, and had {then} when this was planned"
-            yield _error(name, what, "Trigger again.")
+            yield _error(name, what, "Trigger a new run.")
 
 
 def _brokers(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
@@ -205,7 +210,7 @@ def _brokers(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
     for broker in sorted({broker for row in plan.assignments.values() for broker in row}):
         if broker not in live:
             what = "is not alive, and is to hold new replicas"
-            yield _error(f"broker {broker}", what, "Trigger again: it is left out then.")
+            yield _error(f"broker {broker}", what, "Trigger a new run: it is left out then.")
 
 
 def _error(subject: str, message: str, remedy: str) -> Finding:

@@ -27,7 +27,7 @@ from rehome.ledger.store import Ledger
 from rehome.page.brokers import BrokerLine, broker_lines, shifted
 from rehome.page.files import PlanFiles, files_of
 from rehome.page.throughput import Throughput, throughput
-from rehome.reporting.plan_text import not_reached
+from rehome.reporting.plan_text import lines_not_reached
 from rehome.reporting.status_facts import StatusFacts, StatusSummary
 from rehome.reporting.status_summary import summarize_status
 from rehome.reporting.titles import title_of
@@ -292,7 +292,7 @@ class PlanFollower:
             end_reason=record.end_reason,
             request=record.request,
             for_window=record.for_window_at is not None,
-            not_reached=files.summary is not None and not_reached(files.summary),
+            not_reached=() if files.summary is None else lines_not_reached(files.summary),
             dry_run=files.dry_run,
             verification=proofs.get("verification.json"),
             drained=proofs.get("drained.json"),

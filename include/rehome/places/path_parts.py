@@ -41,7 +41,7 @@ def path_part(text: str) -> str:
         raise PathPartError(
             f"The id {text[:40]!r}… takes {len(part)} characters in the name of a folder: at most "
             f"{LONGEST_PART} are allowed",
-            next_step="Have it shortened: nothing can be kept under it.",
+            next_step="Have that id shortened: nothing can be kept under it.",
         )
     return part
 

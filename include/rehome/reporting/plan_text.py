@@ -9,7 +9,7 @@ from typing import Any
 
 from rehome.account.words.byte_words import bytes_sentence
 from rehome.account.words.time_words import elapsed_text
-from rehome.domain.plan.infeasible_lines import missed
+from rehome.domain.plan.infeasible_lines import infeasible_lines, missed
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.request.request import Preset
 from rehome.domain.run.event_kind import AnyKind, EventKind
@@ -58,6 +58,12 @@ def planned_note(
 def not_reached(summary: PlanSummary) -> bool:
     """Whether a plan leaves something that was asked for as it is."""
     return bool(missed(summary.infeasible)) or summary.cut_by_budget
+
+
+def lines_not_reached(summary: PlanSummary) -> tuple[str, ...]:
+    """Why it leaves something, a line for each cause; () = it leaves nothing."""
+    budget = ("The budget of the request does not pay for more",) if summary.cut_by_budget else ()
+    return (*infeasible_lines(summary.infeasible), *budget)
 
 
 def leaders_text(summary: PlanSummary) -> str:

@@ -38,7 +38,7 @@ from rehome.reporting.plan_files import PLAN_FILES
 from rehome.reporting.plan_text import (
     asked_for,
     done,
-    not_reached,
+    lines_not_reached,
     not_verified,
     time_taken,
     unusual,
@@ -154,7 +154,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         demoted=data.demoted,
         leaders=data.leaders,
         for_window=record is not None and record.for_window_at is not None,
-        not_reached=not_reached(data.plan.summary),
+        not_reached=lines_not_reached(data.plan.summary),
         outlook=data.outlook,
         account=data.account,
         findings=findings_in(data),

@@ -36,7 +36,7 @@ class StatusFacts:
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param for_window: whether the next maintenance window is to carry it out.
-    :param not_reached: something that was asked for stays as it is.
+    :param not_reached: why something that was asked for stays as it is: a line for each cause.
     :param outlook: what it waits for while it is paused; None = that is not known.
     :param account: what is known of it; None = the ledger has no record of the plan.
     :param findings: of its gates and its newest dry run, by kind.
@@ -63,7 +63,7 @@ class StatusFacts:
     demoted: Mapping[str, Any] | None = None
     leaders: Mapping[str, Any] | None = None
     for_window: bool = False
-    not_reached: bool = False
+    not_reached: tuple[str, ...] = ()
     outlook: Outlook | None = None
     account: PlanAccount | None = None
     findings: tuple[FindingGroup, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.errors import sentence
 from rehome.execution.completion.demoted import demotion_text
 from rehome.execution.completion.preferred_leaders import not_elected, not_elected_text
 from rehome.ledger.base.records import EndReason
@@ -142,14 +143,20 @@ def _running(facts: StatusFacts) -> StatusSummary:
 
 def _paused(facts: StatusFacts) -> StatusSummary:
     headline = f"The plan is paused: {facts.cause}. {_done_of_all(facts)}."
-    next_step = f"Trigger again with plan_id {facts.plan_id} to go on."
+    next_step = "Resume the plan, or cancel it, with control_reassignment."
     if facts.outlook is not None:
         refused = facts.account.resume_refused if facts.account is not None else None
         words = paused_text(facts.outlook, refused)
         headline, next_step = f"{words.text} {_done_of_all(facts)}.", words.next_step
     left = f"Nothing of it is in flight. {_throttle_left(facts)}"
     return StatusSummary(
-        Tone.CALM, "Paused", headline, left, next_step, Control.RESUME, "Resume it, or cancel it."
+        Tone.CALM,
+        "Paused",
+        headline,
+        left,
+        next_step,
+        Control.RESUME,
+        "Resume the plan, or cancel it.",
     )
 
 
@@ -159,7 +166,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
         return StatusSummary(
             Tone.BUSY,
             "Finishing",
-            "Every move has ended. Its run takes throttles back and proves the result.",
+            "Every move has ended. The plan's run takes throttles back and proves the result.",
             _throttle_left(facts),
             "Wait for the proof.",
         )
@@ -173,18 +180,18 @@ def _done(facts: StatusFacts) -> StatusSummary:
         return _not_empty(facts, facts.drained)
     if facts.demoted is not None and not facts.demoted["as_planned"]:
         text = f"{_IN_PLACE}. {demotion_text(facts.demoted)}"
-        return _bad(facts, "Not demoted", text, "Trigger the demotion again.")
+        return _bad(facts, "Not demoted", text, "Trigger a new run of the demotion.")
     about_elections = (facts.request or {}).get("action") == Action.ELECT_PREFERRED
     if about_elections and facts.leaders is not None and (missed := not_elected(facts.leaders)):
         text = f"Not every preferred leader leads: {not_elected_text(missed)}."
-        return _bad(facts, "Not elected", text, "Trigger it again when they are in sync.")
+        return _bad(facts, "Not elected", text, "Trigger a new run of it when they are in sync.")
     if not facts.moves and facts.not_reached:
         return StatusSummary(
             Tone.CALM,
             "Done",
-            "Nothing can be moved, and what was asked for is not reached.",
+            _not_reached(facts.not_reached),
             _UNCHANGED,
-            "Change what is in the way: targets, caps, broker sets, budget or racks; plan again.",
+            "Change what is in the way, or ask for less; then plan anew.",
         )
     if not facts.moves:
         return StatusSummary(
@@ -208,6 +215,14 @@ def _done(facts: StatusFacts) -> StatusSummary:
     )
 
 
+def _not_reached(lines: Sequence[str]) -> str:
+    """What is in the way first; the page and the report list all of it."""
+    more = f" Other reasons: {len(lines) - 1:,}, listed below." if len(lines) > 1 else ""
+    return (
+        f"Nothing can be moved, and what was asked for is not reached. {sentence(lines[0])}{more}"
+    )
+
+
 def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
     what, where = "the brokers", "on the brokers to be drained"
     if drained.get("log_dirs"):
@@ -215,7 +230,7 @@ def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
     found = f"{count_text(len(drained['left']), 'replica was', 'replicas were')} found {where}"
     if not drained["left"]:
         found = f"what lies {where} could not be read"
-    step = f"See below what was found. Do not take {what} away; trigger the action again."
+    step = f"See below what was found. Do not take {what} away; trigger a new run of the action."
     if drained["follow_up"] is not None:
         step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
     label = "Not empty" if drained["left"] else "Not proved"
@@ -267,7 +282,7 @@ def _failed(facts: StatusFacts) -> StatusSummary:
             "Failed",
             f"The plan failed before it started: {facts.cause}.",
             _UNCHANGED,
-            "Remove the cause and trigger again: a new plan is made from what is there then.",
+            "Remove the cause, then trigger a new run: it plans with what is there then.",
         )
     return _stopped(facts, "Failed", f"The plan failed: {facts.cause}.")
 
@@ -342,9 +357,11 @@ def _after_failure(facts: StatusFacts, *, here: bool = False) -> str:
     if facts.moves_in(MoveState.ADMITTED):
         steps.append("See with kafka-reassign-partitions --list what is still in flight.")
     left = facts.moves - facts.moves_in(MoveState.DONE, MoveState.GONE)
-    again = "Trigger again to move the rest, or take" if left else "Nothing is left to move. Take"
+    again = (
+        "Trigger a new run to move the rest, or take" if left else "Nothing is left to move. Take"
+    )
     if not facts.moves_in(MoveState.DONE):
-        steps.append("Remove the cause and trigger again.")
+        steps.append("Remove the cause, then trigger a new run.")
     elif here:
         rest = "Plan again to move the rest, or roll" if left else "Nothing is left to move. Roll"
         steps.append(f"{rest} back what moved.")

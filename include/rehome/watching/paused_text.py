@@ -12,18 +12,19 @@ from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedRes
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
 WAYS_OUT = (
-    "Raise its throttle (change_throttle), or resume it without a window, with "
+    "Raise the plan's throttle (change_throttle), or resume it without a window, with "
     "control_reassignment; or give its cluster a longer window."
 )
 """For what no window is long enough for."""
 WAYS_OUT_HERE = (
-    "Resume it without a window, or with a higher throttle; or give its cluster a longer window. "
+    "Resume the plan without a window, or with a higher throttle; or give its cluster a longer "
+    "window. "
     "Or cancel it."
 )
 RUN_BEFORE = "To carry it out now, run it; to stop for good, cancel it"
 BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
-DECIDE_HERE = "Resume it, or cancel it."
-DECIDE = "Resume it, or cancel it, with control_reassignment."
+DECIDE_HERE = "Resume the plan, or cancel it."
+DECIDE = "Resume the plan, or cancel it, with control_reassignment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,13 @@ def handed_over_text(outlook: Outlook) -> str:
     """What becomes of a plan that was handed over to the windows of its cluster."""
     if isinstance(outlook, NeedsPerson):
         because = _REASONS[outlook.why].format(detail=outlook.detail.rstrip("."))
-        return f"It waits, because {because}. {_REMEDIES[outlook.why]}".rstrip()
+        return f"No window takes the plan up, because {because}. {_REMEDIES[outlook.why]}".rstrip()
     unless = "" if outlook.sure else ", if rebalance_in_window is unpaused"
-    return f"The window that opens at {_time(outlook.opens_at)} takes it up{unless}."
+    return f"The window that opens at {_time(outlook.opens_at)} carries the plan out{unless}."
 
 
 def _handed_over(outlook: Outlook) -> PausedText:
-    text = f"It is handed over to the windows of its cluster. {handed_over_text(outlook)}"
+    text = f"This plan is handed over to the windows of its cluster. {handed_over_text(outlook)}"
     match outlook:
         case GoesOn():
             label, step = f"for the window of {_time(outlook.opens_at)}", "Nothing."
@@ -86,7 +87,7 @@ def _handed_over(outlook: Outlook) -> PausedText:
 def _why_refused(refused: RefusedResume) -> str:
     others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
     return (
-        "The last run that was to go on with it was refused by its dry run: "
+        "The last run that was to go on with this plan was refused by its dry run: "
         f"{refused.error.rstrip('.')}{others}."
     )
 
@@ -96,7 +97,10 @@ def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
     if isinstance(outlook, NeedsPerson):
         return remedy if refused.breaks_limits else f"{remedy} {DECIDE}".lstrip()
     if refused.breaks_limits:
-        return f"Nothing: the next run gives it up if it still breaks a limit. Or {_lower(remedy)}"
+        return (
+            "Nothing: the next run cancels the plan if it still breaks a limit. "
+            f"Or {_lower(remedy)}"
+        )
     return f"{remedy} Then it goes on by itself, or resume it with control_reassignment.".lstrip()
 
 
@@ -109,9 +113,12 @@ def _lower(text: str) -> str:
 
 
 def _goes_on(found: GoesOn) -> PausedText:
-    cause, at = "Paused by the end of the window.", _time(found.opens_at)
+    cause, at = "The end of the window has paused this plan.", _time(found.opens_at)
     if found.stuck:
-        cause = "No move of it could end in its last window, and the next may go by as well."
+        cause = (
+            "The end of the window has paused this plan. No move of it could end in that window, "
+            "and the next may go by as well."
+        )
     opened = f"in the window that has been open since {at}"
     when = opened if found.is_open else f"when the next window opens, at {at}"
     if not found.sure:
@@ -128,31 +135,40 @@ def _goes_on(found: GoesOn) -> PausedText:
 
 def _needs_person(found: NeedsPerson) -> PausedText:
     if found.why is Why.PAUSED_BY_PERSON:
-        text = "A person has paused it, and it waits for a person to resume it."
+        text = (
+            "A person has paused this plan. No window goes on with it: it waits until a person "
+            "resumes or cancels it, and no other plan of its cluster starts meanwhile."
+        )
         return PausedText("paused by a person", text, DECIDE)
     because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
-    text = f"Paused by the end of the window. It waits for a person, because {because}."
+    text = (
+        f"The end of the window has paused this plan. No window goes on with it, because {because}."
+    )
     remedy = _REMEDIES[found.why]
-    here = f"{remedy} Or resume it, or cancel it." if remedy else DECIDE_HERE
+    here = f"{remedy} Or resume the plan, or cancel it." if remedy else DECIDE_HERE
     return PausedText("waits for a person", text, _step(remedy), here)
 
 
 _REASONS: Mapping[Why, str] = {
-    Why.NO_WINDOW: "no window is coming",
+    Why.NO_WINDOW: "no window of its cluster is coming",
     Why.NO_WINDOW_DAG: "no rebalance_in_window runs for this cluster",
     Why.WINDOW_DAG_PAUSED: "rebalance_in_window is paused in Airflow",
-    Why.NOT_KNOWN: "whether it may go on by itself cannot be read: {detail}",
+    Why.NOT_KNOWN: "the settings that say whether one does cannot be read: {detail}",
 }
 _REMEDIES: Mapping[Why, str] = {
     Why.NO_WINDOW: "",
     Why.NO_WINDOW_DAG: "",
     Why.WINDOW_DAG_PAUSED: "Unpause rebalance_in_window.",
-    Why.NOT_KNOWN: "Correct the settings.",
+    Why.NOT_KNOWN: "Correct these settings.",
 }
 
 
 def _step(remedy: str) -> str:
-    return f"{remedy} Or resume it, or cancel it, with control_reassignment." if remedy else DECIDE
+    return (
+        f"{remedy} Or resume the plan, or cancel it, with control_reassignment."
+        if remedy
+        else DECIDE
+    )
 
 
 def _time(at: datetime) -> str:

@@ -65,7 +65,8 @@ def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, r
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     except FileExistsError:
         raise RehomeError(
-            f"{out} is there already, and exports are never replaced", next_step="Name another."
+            f"{out} is there already, and exports are never replaced",
+            next_step="Name another file.",
         ) from None
     try:
         with os.fdopen(descriptor, "wb") as file:

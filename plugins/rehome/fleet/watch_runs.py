@@ -56,7 +56,9 @@ class BrokerAwayError(PlanConflictError):
         super().__init__(
             f"Broker {broker} is not alive, and may be restarting: nothing is copied off it yet",
             state_left=STEP_UNCHANGED,
-            next_step="If it does not come back, its finding dead_broker opens, and is healed.",
+            next_step="Start the broker, or wait: if it stays away, the finding dead_broker "
+            "opens for "
+            "it, and is healed.",
         )
 
 
@@ -179,7 +181,7 @@ def refuse_over(heal: StartRecord | None, ledger: Ledger) -> None:
     :raises NotHealedError: it is over.
     """
     if heal is not None and not _is_shown(ledger, heal.cluster_id, (heal.kind, heal.subject)):
-        raise NotHealedError(heal, "It is over, and needs no heal any more:")
+        raise NotHealedError(heal, "What this run was to heal is over:", "Nothing is left to do.")
 
 
 def hand_over(run: Any, ledger: Ledger, plan_id: str, actor: str) -> None:

@@ -179,10 +179,12 @@ def notifier_class(path: str) -> type[BaseNotifier]:
         found = getattr(importlib.import_module(module), name, None)
     except ImportError as error:
         raise ValueError(
-            f"{path} cannot be imported ({error}): install its provider, or correct the path"
+            f"its notifier {path} cannot be imported ({error}): install the Airflow provider "
+            "that has "
+            "it, or correct its name"
         ) from None
     if not (isinstance(found, type) and issubclass(found, BaseNotifier)):
-        raise ValueError(f"{path} is none of Airflow's notifiers: correct the path")
+        raise ValueError(f"its notifier {path} is none of Airflow's notifiers: correct its name")
     return found
 
 

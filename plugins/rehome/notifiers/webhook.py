@@ -118,15 +118,15 @@ def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) 
     try:
         answer = client.post(url, content=body, headers=headers)
     except httpx.TimeoutException:
-        raise _PassingError(f"It gave no answer within {TIMEOUT_S:g} s") from None
+        raise _PassingError(f"The server gave no answer within {TIMEOUT_S:g} s") from None
     except httpx.TransportError as error:
-        raise _PassingError(f"It cannot be reached ({type(error).__name__})") from None
+        raise _PassingError(f"The server cannot be reached ({type(error).__name__})") from None
     except httpx.InvalidURL:
         raise WebhookError("The connection's host is no URL") from None
     if answer.status_code == TOO_MANY or answer.is_server_error:
-        raise _PassingError(f"It answers {answer.status_code}")
+        raise _PassingError(f"The server answers {answer.status_code}")
     if not answer.is_success:
-        raise WebhookError(f"It answers {answer.status_code}")
+        raise WebhookError(f"The server answers {answer.status_code}")
 
 
 def _headers(connection: Any, body: bytes, own_id: str) -> dict[str, str]:

@@ -107,9 +107,12 @@ def _refuse_rejected(plan_id: str) -> None:
         for each in ledger.questions(plan_id):
             if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
                 raise PlanConflictError(
-                    f"New partitions {plan_id} were rejected by {each.answered.by}, and that stays",
+                    f"{each.answered.by} has rejected the new partitions {plan_id}, and no other "
+                    "person is asked in this run",
                     state_left="No partition was created.",
-                    next_step="Trigger a new run: it places them anew, and asks again.",
+                    next_step="If they are still wanted, trigger a new run: it places them anew, "
+                    "and asks "
+                    "anew.",
                 )
 
 
@@ -125,10 +128,10 @@ def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
         newest = ledger.newest_snapshot(plan.cluster_id)
     if newest is None:
         raise PlanConflictError(
-            f"The ledger knows no snapshot of cluster {plan.cluster_id} by now, so it is not known "
-            "whether the placement keeps the caps and broker sets of now",
+            f"The ledger has no snapshot of cluster {plan.cluster_id} any more, so it is not known "
+            "whether the placement keeps the caps and broker sets that hold now",
             state_left="No partition was created.",
-            next_step="Trigger again: a new run takes a snapshot and places the partitions anew.",
+            next_step="Trigger a new run: it takes a snapshot and places the partitions anew.",
         )
     return read_snapshot(own_snapshot.unchanged(newest))
 
@@ -214,8 +217,8 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             problems = "\n".join(errors)
             raise EndedError(
                 CauseKind.DRY_RUN,
-                f"New partitions are refused:\n{problems}",
-                state_left="Nothing was changed.",
+                f"The dry run refuses the new partitions:\n{problems}",
+                state_left="No partition and no topic was created.",
                 next_step=REMEDIES_NAMED,
             )
         if _request(context).dry_run:

@@ -104,9 +104,10 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
             raise NotAskedForError(
                 NotAsked.CARRIED_OUT,
                 f"What {run_askers.asker_of(context)} has asked for with run {run.run_id} was "
-                "carried out, and it was cleared since",
-                next_step="Trigger control_reassignment anew. If only its task start has failed, "
-                "clear that alone",
+                "carried out once, and the run was cleared since: it is not carried out again",
+                next_step="To ask for it anew, trigger a new run of control_reassignment. If "
+                "only the "
+                "task start of this one has failed, clear that task alone",
             )
         self.log.info("An attempt before this one has carried it out.")
         started = f"{STARTED_RUN_PREFIX}{run.run_id}"

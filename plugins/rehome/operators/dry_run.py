@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 POLICIES_CHECK = "policies"
-REMEDIES_NAMED = "Each finding names its remedy. Then trigger again."
+REMEDIES_NAMED = "Each finding names its remedy. Then trigger a new run."
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):

@@ -55,9 +55,12 @@ class PlanFleetOperator(SparkJobOperator):
         if failed:
             raise EndedError(
                 CauseKind.NO_FLEET_PLAN,
-                f"Clusters without a plan: {', '.join(sorted(failed))}. "
+                f"No plan was made for {', '.join(sorted(failed))}. "
                 + " ".join(sentence(f"{name}: {why}") for name, why in failed.items()),
-                state_left="Nothing was changed.",
+                state_left="Nothing was changed on any cluster.",
+                next_step="Mend what is named for each, then trigger plan_fleet with these "
+                "clusters "
+                "as its parameter clusters.",
             )
         return plans
 

@@ -253,7 +253,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
                 texts += ", and its run sends no heartbeat"
-                what_next = "Resume it or cancel it with control_reassignment."
+                what_next = "Resume or cancel that plan with control_reassignment."
             raise ClusterBusyError(texts, next_step=what_next)
         if self._go_on(context, ledger, cluster, active.plan_id):
             return None

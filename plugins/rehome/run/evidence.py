@@ -203,7 +203,7 @@ def require_dry_run(context: Context | Mapping[str, Any], plan_id: str) -> None:
         raise not_tried_out(context, plan_id)
     if not row.ok:
         raise NotDoneError(
-            f"The last dry run of {plan_id} refuses it",
+            f"The newest dry run of plan {plan_id} refuses that plan",
             state_left=STEP_UNCHANGED,
             next_step="Correct what it names, and trigger a new run.",
         )

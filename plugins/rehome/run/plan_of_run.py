@@ -129,7 +129,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
     """The error for a task that needs the plan, where none was recorded."""
     if plan_ids.in_follow_up(context):
         return PlanConflictError(
-            f"No plan follows plan {plan_ids.first_plan_id(context)} up",
+            f"No plan has been made that follows plan {plan_ids.first_plan_id(context)} up",
             state_left=STEP_UNCHANGED,
             next_step=f"Clear the task {plan_ids.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
             "it: it says whether there is anything to move.",
@@ -155,15 +155,15 @@ def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> No
 
     if not drivers.drives(context, record):
         raise PlanConflictError(
-            f"Plan {record.plan_id} is in the hands of run {record.driver} now: it is "
-            f"{record.state}",
+            f"Run {record.driver} drives plan {record.plan_id} now, which is {record.state}",
             state_left=STEP_UNCHANGED,
-            next_step="Read that run's log.",
+            next_step="Follow that run.",
         )
     if record.state.ended and record.state is not PlanState.DONE:
         raise PlanConflictError(
-            f"Plan {record.plan_id} of this run is {record.state} ({record.cause}), and a run "
-            "makes no second one",
+            f"Plan {record.plan_id} of this run has ended ({record.state}: {record.cause}), and a "
+            "run makes one plan only",
             state_left=STEP_UNCHANGED,
-            next_step="Trigger a new run.",
+            next_step="Trigger a new run: it makes a new plan. Clearing tasks of this run does "
+            "not.",
         )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rehome.ledger.stores.authority.requested_runs import RequestedRun
 
 _TRIGGER_ANEW = (
-    "Trigger it anew, on Rehome's page, in Airflow's UI or through its API: then it is asked for "
-    "by the user who does"
+    "Trigger a new run on Rehome's page, in Airflow's UI or through its API: then the user who "
+    "triggers it has asked for it"
 )
 
 
@@ -93,7 +93,7 @@ def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
     return NotAskedForError(
         NotAsked.TOO_OLD,
         f"Run {run.run_id} was asked for by {who}, for {run.run_after:%Y-%m-%d %H:%M} UTC, and "
-        f"it was cleared since: a request counts for {hours:g} hours",
+        f"was cleared when that was over: a request counts for {hours:g} hours",
         next_step=_TRIGGER_ANEW,
     )
 
@@ -117,9 +117,9 @@ def _why_not_asked(run: Any, requested: RequestedRun | None) -> NotAskedForError
     if not by_a_task:
         return NotAskedForError(
             NotAsked.BY_HAND,
-            f"Run {run.run_id} was triggered by hand, with the id of a run that "
+            f"Run {run.run_id} was triggered by hand, but its run id is that of a run which "
             f"{requested.by_dag_id}/{requested.by_run_id} was to start",
-            next_step=f"{_TRIGGER_ANEW}. Leave the run's id to Airflow",
+            next_step=f"{_TRIGGER_ANEW}. Give it no run id: Airflow chooses one",
         )
     if not requested.has_conf(getattr(run, "conf", None)):
         return NotAskedForError(

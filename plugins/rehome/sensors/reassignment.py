@@ -178,6 +178,9 @@ class ReassignmentSensor(ClusterOperator):
                 CauseKind.ENDED_OTHERWISE,
                 f"Not every reassignment that was watched is complete: {others}",
                 state_left="This task only watched, and changed nothing.",
+                next_step="See with kafka-reassign-partitions --list what is still in flight, "
+                "and with "
+                "the client that started the others why they ended.",
             )
         self.log.info("%d reassignments are complete", len(watch.watched))
 

@@ -222,7 +222,7 @@ def test_a_person_decides_where_that_is_asked_for(
             ApprovePartitionsOperator,
             {"caps": {"default": {"replicas": 0}}},
             "create",
-            ["and its cap leaves room for 0", "No partition was created. Trigger again"],
+            ["and its cap leaves room for 0", "No partition was created. Trigger a new run"],
         ),
         (
             PlacePartitionsOperator,
@@ -292,8 +292,8 @@ def test_a_placement_is_not_passed_where_no_snapshot_is_left_to_judge_it_by(
     topic = topics.create([[1, 2]])
     run = rehome(cluster, dag=DAG, partitions={topic: 3})
     assert run.state == run.tasks["dry_run"] == "failed"
-    assert "The ledger knows no snapshot of cluster" in run.log
-    assert "No partition was created. Trigger again" in run.log
+    assert "The ledger has no snapshot of cluster" in run.log
+    assert "No partition was created. Trigger a new run" in run.log
     assert replicas_of(gateway, topic) == {0: (1, 2)}
 
 

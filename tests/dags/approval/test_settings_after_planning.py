@@ -152,7 +152,7 @@ def test_a_plan_that_is_resumed_while_it_breaks_a_limit_stays_paused_and_says_wh
     for place in (run.log, run.note, report, reported.only("failed")["next_step"]):
         assert why in place, place
         assert then in place, place
-        assert "Trigger again with plan_id" not in place
+        assert "Resume the plan, or cancel it" not in place
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()
 

@@ -39,7 +39,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     assert reported.kinds() == ["orphaned"]
     (alert,) = reported.webhook.about("dead-run")
     assert alert["plan_id"] == plan.plan_id
-    assert "Resume it or cancel it with control_reassignment." in alert["text"]
+    assert "Resume or cancel that plan with control_reassignment." in alert["text"]
     assert len(site.gateway.list_reassignments()) == 1
     refused = site.run(action="reassign", reassignment=to(topic, {0: [4, 2]}))
     assert refused.state == "failed"

@@ -141,7 +141,7 @@ def test_partitions_are_added_with_what_a_planner_may_and_alter_on_the_topic(
     with granted(secured_cluster, USER, *PLANNER):
         refused = rehome(secured_cluster.client_settings(USER), **asked)
     assert refused.state == refused.tasks["dry_run"] == "failed"
-    assert f"Topic Alter on {topic}: this principal lacks the right" in refused.log
+    assert f"Topic Alter on {topic}: the connection's principal lacks this right" in refused.log
     assert whole_state(admin) == before
     with granted(secured_cluster, USER, *PLANNER, ("alter", "topic")):
         run = rehome(secured_cluster.client_settings(USER), **asked)

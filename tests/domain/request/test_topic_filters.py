@@ -56,7 +56,7 @@ def test_a_filter_is_of_what_it_names(
         ("re:)|(", "unexpected \\)"),
         ("re:(a)\\1", "invalid escape sequence"),
         ("re:(?=a)", "invalid perl operator"),
-        ("re:" + "a" * 1001, "has 1001 characters"),
+        ("re:" + "a" * 1001, "of 1001 characters; at most"),
         ("or ders", "has characters other than"),
     ],
 )

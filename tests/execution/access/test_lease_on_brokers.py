@@ -133,7 +133,7 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
 
     reported = controller(site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).message
     assert "The next poll cancels" in reported
-    assert "Should run run-1 be dead, ask again after" in reported
+    assert "Should run run-1 be dead, cancel the plan again after" in reported
     assert site.gateway.list_reassignments() == flying, (
         "a run that may be alive is not meddled with"
     )
@@ -168,7 +168,7 @@ def test_another_run_goes_on_with_the_plan_of_a_dead_one_and_moves_nothing_twice
     assert run == {"plan_id": plan.plan_id, "throttle": "auto"}
     check_continuable(plan, site.later, site.gateway, "run-2")
     site.later.take_up(plan.plan_id, "dag", "run-2", {}, "ann", lease_s=LEASE_S)
-    with pytest.raises(PlanConflictError, match="in the hands of run dag/run-2"):
+    with pytest.raises(PlanConflictError, match="Run dag/run-2 drives plan"):
         site.ledger.acquire_lease(plan.cluster_id, "run-1", LEASE_S, plan_id=plan.plan_id)
     policy, driver = Policy(FAST, metadata_grace_s=1), ("dag/run-2", LEASE_S)
     own = OwnCluster.of_plan(site.gateway, site.later.plan(plan.plan_id))

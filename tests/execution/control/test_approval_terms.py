@@ -102,7 +102,7 @@ def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
         refuse_lapsed("p1", GIVEN, other, NOW)
     assert message in str(refused.value)
     assert "by ann (id 7) does not hold any more" in str(refused.value)
-    assert "Trigger again" in str(refused.value)
+    assert "Trigger a new run" in str(refused.value)
 
 
 def test_an_approval_expires_before_a_plan_starts_and_not_while_it_runs() -> None:

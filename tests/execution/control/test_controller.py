@@ -240,9 +240,9 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
     assert record.requested_rate_bytes_per_s == 9
     assert ledger.holder(cluster_id) is None, "nothing has started"
     check(record.driver)
-    with pytest.raises(PlanConflictError, match="carries it out already"):
+    with pytest.raises(PlanConflictError, match="carries plan p1 out already"):
         check("dag/run-3")
-    with pytest.raises(PlanConflictError, match="cannot be continued: it is planned"):
+    with pytest.raises(PlanConflictError, match="No run can go on with plan p1: it is planned"):
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
     with pytest.raises(PlanConflictError, match="run-2 carries it out"):
         controller.control(Control.RUN, "p1")

@@ -208,10 +208,10 @@ def test_a_copy_that_its_window_is_too_short_for_is_named_when_it_is_planned() -
 
     (found,) = ends(99)
     assert (found.severity, found.subject) == (Severity.WARNING, "t-0")
-    assert found.detail == "1 min 40 s at least, of 1 min 39 s"
+    assert found.detail == "at least 1 min 40 s, and the window has 1 min 39 s left"
     assert ends(101) == []
     assert ends(99, OnWindowEnd.CANCEL) == []
     (found,) = ends(101, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0))
     assert (found.severity, found.subject) == (Severity.INFO, "plan")
-    assert found.detail == "1 min 30 s to 2 min 10 s, of 1 min 41 s"
+    assert found.detail == "1 min 30 s to 2 min 10 s, and the window has 1 min 41 s left"
     assert ends(131, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0)) == []

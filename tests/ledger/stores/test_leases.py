@@ -49,7 +49,7 @@ def test_a_lease_that_is_held_is_refused_naming_who_holds_it_and_until_when(
     ledger: Ledger,
 ) -> None:
     ledger.acquire_lease("c1", "run-1", 60)
-    with pytest.raises(LeaseHeldError, match=r"run-1 holds cluster c1; .* 00:01:00 UTC"):
+    with pytest.raises(LeaseHeldError, match=r"run-1 holds cluster c1, .* 00:01:00 UTC"):
         ledger.acquire_lease("c1", "run-2", 60)
     assert ledger.acquire_lease("c2", "run-2", 60).epoch == 1
 
@@ -131,7 +131,7 @@ def test_a_run_that_does_not_drive_the_plan_gets_no_lease_to_act_on_it(
     assert holder.owner == running.plan("p1").driver == "dag/run-2"
     assert running.plan("p1").last_progress_at == clock(), "it has not stalled"
     clock.pass_s(600)
-    with pytest.raises(PlanConflictError, match="in the hands of run dag/run-2"):
+    with pytest.raises(PlanConflictError, match="Run dag/run-2 drives plan"):
         running.acquire_lease("c1", "run-1", 60, plan_id="p1")
 
 
@@ -196,7 +196,7 @@ def test_runs_of_two_dags_that_have_the_same_id_are_distinguished(ledger: Ledger
     ledger.approve("p2", plan.plan_hash, "ann")
     ledger.claim("p2")
     assert ledger.plan("p2").driver == f"by_night/{night}"
-    with pytest.raises(PlanConflictError, match=re.escape(f"in the hands of run by_night/{night}")):
+    with pytest.raises(PlanConflictError, match=re.escape(f"Run by_night/{night} drives plan")):
         ledger.acquire_lease("c1", driver_name("another", night), 60, plan_id="p2")
     ledger.acquire_lease("c1", driver_name("by_night", night), 60, plan_id="p2")
     with pytest.raises(LeaseHeldError):

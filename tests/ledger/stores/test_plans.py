@@ -72,7 +72,7 @@ def test_moves_are_read_back_as_they_were_planned_by_their_state(ledger: Ledger)
 
 def test_an_approval_is_bound_to_the_hash_the_approver_saw(ledger: Ledger) -> None:
     recorded(ledger, make_plan("p1"))
-    with pytest.raises(PlanConflictError, match="its hash is"):
+    with pytest.raises(PlanConflictError, match="recorded now has the hash"):
         ledger.approve("p1", "0" * 64, "ben")
     assert ledger.plan("p1").state is PlanState.PLANNED
 
@@ -95,7 +95,7 @@ def test_a_second_plan_on_the_same_cluster_is_refused_and_the_first_is_named(
     approved(ledger, make_plan("p2"))
     approved(ledger, make_plan("p3", cluster_id="c2"))
     ledger.claim("p1")
-    with pytest.raises(PlanConflictError, match=r"plan p1 .running, run run-1. is active"):
+    with pytest.raises(PlanConflictError, match=r"plan p1 .running, run run-1. holds cluster"):
         ledger.claim("p2")
     assert ledger.plan("p2").state is PlanState.APPROVED
     ledger.claim("p3")

@@ -34,7 +34,9 @@ def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> Non
     channels({"notifier": "x.Y", "kinds": ["nonsense"]}, {"notifier": "no.such.Notifier"}, CHANNEL)
     kinds, path = channel_findings()
     assert "alert_channels[0] has unknown kinds nonsense" in str(kinds)
-    assert "alert_channels[1] (Notifier): no.such.Notifier cannot be imported" in str(path)
+    assert "alert_channels[1] (Notifier): its notifier no.such.Notifier cannot be imported" in str(
+        path
+    )
     assert {found.severity for found in (kinds, path)} == {Severity.WARNING}
     assert "Correct the setting alert_channels" in path.remedy
 

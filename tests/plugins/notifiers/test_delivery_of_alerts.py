@@ -88,7 +88,10 @@ def test_a_webhook_that_falters_is_tried_again_with_the_same_id(
 
 @pytest.mark.parametrize(
     ("answers", "why"),
-    [((400,), "WebhookError: It answers 400"), ((503,) * 99, "It answers 503, again and again")],
+    [
+        ((400,), "WebhookError: The server answers 400"),
+        ((503,) * 99, "The server answers 503, again and again"),
+    ],
 )
 def test_a_channel_that_refuses_an_alert_is_reported_and_fails_no_task(
     channels: SetUp,
@@ -122,7 +125,7 @@ def test_a_server_that_is_not_there_is_reported_without_its_address(
     monkeypatch.setattr(webhook, "GIVE_UP_S", 0.1)
     connect(monkeypatch, "http://127.0.0.1:1/t0ken")
     (why,) = delivery.deliver(STALLED).values()
-    assert "It cannot be reached (ConnectError)" in why
+    assert "The server cannot be reached (ConnectError)" in why
     assert "t0ken" not in why
     connect(monkeypatch, "127.0.0.1/t0ken")
     (why,) = delivery.deliver(STALLED).values()
@@ -241,7 +244,7 @@ def test_a_sweep_sends_what_is_left_also_where_it_has_nothing_to_sweep(
 @pytest.mark.parametrize(
     ("notifier", "why"),
     [
-        ("no.such.Notifier", "install its provider, or correct the path"),
+        ("no.such.Notifier", "install the Airflow provider that has it, or correct its name"),
         ("pathlib.Path", "is none of Airflow's notifiers"),
     ],
 )

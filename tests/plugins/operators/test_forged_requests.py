@@ -110,7 +110,7 @@ def test_so_does_one_of_a_fleet(
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(file))
     plan_fleet_without_gates(monkeypatch)
     forge_in(monkeypatch, fleet, tmp_path / "warehouse")
-    with pytest.raises(AirflowFailException, match="Clusters without a plan: berlin"):
+    with pytest.raises(AirflowFailException, match="No plan was made for berlin"):
         plan_the_fleet()
     assert ledger.plans() == []
 

@@ -122,7 +122,7 @@ def test_clusters_that_are_due_are_plan_settings_their_own_values_for_their_wind
 def test_a_cluster_that_cannot_be_planned_does_not_stop_plans_of_others(
     ledger: Ledger, submitted: list[list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(AirflowFailException, match="Clusters without a plan: lima"):
+    with pytest.raises(AirflowFailException, match="No plan was made for lima"):
         plan_fleet()
     assert {plan.cluster_id for plan in ledger.plans()} == {"berlin", "even"}
     with pytest.raises(AirflowFailException, match="lima"):
@@ -140,7 +140,7 @@ def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
     files = PlanDirectory(ledger.plan(plan_id).plan_dir)
     before = files.file_digests(), files.read_json("request.json")
     monkeypatch.setattr("rehome.clusters.due.why_not_due", lambda *_, named: None)  # a day later
-    with pytest.raises(AirflowFailException, match="Clusters without a plan: berlin"):
+    with pytest.raises(AirflowFailException, match="No plan was made for berlin"):
         plan_fleet(clusters=["berlin"])
     assert len(submitted) == 1
     assert (files.file_digests(), files.read_json("request.json")) == before
@@ -150,7 +150,7 @@ def test_two_names_of_one_cluster_are_refused_and_other_clusters_are_planned(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
     ledger.record_connection("kafka_paris", "berlin")
-    with pytest.raises(AirflowFailException, match="Clusters without a plan: berlin, paris"):
+    with pytest.raises(AirflowFailException, match="No plan was made for berlin, paris"):
         plan_fleet(clusters=["berlin", "even", "paris"])
     assert [plan.cluster_id for plan in ledger.plans()] == ["even"]
     assert len(submitted) == 1

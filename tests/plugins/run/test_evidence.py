@@ -86,7 +86,7 @@ def test_a_dry_run_that_refuses_is_none_to_go_on_with(
     ledger: Ledger, directory: PlanDirectory
 ) -> None:
     evidence.record_tried(RUN, ledger, directory, "p1", {"ok": False})
-    with pytest.raises(evidence.NotDoneError, match="refuses it"):
+    with pytest.raises(evidence.NotDoneError, match="refuses that plan"):
         evidence.require_dry_run(RUN, "p1")
 
 

@@ -216,7 +216,7 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
     assert "verification.json is not what was written" in site.reported_by(VerdictOperator)
     warehouse = Path(installation.settings().warehouse.removeprefix("file://"))
     warehouse.rename(warehouse.with_name("away"))
-    assert "Whether it was verified is not known" in site.reported_by(VerdictOperator)
+    assert "whether the result was verified is not known" in site.reported_by(VerdictOperator)
 
 
 def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:

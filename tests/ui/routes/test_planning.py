@@ -285,7 +285,7 @@ def test_a_plan_is_handed_over_to_a_window_that_the_dialog_names(
     looked_at(site, through="kafka_default")
     user = client("op")
     asked = user.get("plans/looked/controls/next_window").text
-    assert "It waits, because rebalance_in_window is paused in Airflow." in asked
+    assert "No window takes the plan up, because rebalance_in_window is paused in Airflow." in asked
     answer = user.post("plans/looked/controls/next_window", headers=own(user))
     assert answer.status_code == 200, answer.text
     (run,) = triggered
@@ -293,8 +293,8 @@ def test_a_plan_is_handed_over_to_a_window_that_the_dialog_names(
     site.ledger.hand_over("looked", "op")
     wait_until(lambda: "for the next window" in user.get("plans/looked").text, "the news")
     shown = user.get("plans/looked").text
-    assert "It is handed over to the windows of its cluster." in shown
-    assert "It waits, because rebalance_in_window is paused in Airflow." in shown
+    assert "This plan is handed over to the windows of its cluster." in shown
+    assert "No window takes the plan up, because rebalance_in_window is paused in Airflow." in shown
     assert "controls/next_window" not in shown
     assert "next window" in user.get("").text
 
@@ -304,4 +304,7 @@ def test_no_window_is_promised_through_a_connection_that_no_dag_is_known_to_use(
 ) -> None:
     looked_at(site, through="kafka_elsewhere")
     asked = client("op").get("plans/looked/controls/next_window").text
-    assert "It waits, because no rebalance_in_window runs for this cluster." in asked
+    assert (
+        "No window takes the plan up, because no rebalance_in_window runs for this cluster."
+        in asked
+    )

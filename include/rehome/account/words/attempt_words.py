@@ -28,7 +28,7 @@ REQUEST_WORDS: Mapping[RequestState, str] = {
     RequestState.FAILED: "Failed",
     RequestState.REJECTED: "Rejected",
 }
-PLAN_ANEW = "Plan anew: what the cluster has now is planned for."
+PLAN_ANEW = "Plan anew: a new run of the same request plans with what the cluster has now."
 
 
 def label_of(kind: CauseKind) -> str:
@@ -43,4 +43,7 @@ def tried_text(last: EndedRun) -> str:
 
 def superseded_text(by: str) -> str:
     """Why a plan is not to be run, where another one has moved its partitions."""
-    return f"Plan {by} has moved partitions of this plan since it was made."
+    return (
+        f"Plan {by} has meanwhile moved partitions that this plan moves, too: this plan is out of "
+        "date."
+    )

@@ -16,7 +16,7 @@ def in_place_text(found: PlanBytes) -> str:
         if not whole.total:
             return "there are no bytes to copy"
         return f"{bytes_text(whole.in_place)} of {bytes_text(whole.total)} are in place"
-    return f"how much is in place is not known: {WHY_UNKNOWN[copying.why]}"
+    return f"how many bytes the new replicas hold is not known: {WHY_UNKNOWN[copying.why]}"
 
 
 def in_place_sentence(found: PlanBytes) -> str:

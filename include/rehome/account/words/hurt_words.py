@@ -87,8 +87,8 @@ def _taken_over(hurt: Hurt) -> str:
 
 
 def _foreign(hurt: Hurt) -> str:
-    waits = " The plan starts nothing until it has ended." if hurt.holds else ""
-    why = f" It cannot end: {hurt.why}." if hurt.why else ""
+    waits = " The plan starts nothing until that has ended." if hurt.holds else ""
+    why = f" That reassignment cannot end: {hurt.why}." if hurt.why else ""
     return f"Another client reassigns {_named(hurt)}.{waits}{why}"
 
 
@@ -124,18 +124,24 @@ _TEXTS: Mapping[HurtKind, Callable[[Hurt], str]] = {
 _STEPS: Mapping[HurtKind, str] = {
     HurtKind.NOT_POLLED: "See the log of task progress: the brokers do not answer, or Airflow's "
     "triggerer is away.",
-    HurtKind.DEAD_BROKERS: "Start what is dead again: the moves then go on by themselves. Or "
-    "cancel the plan, and plan without it.",
-    HurtKind.SILENT_BROKERS: "Check its load and its network. It is asked again at each poll.",
-    HurtKind.NOT_CANCELLED: "Bring back the brokers that hold the old replicas. It is asked again.",
-    HurtKind.NOT_THROTTLED: "The next step sets it again. Find out who has changed it.",
-    HurtKind.THROTTLES_UNREAD: "They are read again at the next poll.",
-    HurtKind.TAKEN_OVER: "Those moves have ended. Find out who has reassigned them.",
-    HurtKind.FOREIGN: "See with kafka-reassign-partitions --list what it is.",
+    HurtKind.DEAD_BROKERS: "Start what is dead: the moves then go on by themselves. Or cancel the "
+    "plan, and plan without dead brokers.",
+    HurtKind.SILENT_BROKERS: "Check load and network there: each poll asks again.",
+    HurtKind.NOT_CANCELLED: "Start the brokers that hold the old replicas: each poll asks the "
+    "controller again.",
+    HurtKind.NOT_THROTTLED: "The next step sets the throttle again. Find out which client has "
+    "changed it.",
+    HurtKind.THROTTLES_UNREAD: "The next poll reads them again. If this stays, check that broker.",
+    HurtKind.TAKEN_OVER: "This plan does nothing more with these partitions. Find out which client "
+    "has reassigned them.",
+    HurtKind.FOREIGN: "See it with kafka-reassign-partitions --list, and have its owner end it, "
+    "or wait.",
     HurtKind.WAITS_FOR_ROOM: "Free disk space there, or cancel the plan and choose other brokers.",
-    HurtKind.WAITS_FOR_LEADER: "Bring back the brokers that hold their replicas.",
-    HurtKind.WAITS_UNREAD: "It is read again at each poll. Check that broker, or that topic.",
-    HurtKind.WAITS_FOR_WINDOW: "They wait for the next window. A higher throttle would fit more.",
+    HurtKind.WAITS_FOR_LEADER: "Start the brokers that hold replicas of these partitions.",
+    HurtKind.WAITS_UNREAD: "Check the broker or the topic named here: each poll reads it again.",
+    HurtKind.WAITS_FOR_WINDOW: "These moves wait for the next window. With a higher throttle, "
+    "more fit "
+    "into this one.",
     HurtKind.OUTPACED: "Raise the throttle, or have producers write less.",
     HurtKind.ALERT: "",
 }

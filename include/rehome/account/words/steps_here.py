@@ -9,20 +9,21 @@ from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.states import Control
 
 ALERT_STEPS: Mapping[AlertKind, tuple[Control, str]] = {
-    AlertKind.ORPHANED: (Control.RESUME, "Resume it, or cancel it."),
+    AlertKind.ORPHANED: (Control.RESUME, "Resume the plan, or cancel it."),
     AlertKind.DAG_PAUSED: (
         Control.CANCEL,
-        "Unpause its DAG in Airflow: the run then goes on by itself. Or cancel the plan.",
+        "Unpause the plan's DAG in Airflow: the run then goes on by itself. Or cancel the plan.",
     ),
     AlertKind.THROTTLE_RESTORED: (
         Control.PAUSE,
-        "Find out who takes it away: kafka-reassign-partitions does, without "
+        "Find out who removes the throttle: kafka-reassign-partitions does, without "
         "--preserve-throttles. Or pause the plan.",
     ),
     AlertKind.OUTPACED: (
         Control.CHANGE_THROTTLE,
-        "Raise the throttle above that; or cancel the plan, and move these partitions when less "
-        "is written to them.",
+        "Raise the throttle above the rate named here. Where the approval or a policy forbids "
+        "that, "
+        "cancel the plan, and move these partitions when less is written to them.",
     ),
     AlertKind.WINDOW_WILL_BE_MISSED: (
         Control.CHANGE_THROTTLE,

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from rehome.account.known import NotKnown
 
 WHY_UNKNOWN: Mapping[NotKnown, str] = {
-    NotKnown.NOT_RECORDED: "it was not recorded, by an earlier version of Rehome, or because no "
+    NotKnown.NOT_RECORDED: "nothing was recorded, by an earlier version of Rehome, or because no "
     "poll had read the copies",
-    NotKnown.NOT_POLLED: "no poll has seen it yet",
+    NotKnown.NOT_POLLED: "no poll has read the cluster yet",
     NotKnown.NOT_TRIED: "no dry run has tried the plan out yet",
-    NotKnown.NEVER_ENDS: "it would never end as things stand: see what the dry run found",
+    NotKnown.NEVER_ENDS: "the plan would never end as things stand: see the findings of its dry "
+    "run",
     NotKnown.BROKER_DEAD: "moves wait for a broker that is not alive",
     NotKnown.LEADERLESS: "moves wait for partitions that have no leader",
     NotKnown.OUTPACED: "producers write more than the throttle lets through",
@@ -19,7 +20,7 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     NotKnown.NOT_RUNNING: "the plan does not run",
     NotKnown.ONE_POLL: "there was one poll so far, and nothing to compare it with",
     NotKnown.OLD_POLL: "the newest poll is more than a minute old",
-    NotKnown.NOTHING_COMES: "nothing has come through of late, or producers write more than the "
+    NotKnown.NOTHING_COMES: "no copy has gained anything of late, or producers write more than the "
     "throttle lets through",
     NotKnown.AFTER_WINDOW: "not all ends before the window closes",
     NotKnown.PAST: "the predicted time has passed, and no poll has come since",

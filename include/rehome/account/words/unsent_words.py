@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rehome.domain.text import listed
 
 UNSENT_STEP = (
-    "Check the channel's connection and its entry in the setting alert_channels. It is tried again."
+    "Check the channel's connection and its entry in the setting alert_channels. Rehome sends the "
+    "alert again by itself."
 )
 
 

@@ -53,9 +53,12 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
         if answers:
             return answers[0]
     raise ClusterError(
-        "No broker has read the metadata log as far as the controller has written it",
+        "No broker has read the metadata log as far as the controller has written it, so what they "
+        "say of topics may be out of date",
         state_left="What is in flight goes on.",
-        next_step="Look at the brokers' connections to the controllers; the next poll tries again.",
+        next_step="Look at the brokers' connections to the controllers. A plan that runs is read "
+        "again "
+        "at its next poll; any other task that has failed by this is to be cleared.",
     )
 
 
@@ -91,7 +94,12 @@ def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, Top
     alive = clients.ask(Call.DESCRIBE_CLUSTER, clients.reads.metadata).brokers
     answers = topics_at(clients, names, [broker.node_id for broker in alive])
     if not answers:
-        raise ClusterError("No broker shows the topics", next_step="The next poll tries again.")
+        raise ClusterError(
+            "No broker has answered with its topics",
+            next_step="Look at the brokers' load and connections. A plan that runs is read again "
+            "at "
+            "its next poll; any other task that has failed by this is to be cleared.",
+        )
     first, *others = answers
     agreed = {
         name: topic

@@ -18,6 +18,10 @@ from rehome.domain.kafka import BrokerError, LogDir
 
 T = TypeVar("T")
 
+LACKING = "the connection's principal lacks this right"
+GRANT = "Grant it to that principal (docs/security.md), then trigger a new run."
+"""What a finding says of a right, and what to do about it."""
+
 
 class Call(enum.Enum):
     """Calls with the right they need. ``{}`` is replaced by Topic or Cluster, by the resource."""

@@ -83,7 +83,7 @@ def _rates_of_one(value: Any) -> dict[RateSide, int]:
     unknown = sorted(map(str, value.keys() - {side.value for side in RateSide}))
     if unknown or not value:
         raise ValueError(
-            f"{shown(value)} is neither a rate nor names rates of leader and follower alone"
+            f"holds {shown(value)}, which is neither a rate nor rates of leader and follower"
         )
     return {RateSide(side): _fast_enough(rate) for side, rate in value.items()}
 
@@ -94,7 +94,9 @@ def _fast_enough(value: Any) -> int:
     except ValueError as error:
         raise ValueError(f"{shown(value)} {error}") from None
     if found < LEAST_RATE:
-        raise ValueError(f"{found} is less than {LEAST_RATE} bytes per second")
+        raise ValueError(
+            f"holds {found}, and the least that is allowed is {LEAST_RATE} bytes per second"
+        )
     return found
 
 

@@ -104,7 +104,7 @@ def slow_rates(rates: Mapping[str, int | str | None]) -> list[str]:
     :param rates: name of the parameter → bytes per second; what is no number is left out.
     """
     return [
-        f"{name}={rate} is less than {LEAST_RATE} bytes per second."
+        f"{name}={rate} is less than {LEAST_RATE} bytes per second, the least that is allowed."
         for name, rate in rates.items()
         if isinstance(rate, int) and rate < LEAST_RATE
     ]
@@ -144,7 +144,10 @@ def plan_id(value: Any) -> str:
     """An id that a plan can have: it is a part of a path, so it holds none of its own."""
     found = text(value)
     if not _PLAN_ID.fullmatch(found) or ".." in found:
-        raise ValueError("is no plan id: letters, digits, '.', '_', '~' and '-' only, 200 at most")
+        raise ValueError(
+            "is no plan id, which has at most 200 characters: letters, digits, '.', '_', '~' and "
+            "'-'"
+        )
     return found
 
 

@@ -76,7 +76,7 @@ class TopicFilter:
         first, last = (found[1], found[2] or found[1]) if found else ("1", "0")
         if int(first) > int(last) or int(last) > LARGEST_PARTITION:
             raise ValueError(
-                f"Topics {text[:80]!r}: after the colon come partitions, such as orders:7 or "
+                f"names {text[:80]!r}: after the colon come partitions, such as orders:7 or "
                 "orders:3-9"
             )
         return cls(text, kind, pattern, int(first), int(last))
@@ -131,8 +131,8 @@ def _whole(pattern: str) -> str:
 def _refuse_expression(text: str, pattern: str) -> None:
     if len(pattern) > _LONGEST_EXPRESSION:
         raise ValueError(
-            f"A regular expression has {len(pattern)} characters, and {_LONGEST_EXPRESSION} are "
-            "taken"
+            f"holds a regular expression of {len(pattern)} characters; at most "
+            f"{_LONGEST_EXPRESSION} are allowed"
         )
     try:
         for expression in (pattern, _whole(pattern)):

@@ -211,7 +211,9 @@ def _time(value: Any) -> datetime:
     try:
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f"names {value!r}, which is no ISO 8601 time") from None
+        raise ValueError(
+            f"names {value!r}, which is no ISO 8601 time such as 2030-01-31T04:00:00Z"
+        ) from None
     if time.tzinfo is None:
         raise ValueError(f"names {value!r}, which has no time zone: add Z or +01:00")
     return time.astimezone(UTC)

@@ -193,7 +193,7 @@ def refuse_lapsed(
         return
     why = {
         "state_left": "This step has changed nothing on the cluster.",
-        "next_step": "Trigger again: what is to run is then put up for approval anew.",
+        "next_step": "Trigger a new run: what is to run is then put up for approval anew.",
     }
     if approval is None:
         what = f"The ledger does not say at which rate and until when plan {plan_id} was approved"

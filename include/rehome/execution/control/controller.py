@@ -128,14 +128,16 @@ class Controller:
         _refuse_begun(record, what)
         active = self.ledger.active_plan(record.cluster_id)
         if active is not None:
-            other = f"Plan {active.plan_id} is {active.state} on this cluster: let it end first."
+            other = (
+                f"Plan {active.plan_id} is {active.state} on this cluster, and has to end first."
+            )
             raise _refused(record, what, other)
         run = in_time(record.request, now)
         run |= {"dry_run": False, "plan_id": record.plan_id, **pace_of_run(record, rate)}
         run.pop("export", None)
-        message = "A run of reassign_partitions carries it out."
+        message = "A run of reassign_partitions carries the plan out."
         if "window_end" in record.request and "window_end" not in run:
-            message += " Its window has closed: it runs without one."
+            message += " The plan's window has closed: the run has none."
         return self._starts(message, run)
 
     def _next_window(self, record: PlanRecord, rate: int | None) -> Controlled:
@@ -155,7 +157,7 @@ class Controller:
             self.ledger.handed_over(record.cluster_id),
         )
         before = [other.plan_id for other in others]
-        message = "It is handed over to the windows of its cluster."
+        message = "The plan is handed over to the windows of its cluster."
         if before:
             message += f" These were handed over before, and go first, one a window: {before}."
         return Controlled(message)
@@ -165,9 +167,14 @@ class Controller:
             raise _refused(record, Control.PAUSE, "Nothing has started; mark its run failed.")
         self.ledger.request_pause(record.plan_id, self.actor)
         if record.state is PlanState.PAUSED:
-            return Controlled("It is paused already, and stays so until it is resumed.")
+            return Controlled(
+                "The plan is paused already. From now on no window resumes it: only a person does."
+            )
         if orphaned(record, self.ledger):
-            return Controlled(f"{_silent(record)} Resume it in a new run, or cancel it.")
+            return Controlled(
+                f"{_silent(record)} So the plan does not pause. Resume it in a new run, or "
+                "cancel it."
+            )
         return Controlled(
             "From the next poll on nothing more is started; the plan is paused when what is in "
             "flight has ended."
@@ -181,15 +188,16 @@ class Controller:
             silent = orphaned(record, self.ledger)
             if self._paused(record.dag_id) and (not silent or self._paused(STARTED_DAG)):
                 return Controlled(
-                    f"It will not pause. But the DAG {record.dag_id} is paused in Airflow: no task "
+                    f"The plan will not pause. But the DAG {record.dag_id} is paused in Airflow: "
+                    "no task "
                     f"of run {record.run_id} starts before that DAG is unpaused. Then the run goes "
-                    "on by itself; if it does not, ask again."
+                    "on by itself; if it does not, resume the plan again."
                 )
             if not silent:
-                return Controlled("It runs, and will not pause.", claims=(RunGoesOn(),))
+                return Controlled("The plan runs, and will not pause.", claims=(RunGoesOn(),))
         run = in_time(same_bounds(record.request), now)
         run |= {"plan_id": record.plan_id, **pace_of_run(record, rate)}
-        return self._starts("A run of reassign_partitions goes on with it.", run)
+        return self._starts("A run of reassign_partitions goes on with the plan.", run)
 
     def _paused(self, dag_id: str | None) -> bool:
         return dag_id is not None and self.dag_paused(dag_id) is True
@@ -230,13 +238,13 @@ class Controller:
         runs = record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
             return Controlled(
-                f"{message} as soon as a run goes on with the plan. {_silent(record)} "
-                "Resume it, or cancel it."
+                f"{message}. This is recorded, and holds as soon as a run goes on with the plan. "
+                f"{_silent(record)} Resume the plan, or cancel it."
             )
         if runs and self._paused(record.dag_id):
             return Controlled(
-                f"{message}, once the DAG {record.dag_id} is unpaused: until then no task of its "
-                "run starts, and the plan goes on with what it has."
+                f"{message}. This is recorded, and holds once the DAG {record.dag_id} is unpaused: "
+                "until then no task of its run starts, and the plan goes on as it was."
             )
         when = "the next poll" if runs else "when the plan runs"
         return Controlled(f"{message}, from {when} on.")
@@ -260,8 +268,9 @@ class Controller:
             if holder is not None and not orphaned(record, self.ledger):
                 throttles = "" if record.unthrottled else "; then its throttles are taken back"
                 return Controlled(
-                    f"The next poll cancels what is in flight of it{throttles}. Should run "
-                    f"{record.driver} be dead, ask again after {holder.expires_at:%H:%M:%S} UTC."
+                    f"The next poll cancels what is in flight of the plan{throttles}. Should run "
+                    f"{record.driver} be dead, cancel the plan again after "
+                    f"{holder.expires_at:%H:%M:%S} UTC."
                 )
         return self._end(record, cluster)
 
@@ -273,14 +282,14 @@ class Controller:
         if not record.state.active:  # as far as this ledger knows
             by_person = PlanState.CANCELLED, cause, self.actor, EndReason.CANCELLED
             self.ledger.transition(record.plan_id, *by_person)
-            return Controlled("It is cancelled. Its ledger has nothing of it as started.")
+            return Controlled("The plan is cancelled. By the ledger nothing of it had started.")
         done, cleared = give_up(
             record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor
         )
         left, claimed = _left_of_throttles(cleared)
         claims = (*claimed, InFlight(len(done.errors)))
         flew = " ".join(_what_flew(done, record))
-        return Controlled(f"It is cancelled. {flew} {left}", claims=claims)
+        return Controlled(f"The plan is cancelled. {flew} {left}", claims=claims)
 
 
 def _what_flew(done: Cancelled, record: PlanRecord) -> Iterator[str]:
@@ -365,7 +374,7 @@ def _refuse_begun(record: PlanRecord, what: Control) -> None:
 
 
 def _silent(record: PlanRecord) -> str:
-    return f"Its run {record.driver} sends no heartbeat."
+    return f"Run {record.driver}, which drives the plan, sends no heartbeat."
 
 
 def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:

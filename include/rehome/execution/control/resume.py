@@ -12,7 +12,7 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.errors import PlanConflictError
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.execution.access.lease import orphaned
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.drift import refuse_drift
@@ -121,24 +121,28 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     until = f"{holder.expires_at:%H:%M:%S} UTC" if holder else ""
     if record.state is PlanState.RUNNING and not orphaned(record, ledger):
         raise PlanConflictError(
-            f"Plan {record.plan_id} cannot be continued: run {record.driver} drives it",
-            next_step=f"Should that run be dead, trigger again after {until}.",
+            f"Run {record.driver} drives plan {record.plan_id}, so no other run can go on with it",
+            next_step=f"Follow that run. If it is dead, trigger a new run after {until}.",
         )
     if record.state is PlanState.PLANNED:
         raise PlanConflictError(
-            f"Run {record.driver} carries it out already, plan {record.plan_id}",
-            next_step="See that run. Where it has failed, clear its failed task.",
+            f"Run {record.driver} carries plan {record.plan_id} out already",
+            next_step="Follow that run. If it has failed, clear its failed task, with what comes "
+            "after "
+            "it.",
         )
     if not record.state.active:
         raise PlanConflictError(
-            f"Plan {record.plan_id} cannot be continued: it is {record.state} ({record.cause})",
-            next_step="Only a paused plan, or one that a dry run has made, can be continued. "
-            "Trigger a new run.",
+            f"No run can go on with plan {record.plan_id}: it is {record.state} ({record.cause})",
+            state_left=STEP_UNCHANGED,
+            next_step="Only a paused plan, or one that a dry run has made, can be gone on with. "
+            "Trigger a new run: it makes a new plan.",
         )
     held = ledger.throttles(record.plan_id, open_only=True)
     if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):
         raise PlanConflictError(
-            f"Run {record.driver} has paused plan {record.plan_id}, "
-            "and has not taken its throttles back yet",
-            next_step=f"Trigger again when that run has ended, or after {until}.",
+            f"Plan {record.plan_id} is paused, but run {record.driver}, which drove it, has not "
+            "taken "
+            "its throttles back yet",
+            next_step=f"Trigger a new run when that run has ended; if it is dead, after {until}.",
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from rehome.cluster.interface.error_codes import ErrorCode
-from rehome.cluster.interface.rights import Role
+from rehome.cluster.interface.rights import GRANT, LACKING, Role
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.kafka import BrokerId, TopicPartition
@@ -218,8 +218,9 @@ def _active(plan: Plan, active_plan: str | None) -> Iterator[Finding]:
             Severity.ERROR,
             "active plan",
             active_plan,
-            "is active on this cluster",
-            "Wait until it has ended, or cancel it.",
+            "is running or paused on this cluster, which can have one such plan at a time",
+            "Wait until that plan has ended; if it is paused, resume or cancel it. Then trigger a "
+            "new run.",
         )
 
 
@@ -229,8 +230,8 @@ def _rights(now: ClusterState) -> Iterator[Finding]:
             Severity.ERROR,
             "rights",
             right,
-            "this principal lacks the right",
-            "Grant it (docs/security.md).",
+            LACKING,
+            GRANT,
             code=29 if right.startswith("Topic") else 31,
         )
 
@@ -252,7 +253,7 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             "drift",
             str(partition),
             "has changed since the snapshot",
-            "Trigger again: a new plan is made from what is there now.",
+            "Trigger a new run: it plans with what is there now.",
             detail=f"it {what}",
         )
     for topic in not_known(plan, now.topics):
@@ -261,7 +262,7 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             "drift",
             topic,
             f"whether it has changed since the snapshot is not known: {DISAGREE}",
-            "Look at the brokers' connections to the controller, then trigger again.",
+            "Look at the brokers' connections to the controller, then trigger a new run.",
         )
     yield from size_findings(plan, now)
 

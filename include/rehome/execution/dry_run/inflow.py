@@ -89,7 +89,7 @@ def window_findings(
             "window",
             "plan",
             "may take longer than the window has left: what does not fit goes on in the next one",
-            detail=f"{predicted}, of {duration_text(left_s)}",
+            detail=f"{predicted}, and the window has {duration_text(left_s)} left",
         )
     if request.on_window_end is not OnWindowEnd.FINISH:
         return
@@ -101,9 +101,11 @@ def window_findings(
             Severity.WARNING,
             "window",
             str(move.partition),
-            "takes longer than the window has left, and is not started",
-            "Raise the throttle, give the cluster a longer window, or run it without one.",
-            detail=f"{duration_text(least_s)} at least, of {duration_text(left_s)}",
+            "takes longer to copy than the window has left, and is not started in it",
+            "Raise the throttle, give the cluster a longer window, or run the plan without a "
+            "window.",
+            detail=f"at least {duration_text(least_s)}, and the window has "
+            f"{duration_text(left_s)} left",
         )
 
 
@@ -161,6 +163,7 @@ def size_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
                 "drift",
                 str(move.partition),
                 "has grown since the snapshot",
-                "Its copy takes longer than predicted; trigger again for a plan of its new size.",
+                "Its copy takes longer than predicted; trigger a new run for a plan with the "
+                "new size.",
                 detail=f"from {bytes_text(move.size_bytes)} to {bytes_text(size)}",
             )

@@ -41,7 +41,7 @@ _SEVERITY = {
 _REMEDY = {
     _Kind.NO_SOURCE: "Bring a broker of its ISR back first.",
     _Kind.TOO_FEW_REPLICAS: "Lower min.insync.replicas first, or plan more replicas.",
-    _Kind.LOSES_IN_SYNC: "Trigger again: a new plan keeps the replicas that are in sync now.",
+    _Kind.LOSES_IN_SYNC: "Trigger a new run: its plan keeps the replicas that are in sync now.",
     _Kind.ALREADY_TOO_FEW: "Lower min.insync.replicas, or plan more replicas.",
     _Kind.BELOW_MINIMUM: "See why replicas are out of sync before moving it.",
     _Kind.AT_MINIMUM: "See why replicas are out of sync before moving it.",

@@ -81,15 +81,17 @@ def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
             + "; ".join(changed[:_SHOWN])
             + more,
             state_left="This step has changed nothing; the approval has lapsed.",
-            next_step="Trigger again: a new plan is made from what is there now.",
+            next_step="Trigger a new run: it plans with what is there now.",
         )
     if unknown := not_known(plan, topics):
         more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         raise BrokersDisagreeError(
-            f"It is not known whether the cluster has changed since plan {plan.plan_id} was made: "
+            f"Whether the cluster has changed since plan {plan.plan_id} was made is not known: "
             f"the brokers do not agree on topics {', '.join(unknown[:_SHOWN])}{more}",
             state_left="This step has changed nothing; the plan stays as it was.",
-            next_step="Look at the brokers' connections to the controller, then try again.",
+            next_step="Look at the brokers' connections to the controller, then clear this task, "
+            "with what "
+            "comes after it.",
         )
 
 

@@ -61,7 +61,9 @@ def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
     return ClusterError(
         f"The present throttle of {named(resource)} cannot be read",
         error=error,
-        next_step="A throttle is only set where the one before it is known. Try again.",
+        next_step="Rehome changes a throttle only where it knows the one before. Mend what the "
+        "broker "
+        "names, then try again.",
     )
 
 
@@ -155,7 +157,7 @@ def settle_what_can_be(
 def _keeps_changing(where: ConfigResource) -> ThrottleError:
     return ThrottleError(
         f"The throttles on the cluster keep changing, as on {where}",
-        next_step="See who changes them, and trigger again when they have ended.",
+        next_step="See who changes them. When that has ended, trigger a new run.",
     )
 
 
@@ -242,7 +244,7 @@ def _change(
         raise ThrottleError(
             f"The throttle was refused on {text}",
             state_left=left,
-            next_step="Correct what the broker names, then trigger again.",
+            next_step="Correct what the broker names, then trigger a new run.",
         )
     made = [c for c in changes if c.resource not in refusing and not is_mark(c.key)]
     return refusing | _wait_until_read_back(cluster, made, may_refuse)
@@ -271,7 +273,7 @@ def _wait_until_read_back(
                 f"The throttle on {named(missing[0].resource)} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",
                 state_left="What was set is journalled, and clear_throttle takes it back.",
-                next_step="See who else changes this configuration, then trigger again.",
+                next_step="See who else changes this configuration, then trigger a new run.",
             )
         pause(VERIFY_POLL_S)
     return refusing

@@ -125,5 +125,5 @@ def _refuse(cluster: OwnCluster, changes: list[ConfigChange]) -> None:
         raise RehomeError(
             f"The log dirs cannot be cordoned. {text}",
             state_left="Nothing was cordoned. The plan's throttles are set, and will be cleared.",
-            next_step="Trigger again with cordon=no, or correct what the broker names.",
+            next_step="Trigger a new run with cordon=no, or correct what the broker names first.",
         )

@@ -109,9 +109,10 @@ def take(
     held = row is not None and row["owner"] not in (NO_OWNER, owner) and row["expires_at"] > now
     if row is not None and held:
         raise LeaseHeldError(
-            f"{row['owner']} holds cluster {cluster_id}; "
-            f"its lease ends at {row['expires_at']:%H:%M:%S} UTC unless it is renewed",
-            next_step="Try again later: a lease whose owner is dead is free from then on.",
+            f"{row['owner']} holds cluster {cluster_id}, so that nothing else changes it. This "
+            "ends at "
+            f"{row['expires_at']:%H:%M:%S} UTC, unless that owner, if it is alive, renews it",
+            next_step="Try again when that owner has ended; if it is dead, after that time.",
         )
     if row is not None:
         _forgive_silence(connection, row, owner, now)
@@ -152,6 +153,6 @@ def _require_driver(connection: Connection, plan_id: str, owner: str) -> None:
     run = connection.execute(_DRIVER, {"of": plan_id}).one_or_none()
     if run is not None and driver_name(*run) != owner:
         raise PlanConflictError(
-            f"Plan {plan_id} is in the hands of run {driver_name(*run)} now",
-            next_step="Look at that run.",
+            f"Run {driver_name(*run)} drives plan {plan_id} now, so this run changes nothing of it",
+            next_step="Follow that run.",
         )

@@ -63,7 +63,9 @@ class PlanStore(Database):
                 if known["plan_hash"] == plan.plan_hash:
                     return
                 raise PlanConflictError(
-                    f"Plan {plan.plan_id} is {known['state']} with other moves than these",
+                    f"Plan {plan.plan_id} is recorded already, as {known['state']}, with other "
+                    "moves than those of this "
+                    "attempt",
                     state_left="What is recorded stays as it is.",
                     next_step="Trigger a new run: it gets a plan id of its own.",
                 )
@@ -190,15 +192,18 @@ class PlanStore(Database):
                 raise unknown_plan(plan_id)
             if row["plan_hash"] != plan_hash or (terms and terms.plan_hash != plan_hash):
                 raise PlanConflictError(
-                    f"The approval is for plan {plan_id} with the hash {plan_hash}, "
-                    f"but its hash is {row['plan_hash']}",
-                    next_step="Read the report of the plan as it is now, and approve that.",
+                    f"The approval is for plan {plan_id} with the hash {plan_hash}, but the plan "
+                    f"that is recorded now has the hash {row['plan_hash']}",
+                    state_left="The approval does not count, and this step has changed nothing.",
+                    next_step="Clear the task approve, with what comes after it: it asks about the "
+                    "plan as it is now. Read that plan's report first.",
                 )
             state = PlanState(row["state"])
             if state.ended:
                 raise PlanConflictError(
-                    f"Plan {plan_id} cannot be approved: it is {state}",
-                    next_step="Trigger a new run.",
+                    f"Plan {plan_id} cannot be approved: it has ended, and is {state}",
+                    state_left="This step has changed nothing.",
+                    next_step="Trigger a new run: it makes a new plan.",
                 )
             if state is PlanState.PLANNED:
                 cause = "approved" if terms is None else "; ".join(terms.lines())
@@ -322,8 +327,10 @@ class PlanStore(Database):
         )
         if changed.rowcount != 1:
             raise PlanConflictError(
-                f"Plan {row['plan_id']} left the state {row['state']} in this very moment",
-                next_step="Look at its state and try again.",
+                f"Plan {row['plan_id']} was {row['state']}, and something else changed that just "
+                "now",
+                state_left="This request has changed nothing.",
+                next_step="Look at the plan's state, then try again.",
             )
         write_event(
             connection,
@@ -340,10 +347,14 @@ class PlanStore(Database):
     def _conflict(self, plan_id: str) -> PlanConflictError:
         cluster_id = self.plan(plan_id).cluster_id
         other = self.active_plan(cluster_id)
-        name = f"plan {other.plan_id} ({other.state}, run {other.driver})" if other else "another"
+        name = (
+            f"plan {other.plan_id} ({other.state}, run {other.driver})" if other else "another plan"
+        )
         return PlanConflictError(
-            f"Plan {plan_id} cannot start: {name} is active on cluster {cluster_id}",
-            next_step="Wait for it, cancel it, or continue it if it is paused.",
+            f"Plan {plan_id} does not start: {name} holds cluster {cluster_id}, which "
+            "can have one running or paused plan at a time",
+            next_step="Wait until that plan has ended; if it is paused, resume or cancel it. Then "
+            "trigger a new run.",
         )
 
     def record_rollback(self, rollback_id: str, left_alone: int) -> None:

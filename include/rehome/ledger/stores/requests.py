@@ -14,7 +14,7 @@ from rehome.domain.run.askers import Term, asked_anew, changed_terms
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
-from rehome.errors import PlanConflictError
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import PLANS, TAKEN_UP_PLANS
@@ -177,9 +177,10 @@ class RequestStore(Database):
                 return
             if not state.active and not planned:
                 raise PlanConflictError(
-                    f"Plan {plan_id} cannot be continued: it is {state} ({row['cause']})",
-                    next_step="Only a paused plan, or one that a dry run has made, can be "
-                    "continued. Trigger a new run.",
+                    f"No run can go on with plan {plan_id}: it is {state} ({row['cause']})",
+                    state_left=STEP_UNCHANGED,
+                    next_step="Only a paused plan, or one that a dry run has made, can be gone on "
+                    "with. Trigger a new run: it makes a new plan.",
                 )
             if state.active:
                 take(self, connection, row["cluster_id"], driver_name(dag_id, run_id), lease_s)

@@ -145,7 +145,7 @@ class Program:
             method="highs-ds",
         )
         if solved.x is None:
-            raise RuntimeError(f"The linear program of a rebalance failed: {solved.message}")
+            raise _unsolved(solved.message)
         kinds, brokers = classes.count.shape
         leaves, singles = np.zeros((kinds, brokers)), len(posed.own)
         kind, giver = np.nonzero(classes.count)
@@ -251,7 +251,7 @@ class Program:
             method="highs-ds",
         )
         if solved.x is None:
-            raise RuntimeError(f"The linear program of a rebalance failed: {solved.message}")
+            raise _unsolved(solved.message)
         arrivals = np.zeros((kinds, self.load.shape[1]))
         arrivals[kind, to] = solved.x[: len(kind)]
         return arrivals
@@ -313,3 +313,11 @@ def _parted(values: Floats, parts: Floats) -> Ints:
         return np.zeros(0, np.int64)
     found: Ints = np.searchsorted(np.quantile(values, parts), values)
     return found
+
+
+def _unsolved(why: str) -> RuntimeError:
+    return RuntimeError(
+        f"The solver (HiGHS) did not solve a linear program of this rebalance: {why}. Without it "
+        "there is no plan. Trigger a new run with another effort or other tolerances; if it fails "
+        "again, report it with the snapshot."
+    )

@@ -79,7 +79,13 @@ class Context:
         known = set(self.snapshot.brokers.column("broker").to_pylist())
         unknown = [b for b in own.brokers.ids.tolist() if b not in known]
         if unknown:
-            raise RehomeError(f"The snapshot has replicas on brokers {unknown}, but not these.")
+            raise RehomeError(
+                f"The snapshot is not complete: it has replicas on brokers {unknown}, of which "
+                "it has "
+                "no rows",
+                state_left="No plan was made.",
+                next_step="Trigger a new run, which takes a new snapshot.",
+            )
         names = np.array(self.topics, object)
         place = np.searchsorted(names, np.array(own.topics, object))
         table = self.snapshot.topics.filter(self.snapshot.topics.column("internal"))

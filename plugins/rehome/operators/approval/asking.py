@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation
+from rehome.errors import sentence
 from rehome.run import plan_ids
 from rehome.run.asking import hitl
 from rehome.run.causes.errors import AskedAgainError
@@ -66,9 +67,11 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         text, options = hitl.shown(self, context["ti"].id)
         if (text, options) != (self.body, self.options):
             raise AskedAgainError(
-                "Airflow shows the text of an earlier question, so none is asked: it would be "
-                "answered for another. Nothing is approved. Where this is said again and again, "
-                "the API server or the scheduler runs without Rehome's plugin."
+                "Airflow still shows the text of an earlier question of this task. An answer to it "
+                "would not be about what is to be approved now, so no answer is taken and nothing "
+                "is approved. Airflow starts this task again by itself, and it then asks. If "
+                "each attempt ends so, the API server or the scheduler runs without Rehome's "
+                "plugin: install it there, restart both, and clear this task."
             )
         return ApprovalOperator.execute(self, context)
 
@@ -189,7 +192,13 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
             self.record(asked, answer, what or AnswerKind.NOT_COUNTED, why)
         with installation.open_ledger() as ledger:
             ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=who, plan_id=plan_id)
-        raise AskedAgainError(f"{plan_id} is asked about again after {who}'s answer: {why}")
+        about = f"The answer of {who} about {plan_id} does not count"
+        if what is AnswerKind.SENT_BACK:
+            about = f"{who} has sent {plan_id} back"
+        raise AskedAgainError(
+            f"{about}: {sentence(why)} Nothing is approved by it. This task asks anew by itself: "
+            "answer the new question."
+        )
 
     def asked_before(self, context: Context) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""

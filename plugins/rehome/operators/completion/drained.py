@@ -10,6 +10,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import STEP_UNCHANGED
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
@@ -59,9 +60,11 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 return
             if record.state is not PlanState.DONE:
                 raise PlanConflictError(
-                    f"Plan {record.plan_id} is {record.state}: {record.cause}. Only when it is "
-                    "done its brokers have to be empty",
-                    state_left="Nothing was checked.",
+                    f"Plan {record.plan_id} is {record.state} ({record.cause}), and only what a "
+                    "plan "
+                    "that is done was to empty is checked",
+                    state_left=STEP_UNCHANGED,
+                    next_step="See the log of the task progress for how the plan has ended.",
                 )
             if self._is_followed_up(context, ledger, record):
                 return
@@ -120,10 +123,10 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         raise EndedError(
             CauseKind.NOT_EMPTY,
             f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
-            f"It was not moved away: {refused}",
+            f"What is left there was not moved away: {refused}",
             state_left="The moves of the plan stay where they are, and none of its throttles is "
             "left.",
-            next_step="Do not take away what was to be empty. Trigger it again.",
+            next_step="Do not take away what was to be empty. Trigger a new run of the drain.",
         )
 
     def _end_here(self, context: Context) -> None:

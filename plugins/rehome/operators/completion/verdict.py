@@ -68,7 +68,12 @@ class VerdictOperator(ClusterOperator):
         except (OSError, ValueError, RehomeError) as error:
             raise EndedError(
                 CauseKind.NOT_VERIFIED,
-                f"Plan {plan_id} is done. Whether it was verified is not known: {error}",
+                f"Every move of plan {plan_id} has ended, but whether the result was verified is "
+                "not "
+                f"known: {error}",
+                next_step="Remove the cause, then clear the task verify, with what comes after "
+                "it: it "
+                "reads the cluster afresh.",
             ) from None
         proof = self._proof(record, done)
         if owed:
@@ -133,7 +138,7 @@ class VerdictOperator(ClusterOperator):
                 CauseKind.NOT_LED,
                 f"Plan {record.plan_id} is done, but its leaders were not elected: see the task "
                 "restore_leaders",
-                next_step="Clear that task, or trigger again.",
+                next_step="Clear the task restore_leaders, with what comes after it.",
             )
         missed = not_elected(done.leaders)
         if record.action == Action.ELECT_PREFERRED and missed:
@@ -141,14 +146,14 @@ class VerdictOperator(ClusterOperator):
                 CauseKind.NOT_LED,
                 f"Plan {record.plan_id} is over, but not every preferred leader leads: "
                 f"{not_elected_text(missed)}",
-                next_step="Trigger it again when they are in sync.",
+                next_step="Trigger a new run when those replicas are in sync.",
             )
         found = done.demoted
         if found is not None and not found["as_planned"]:
             raise EndedError(
                 CauseKind.NOT_LED,
-                f"The plan is done, but the demotion is not. {demotion_text(found)}",
-                next_step="Trigger it again.",
+                f"Plan {record.plan_id} is done, but the demotion is not. {demotion_text(found)}",
+                next_step="Trigger a new run of the demotion.",
             )
 
     @staticmethod

@@ -57,9 +57,11 @@ class VerifyReassignmentOperator(ClusterOperator):
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
             raise steps.not_before(context, steps.ChainStep.PROGRESS) or PlanConflictError(
-                f"Plan {record.plan_id} is {record.state} ({record.cause}): it has no end to prove",
+                f"Plan {record.plan_id} is {record.state} ({record.cause}), and only a plan that "
+                "is done "
+                "is verified",
                 state_left=STEP_UNCHANGED,
-                next_step="See the task progress.",
+                next_step="See the log of the task progress for how the plan has ended.",
             )
         with self.gateway() as cluster:
             result = prove(context, record, cluster)

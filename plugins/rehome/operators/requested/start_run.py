@@ -66,7 +66,7 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
             raise NotAskedForError(
                 NotAsked.TOO_OLD,
                 f"{requested.asker} has asked for run {run_id} at {requested.at:%Y-%m-%d %H:%M} "
-                f"UTC, and a request counts for {lasting_s / 3600:g} hours",
-                next_step="Trigger what is wanted anew",
+                f"UTC, which is too long ago: a request counts for {lasting_s / 3600:g} hours",
+                next_step="Ask for it anew, on Rehome's page or by a new run",
             )
         return requested

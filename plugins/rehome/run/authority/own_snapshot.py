@@ -61,10 +61,11 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
         taken = ledger.snapshot_taken_by(run.dag_id, run.run_id, task_id)
     if taken is None:
         raise steps.not_before(context, steps.ChainStep.SNAPSHOT) or SnapshotChangedError(
-            f"The ledger knows of no snapshot that the task {task_id} of run {run.run_id} has "
-            "taken; of those that an earlier Rehome has taken, it knows none",
+            f"The ledger has no snapshot that the task {task_id} of run {run.run_id} has taken: "
+            "it took "
+            "none, or an earlier version of Rehome took it, which recorded none",
             state_left=STEP_UNCHANGED,
-            next_step=f"Clear the task {task_id}, with what comes after it.",
+            next_step=f"Clear the task {task_id}, with what comes after it: it takes one.",
         )
     return unchanged(taken)
 

@@ -66,10 +66,10 @@ def test_what_one_person_has_rejected_no_other_approves(
     assert answers_of(ledger, plan_id) == [AnswerKind.REJECTED]
 
     again = attempt(placed, 2)
-    with pytest.raises(AirflowFailException, match="were rejected by ops"):
+    with pytest.raises(AirflowFailException, match="has rejected the new partitions"):
         ApprovePartitionsOperator(task_id="approve").execute(again)
     assert answers_of(ledger, plan_id) == [AnswerKind.REJECTED], "nobody is asked"
-    with pytest.raises(AirflowFailException, match="were rejected by ops"):
+    with pytest.raises(AirflowFailException, match="has rejected the new partitions"):
         CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_default").execute(again)
 
 
@@ -80,5 +80,5 @@ def test_a_snapshot_that_no_task_has_taken_says_nothing_of_caps(placed: dict[str
     approves = Given(task.options[0], by="ops", user_id="7").event(list(task.options))
     task.execute_complete(placed, approves)
     installation.warehouse().write_snapshot(snapshot("c1"))
-    with pytest.raises(AirflowFailException, match="ledger knows no snapshot of cluster c1"):
+    with pytest.raises(AirflowFailException, match="ledger has no snapshot of cluster c1"):
         CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_default").execute(placed)

@@ -213,7 +213,9 @@ def test_an_old_text_of_airflows_is_noticed_and_nothing_is_asked_by_it(
     """As where the API server runs without Rehome's plugin."""
     monkeypatch.setattr(hitl, "shown", lambda asking, ti_id: ("an older text", asking.options))
     run = tried_out(directory, context("ann", APPROVED, "first"), APPROVED)
-    with pytest.raises(AskedAgainError, match="Airflow shows the text of an earlier question"):
+    with pytest.raises(
+        AskedAgainError, match="Airflow still shows the text of an earlier question"
+    ):
         ApprovePlanOperator(task_id="approve").execute(run)
     assert ledger.plan("p1").approval is None
 

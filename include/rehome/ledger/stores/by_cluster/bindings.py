@@ -202,7 +202,7 @@ class BindingStore(Database):
                 where = "nowhere that is known" if leads_to is None else f"to cluster {leads_to}"
                 raise PlanConflictError(
                     f"Connection {connection} leads {where}, not to cluster {cluster_id}",
-                    state_left="It is bound to what it was bound to before.",
+                    state_left="The connection stays bound as it was.",
                     next_step="Look at the page again, and decide anew.",
                 )
             now = self._clock()
