@@ -135,3 +135,22 @@ FOREIGN_ADOPTED_AND_KILLED = _foreign(
     Do(70.0, "admin", What.SET_RATE, (3, RATES[1], 200_000)),
 )
 """While an adopted plan is followed, its ledger is away and another client lowers a rate."""
+
+FOREIGN_ADOPTED_AND_PAUSED = _foreign(
+    Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)),
+    Do(40.0, "A", What.ANSWER, ("approve",)),
+    Do(52.0, "A", What.PAUSE),
+    Do(58.0, "A", What.RESUME),
+    Do(60.0, "A", What.PAUSE),
+    Do(62.0, "A", What.KILL),
+    Do(150.0, "A", What.RESUME),
+)
+"""An adopted plan is paused and resumed, and paused again while its processes die: it ends."""
+
+FOREIGN_ADOPTED_RUN_DELETED = _foreign(
+    Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)),
+    Do(40.0, "A", What.ANSWER, ("approve",)),
+    Do(56.0, "A", What.DELETE_RUN),
+    Do(150.0, "A", What.RESUME),
+)
+"""The run of an adopted plan is deleted in mid-copy, and a person resumes the plan in another."""

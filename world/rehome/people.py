@@ -9,6 +9,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.domain.run.states import Control
 from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
+from rehome.run.plan_ids import new_plan_id
 from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL, FOREIGN, SWEEP
@@ -38,6 +39,8 @@ FOREIGN_ACTIONS = {
 
 def plan_of(run: DagRun) -> str | None:
     """The id of the plan of a run, as a person reads it there; None = it has none yet."""
+    if run.graph.dag_id == FOREIGN and run.params.get("action") == ForeignAction.ADOPT.value:
+        return new_plan_id({"dag_run": run.info, "params": run.params})
     named = run.params.get("plan_id") if run.params.get("action") != "rollback" else None
     return named or run.xcoms.get(("plan", "return_value"))
 
@@ -54,8 +57,13 @@ class Person:
     approved: dict[str, float] = field(default_factory=dict)
     let_act: dict[str, float] = field(default_factory=dict)
 
+    def _runs(self) -> list[DagRun]:
+        """Those that carry plans out; where there are none, those that have adopted one."""
+        adopting = [run for run in self.airflow.others if run.graph.dag_id == FOREIGN]
+        return self.airflow.runs or adopting
+
     def _plan_id(self) -> str | None:
-        plans = [plan_of(run) for run in self.airflow.runs]
+        plans = [plan_of(run) for run in self._runs()]
         return next((plan_id for plan_id in reversed(plans) if plan_id), None)
 
     def ask(
@@ -119,7 +127,7 @@ class Person:
             self._in_airflow(does)
 
     def _in_airflow(self, does: Do) -> None:
-        runs = self.airflow.runs
+        runs = self._runs()
         run: DagRun | None = runs[-1] if runs else None
         match does.what:
             case What.PAUSE_DAG:

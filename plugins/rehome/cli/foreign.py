@@ -300,7 +300,8 @@ def _ask(action: ForeignAction, chosen: argparse.Namespace) -> int:
             say_json(asked) if chosen.json else say(run_id)
             return ExitCode.DONE
         question = _question(client, run_id)
-        where = f"{client.url}/dags/{FOREIGN_DAG}/runs/{quote(run_id, safe='')}/tasks/{FOREIGN_QUESTION}"
+        run = f"{client.url}/dags/{FOREIGN_DAG}/runs/{quote(run_id, safe='')}"
+        where = f"{run}/tasks/{FOREIGN_QUESTION}"
         if chosen.json:
             say_json({**asked, "question": question, "answer_at": where})
         elif question is None:
