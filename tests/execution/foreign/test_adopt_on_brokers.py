@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.errors import PlanConflictError
 from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
+from rehome.execution.control.resume import check_continuable
 from rehome.execution.foreign.adopt import adopt, adopted_plan, still_in_flight
 from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.foreign.in_flight import Chosen
@@ -32,7 +35,7 @@ from rehome.execution.throttle.keys import (
     LEADER_REPLICAS,
     split,
 )
-from rehome.execution.throttle.set_up import clear_throttle
+from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.execution.conftest import Configure
@@ -119,6 +122,40 @@ def test_it_is_throttled_and_finished_as_a_plan(
     wait_until(lambda: state_of(gateway, [topic])["throttles"] == before, "throttles as before")
     moved = [replicas_of(gateway, topic, partition.partition) for partition in sorted(wanted)]
     assert moved == [tuple(wanted[partition]) for partition in sorted(wanted)]
+
+
+def test_a_window_that_ends_takes_it_back_and_a_resumed_run_finishes_it(
+    gateway: ClusterGateway, ledger: Ledger, topics: Any, adopted: Adopted, configure: Configure
+) -> None:
+    topic = topics.create([[1, 2]], config={FOLLOWER_REPLICAS: "*"})
+    topics.fill(topic, 3000)
+    configure(ConfigResource.broker(3), FOLLOWER_RATE, "1000")
+    wanted = started(gateway, topic, 1)
+    plan, _ = adopted(topic, 2 * MB)
+    own, policy = OwnCluster.itself(gateway), Policy(2 * MB, metadata_grace_s=1)
+    ledger.request_pause(plan.plan_id, "ann")
+    assert advance(plan, ledger, own, policy).finished is None, "a pause lets it go on"
+    ledger.withdraw_pause(plan.plan_id, "ann")
+    closed = replace(policy, window_end=utc_now())
+    assert run(plan, ledger, own, closed).finished is PlanState.PAUSED
+    assert gateway.list_reassignments(wanted) == {}
+    (start,) = ledger.reassignments(plan.plan_id)
+    assert replicas_of(gateway, topic) == start.replicas_before, "those that it was adopted from"
+    clear_throttle(plan.plan_id, ledger, own)
+
+    check_continuable(plan, ledger, own, "run-2")
+    ledger.claim(plan.plan_id)
+    set_up_throttle(plan, ledger, own, 20 * MB)
+    gateway.alter_configs(
+        [ConfigChange(ConfigResource.broker(3), FOLLOWER_RATE, ConfigOperation.DELETE)]
+    )
+    assert run(plan, ledger, own, Policy(20 * MB, metadata_grace_s=1)).finished is PlanState.DONE
+    clear_throttle(plan.plan_id, ledger, own)
+    assert replicas_of(gateway, topic) == (3, 2)
+    assert [each.outcome for each in ledger.reassignments(plan.plan_id)] == [
+        MoveState.CANCELLED,
+        MoveState.DONE,
+    ]
 
 
 @pytest.mark.long
