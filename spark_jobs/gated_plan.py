@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fsspec
-
 from rehome.clusters.clusters_file import clusters_of
 from rehome.clusters.filled_requests import request_by
+from rehome.directory import opened
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.places.uris import refuse_other_scheme
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from rehome.load_history.known_rates import LoadHistory
     from rehome.warehouse import PlanDirectory
 
-EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
+EXIT_CODES = {"crashed": 1, "invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
+_CAUSED = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+_SHOWN = 2000
+"""Characters of a crash's own words."""
 
 
 class RefusedError(Exception):
@@ -52,6 +55,14 @@ class RefusedError(Exception):
         """The refusal of a request that cannot be carried out, or of input that is not there."""
         problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
         return cls("invalid_request", str(error), problems)
+
+    @classmethod
+    def crashed(cls, error: Exception) -> RefusedError:
+        """What is known of an error that nobody has foreseen: its first line, and Java's causes."""
+        first = next(iter(str(error).strip().splitlines()), "")
+        causes = list(dict.fromkeys(_CAUSED.findall(str(error))))
+        said = " Caused by: ".join([f"{type(error).__name__}: {first}", *causes[-1:]])
+        return cls("crashed", said[:_SHOWN], causes)
 
     def to_json(self) -> dict[str, Any]:
         """``failure.json``."""
@@ -192,7 +203,8 @@ def read_parameters(path: str) -> Mapping[str, Any]:
     """
     refuse_other_scheme(path)
     try:
-        with fsspec.open(path, "r", encoding="utf-8") as file:
+        fs, name = opened(path)
+        with fs.open(name, "r", encoding="utf-8") as file:
             content = json.load(file)
     except (OSError, ValueError) as error:
         raise InvalidRequestError([f"The request {path} cannot be read: {error}."]) from None

@@ -4,9 +4,9 @@
     spark-submit --py-files rehome.zip spark_jobs/plan.py --snapshot URI --request FILE --out URI
 
 Exits with 0 when a proven plan was written, 2 when the request cannot be carried out, 3 when a
-gate refused, 4 when a check of a gate crashed. Whatever it refuses is printed on stderr and in
-failure.json; reassignment.json is only there when everything held. Where a finished plan is
-already, it stays: the job ends with 2 and writes nothing.
+gate refused, 4 when a check of a gate crashed, 1 when anything else did. Why there is no plan is
+printed on stderr and in failure.json; reassignment.json is only there when everything held. Where a
+finished plan is already, it stays: the job ends with 2 and writes nothing.
 """
 
 from __future__ import annotations
@@ -95,6 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out.write_json("failure.json", error.to_json())
         print(error, file=sys.stderr)
         return EXIT_CODES[error.kind]
+    except Exception as error:
+        out.write_json("failure.json", RefusedError.crashed(error).to_json())
+        raise
     print(f"{count_text(len(plan.moves), 'move')}, hash {plan.plan_hash}: {out.uri}")
     return 0
 

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rehome.places.stores import hadoop_settings
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -36,6 +38,7 @@ def spark_session(
 
     running = SparkSession.getActiveSession()
     if running is not None:
+        _open_stores(running)
         yield running
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -53,7 +56,17 @@ def spark_session(
         done = pool.submit(meanwhile)
         spark = builder.getOrCreate()
         done.result()
+    _open_stores(spark)
     try:
         yield spark
     finally:
         spark.stop()
+
+
+def _open_stores(spark: SparkSession) -> None:
+    """Let the session open object stores. What is set so goes to the executors with each task, and
+    shows in no command, no log and no page of Spark's.
+    """
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for key, value in hadoop_settings().items():
+        hadoop.set(key, value)

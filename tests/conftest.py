@@ -42,6 +42,7 @@ pytest_plugins = [
     "tests.session.browser",
     "tests.session.garbage",
     "tests.session.marked_by_needs",
+    "tests.session.s3_server",
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
 ]

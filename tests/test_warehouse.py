@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,15 +29,21 @@ from rehome.warehouse import (
 )
 from tests.quality.snapshots import TAKEN_AT, Rows
 from tests.session.open_to_others import open_to_others
+from tests.session.s3_server import S3
 
 DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(4,))
 
 
-@pytest.fixture(params=["file", "memory"])
-def warehouse(request: Any, tmp_path: Path) -> Warehouse:
-    """On a disk, and on a store that has no directories and no renaming."""
-    uri = tmp_path.as_uri() if request.param == "file" else f"memory://{tmp_path.name}"
-    return Warehouse(uri + "/")
+@pytest.fixture(params=["file", "memory", "s3"])
+def warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Warehouse]:
+    """On a disk, and on stores that have no directories and no renaming."""
+    if request.param == "s3":
+        server: S3 = request.getfixturevalue("s3")
+        with server.logged_in():
+            yield Warehouse(server.new_warehouse() + "/")
+    else:
+        uri = tmp_path.as_uri() if request.param == "file" else f"memory://{tmp_path.name}"
+        yield Warehouse(uri + "/")
 
 
 def snapshot(hours: int = 0) -> Snapshot:

@@ -13,22 +13,46 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
 from rehome.errors import RehomeError
-from rehome.places.uris import refuse_other_scheme
+from rehome.places.stores import EXTRAS, fsspec_options
+from rehome.places.uris import refuse_other_scheme, scheme_of
 
 ROWS_TOGETHER = 1 << 17
 """Rows of a table that one task of Spark reads at least: more of them, and cores are idle."""
+
+
+class StoreDriverError(RehomeError):
+    """What fsspec opens a store with is not installed."""
+
+
+def opened(uri: str) -> tuple[Any, str]:
+    """The file system of a URI that was allowed, and the path in it.
+
+    :raises StoreDriverError: its driver is missing.
+    """
+    scheme = scheme_of(uri)
+    try:
+        fs, path = fsspec.core.url_to_fs(uri, **fsspec_options(scheme))
+    except ImportError as error:
+        extra = EXTRAS.get(scheme)
+        raise StoreDriverError(
+            f"{uri} cannot be opened: {error}",
+            next_step=f"Install {f'rehome[{extra}]' if extra else 'the driver'} on every machine "
+            "of Airflow.",
+        ) from error
+    return fs, path
 
 
 class Directory:
     """Files below one URI.
 
     :raises UriNotAllowedError: it is of another scheme than the warehouse may be.
+    :raises StoreDriverError: fsspec's driver for it is missing.
     """
 
     def __init__(self, uri: str) -> None:
         refuse_other_scheme(uri)
         self.uri = uri if uri.endswith("://") else uri.rstrip("/")
-        self.fs, self.path = fsspec.core.url_to_fs(self.uri)
+        self.fs, self.path = opened(self.uri)
 
     def exists(self, name: str) -> bool:
         """Whether the file is there."""

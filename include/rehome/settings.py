@@ -41,9 +41,19 @@ class Settings(BaseModel):
         Shown("$AIRFLOW_HOME/rehome/warehouse"),
         Field(
             title="Warehouse",
-            description="URI of snapshots and plans: file, s3, gs, abfss or hdfs. Its driver for "
-            "fsspec has to be installed.",
+            description="URI of snapshots and plans: file, s3, gs, abfss or hdfs. A store needs "
+            "its extra, such as rehome[s3].",
             examples=["s3://bucket/rehome"],
+        ),
+    ] = ""
+    warehouse_connection: Annotated[
+        str,
+        Shown("none"),
+        Field(
+            title="Connection of the warehouse",
+            description="The Airflow connection whose credentials the warehouse is opened with: of "
+            "type aws, google_cloud_platform or wasb. None = those of each machine.",
+            examples=["rehome_s3"],
         ),
     ] = ""
     other_uri_schemes: Annotated[

@@ -14,6 +14,8 @@ from airflow.sdk import BaseHook, Variable
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters
+from rehome.hooks.store_login import store_login
+from rehome.places.stores import log_in
 from rehome.setting_problems import env_name
 from rehome.settings import Settings
 
@@ -43,8 +45,23 @@ def settings(connection: str | None = None) -> Settings:
     :param connection: of the cluster; None = the one that this step works through, if any.
     :raises InvalidRequestError: names what is wrong with them.
     """
-    overrides = _overrides(int(time.monotonic() // SETTINGS_LAST_S))
-    return Settings.load({**overrides, **_of_cluster(connection or clusters.at_work())})
+    period = int(time.monotonic() // SETTINGS_LAST_S)
+    own = _of_cluster(connection or clusters.at_work())
+    found = Settings.load({**_overrides(period), **own})
+    _open_store(found.warehouse_connection, period)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _open_store(conn_id: str, _period: int) -> None:
+    """Have the warehouse opened with the connection's credentials, if it names any.
+
+    Where there are none, what needs no file goes on: throttles are taken back all the same.
+    """
+    try:
+        log_in(store_login(conn_id) if conn_id else None)
+    except InvalidRequestError as error:
+        log.error("%s The warehouse is opened with this machine's own credentials.", error)
 
 
 def _of_cluster(connection: str | None) -> Mapping[str, Any]:

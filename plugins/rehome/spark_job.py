@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 
+from rehome import installation
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.places.uris import OTHER_SCHEMES
+from rehome.places.spark_packages import spark_packages
+from rehome.places.stores import LOGIN, current_login
+from rehome.places.uris import OTHER_SCHEMES, scheme_of
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import LOG_HAS_ALL
@@ -31,6 +35,8 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
 
     ui_color = "#f6ead7"
     conf: dict[str, Any] | None
+    packages: str | None
+    exclude_packages: str | None
 
     def __init__(self, *, job: str, **kwargs: Any):
         from rehome.packaging import ROOT
@@ -67,13 +73,50 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
         if others := os.environ.get(OTHER_SCHEMES):  # a job has no other settings
             env[OTHER_SCHEMES] = others
             self.conf = {f"spark.executorEnv.{OTHER_SCHEMES}": others} | (self.conf or {})
+        self._open_warehouse(env)
         self.env_vars = env
+
+    def _open_warehouse(self, env: dict[str, str]) -> None:
+        """What Spark needs for a warehouse in a store: packages, and credentials for the driver."""
+        found = spark_packages(scheme_of(installation.settings().warehouse))
+        self.packages = _joined(self.packages, found.packages)
+        self.exclude_packages = _joined(self.exclude_packages, found.excluded)
+        login = current_login()
+        if login is None:
+            return
+        if self._driver_is_ours():
+            env[LOGIN] = login.to_json()
+            return
+        self.log.warning(
+            "Where Spark's driver runs elsewhere, or under YARN or Kubernetes, the credentials of "
+            "the connection that warehouse_connection names are not handed over: they would be on "
+            "command lines. The machines need credentials of their own."
+        )
 
     def _master_is_local(self) -> bool:
         """Whether the connection's master runs inside the driver's own process."""
+        return self._master().startswith("local")
+
+    def _driver_is_ours(self) -> bool:
+        """Whether the driver is a process of this machine that gets its environment as it is."""
         from airflow.sdk import BaseHook
 
-        return str(BaseHook.get_connection(self._conn_id).host or "local").startswith("local")
+        mode = BaseHook.get_connection(self._conn_id).extra_dejson.get("deploy-mode")
+        return self._master().startswith(("local", "spark://")) and mode != "cluster"
+
+    def _master(self) -> str:
+        from airflow.sdk import BaseHook
+
+        return str(BaseHook.get_connection(self._conn_id).host or "local")
+
+
+_FRAME = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|File \")")
+"""A line of a stack trace that says where, not what."""
+_THROWN = re.compile(r"(^Caused by: |^Exception in thread |^[\w.]+(Error|Exception)\b)")
+
+
+def _joined(*lists: str | None) -> str | None:
+    return ",".join(filter(None, lists)) or None
 
 
 def require_java(environment: Mapping[str, str]) -> None:
@@ -96,11 +139,13 @@ def require_java(environment: Mapping[str, str]) -> None:
 
 
 def _failed(job: str, task_id: str, error: Exception) -> EndedError:
-    """What the hook says, less the command: its last line is the last one of spark-submit."""
+    """What the hook says, less the command: its last lines are those of spark-submit."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
+    told = [line.strip() for line in lines if not _FRAME.match(line)] or lines
+    causes = [line for line in told if _THROWN.search(line)] or told
     return EndedError(
         CauseKind.SPARK,
-        f"The Spark application {job} has failed, and left no reason. It ends with: {lines[-1]}",
+        f"The Spark application {job} has failed, and left no reason. It ends with: {causes[-1]}",
         state_left="No plan was made; nothing was changed.",
         next_step=LOG_HAS_ALL.format(task=task_id),
         passing=True,

@@ -36,7 +36,7 @@ def refuse_other_scheme(uri: str) -> None:
 
     :raises UriNotAllowedError: it is of another kind, or of several.
     """
-    scheme = _scheme_of(uri)
+    scheme = scheme_of(uri)
     allowed = SCHEMES | schemes_in(os.environ.get(OTHER_SCHEMES, ""))
     if scheme in allowed and "::" not in uri:
         return
@@ -58,7 +58,8 @@ def is_below(uri: str, root: str) -> bool:
     )
 
 
-def _scheme_of(uri: str) -> str:
+def scheme_of(uri: str) -> str:
+    """A URI's scheme in lower case; file for a path."""
     scheme, found, _ = uri.partition("://")
     if not found:
         return "file"
@@ -67,6 +68,6 @@ def _scheme_of(uri: str) -> str:
 
 def _parts_of(uri: str) -> list[str]:
     """Scheme, host and path, part by part."""
-    scheme = _scheme_of(uri)
+    scheme = scheme_of(uri)
     rest = uri.partition("://")[2] if "://" in uri else os.path.abspath(uri)
     return [_SAME.get(scheme, scheme), *rest.rstrip("/").split("/")]

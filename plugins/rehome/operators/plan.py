@@ -68,9 +68,11 @@ class PlanReassignmentOperator(SparkJobOperator):
         begun = monotonic_s()
         try:
             self.submit(context)
-        except EndedError:
+        except EndedError as error:
             self._job_has_ended(begun, directory)
-            if not directory.exists("failure.json"):
+            if not directory.exists("failure.json"):  # it has not even begun
+                failure = {"kind": "crashed", "message": error.what, "details": []}
+                directory.write_json("failure.json", failure)
                 raise
             self._refuse(context, directory)
         self._job_has_ended(begun, directory)
@@ -142,7 +144,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         return plan_settings.since(first, request.action)[1]
 
     def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
-        """What the job has refused is not tried again."""
+        """What the job has refused is not tried again; where it has crashed, it is."""
         from rehome.run.causes.kinds import REFUSED_KINDS
 
         failure = directory.read_json("failure.json")
@@ -151,6 +153,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             REFUSED_KINDS[kind],
             f"No plan ({kind.replace('_', ' ')}). {failure['message']}",
             state_left="Nothing was changed.",
+            passing=kind == "crashed",
         ) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:

@@ -205,3 +205,25 @@ def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: P
 def test_the_zip_of_the_same_sources_is_the_same(tmp_path: Path) -> None:
     first, second = (build_job_zip(tmp_path / name) for name in ("a.zip", "b.zip"))
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_crash_leaves_its_cause(plan_job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = (
+        "An error occurred while calling o52.parquet.\n"
+        "\tat org.apache.spark.sql.DataFrameReader.parquet(DataFrameReader.scala)\n"
+        "Caused by: java.io.IOException: outer\n"
+        "Caused by: java.lang.OutOfMemoryError: Java heap space\n\t... 12 more"
+    )
+
+    def crashes(*_: object) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(job, "plan_request", crashes)
+    with pytest.raises(RuntimeError):
+        plan_job.run(Rows(), DRAIN)
+    failure = plan_job.failure()
+    assert failure["kind"] == "crashed"
+    assert failure["message"] == (
+        "RuntimeError: An error occurred while calling o52.parquet. "
+        "Caused by: java.lang.OutOfMemoryError: Java heap space"
+    )

@@ -14,6 +14,7 @@ from rehome.cluster.interface.errors import (
     Unreachable,
 )
 from rehome.clusters.binding import MisledError
+from rehome.directory import StoreDriverError
 from rehome.domain.plan.plan_hash import PlanChangedError
 from rehome.domain.run.askers import NotAskedForError
 from rehome.domain.run.causes.cause import CauseKind
@@ -81,6 +82,7 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     BrokerAwayError: CauseKind.NOT_HEALED,
     DomainAwayError: CauseKind.NOT_HEALED,
     PathPartError: CauseKind.WAREHOUSE,
+    StoreDriverError: CauseKind.WAREHOUSE,
     UriNotAllowedError: CauseKind.WAREHOUSE,
     PlanExistsError: CauseKind.WAREHOUSE,
     AirflowTaskTimeout: CauseKind.TIMEOUT,
@@ -93,6 +95,7 @@ REFUSED_KINDS: Mapping[str, CauseKind] = {
     "invalid_request": CauseKind.PLANNER,
     "gate_refused": CauseKind.GATE,
     "expectation_crashed": CauseKind.GATE_CRASHED,
+    "crashed": CauseKind.SPARK,
 }
 """The ``kind`` of the plan job's ``failure.json`` → that of the cause."""
 
