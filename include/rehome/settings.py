@@ -52,7 +52,7 @@ class Settings(BaseModel):
         Field(
             title="Connection of the warehouse",
             description="The Airflow connection whose credentials the warehouse is opened with: of "
-            "type aws, google_cloud_platform or wasb. None = those of each machine.",
+            "type aws, google_cloud_platform, wasb or generic. None = those of each machine.",
             examples=["rehome_s3"],
         ),
     ] = ""

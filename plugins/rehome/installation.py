@@ -16,6 +16,7 @@ from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters
 from rehome.hooks.store_login import store_login
 from rehome.places.stores import log_in
+from rehome.places.uris import scheme_of
 from rehome.setting_problems import env_name
 from rehome.settings import Settings
 
@@ -48,18 +49,18 @@ def settings(connection: str | None = None) -> Settings:
     period = int(time.monotonic() // SETTINGS_LAST_S)
     own = _of_cluster(connection or clusters.at_work())
     found = Settings.load({**_overrides(period), **own})
-    _open_store(found.warehouse_connection, period)
+    _open_store(found.warehouse_connection, scheme_of(found.warehouse), period)
     return found
 
 
 @lru_cache(maxsize=1)
-def _open_store(conn_id: str, _period: int) -> None:
+def _open_store(conn_id: str, scheme: str, _period: int) -> None:
     """Have the warehouse opened with the connection's credentials, if it names any.
 
     Where there are none, what needs no file goes on: throttles are taken back all the same.
     """
     try:
-        log_in(store_login(conn_id) if conn_id else None)
+        log_in(store_login(conn_id, scheme) if conn_id else None)
     except InvalidRequestError as error:
         log.error("%s The warehouse is opened with this machine's own credentials.", error)
 

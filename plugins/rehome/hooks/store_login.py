@@ -8,39 +8,49 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook
 
 from rehome.errors import InvalidRequestError
-from rehome.places.stores import StoreLogin, abfss_login, gs_login, s3_login
+from rehome.places.stores import EXTRAS, StoreLogin, abfss_login, gs_login, s3_login
 
-_KINDS = ("aws", "google_cloud_platform", "wasb")
+_KINDS = {"s3": ("aws",), "gs": ("google_cloud_platform",), "abfss": ("wasb", "adls")}
+_WITHOUT_PROVIDER = "generic"
+"""What Airflow makes of a type whose provider is not installed."""
 
 
-def store_login(conn_id: str) -> StoreLogin:
-    """What a connection has for a store; its fields are those of Airflow's own providers.
+def store_login(conn_id: str, scheme: str) -> StoreLogin | None:
+    """What a connection has for the store of a scheme; None = it is no scheme of a store.
+
+    Its fields are those of Airflow's own providers, which need not be there.
 
     :raises InvalidRequestError: there is no such connection, or something in it is missing.
     """
+    store = EXTRAS.get(scheme)
+    if store is None:
+        return None
     try:
         found = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         raise _refused(f"There is no Airflow connection {conn_id!r}.") from None
-    extra: dict[str, Any] = found.extra_dejson
-    if found.conn_type == "aws":
-        return _aws(found, extra)
-    if found.conn_type == "google_cloud_platform":
-        key_file = extra.get("key_path")
-        if not key_file:
-            raise _refused(f"Connection {conn_id} has no key_path: the file with the key.")
-        return gs_login(str(key_file))
-    if found.conn_type == "wasb":
-        if not (extra.get("tenant_id") and found.login and found.password):
-            raise _refused(
-                f"Connection {conn_id} needs a service principal: tenant_id, and its id and secret "
-                "as login and password."
-            )
-        return abfss_login(str(extra["tenant_id"]), found.login, found.password)
-    raise _refused(
-        f"Connection {conn_id} is of type {found.conn_type}; the warehouse takes "
-        f"{', '.join(_KINDS)}."
-    )
+    if found.conn_type not in (*_KINDS[store], _WITHOUT_PROVIDER):
+        raise _refused(
+            f"Connection {conn_id} is of type {found.conn_type}; a warehouse in {store} takes "
+            f"{' or '.join((*_KINDS[store], _WITHOUT_PROVIDER))}."
+        )
+    make = {"s3": _aws, "gs": _google, "abfss": _azure}[store]
+    return make(found, found.extra_dejson)
+
+
+def _google(found: Any, extra: dict[str, Any]) -> StoreLogin:
+    if not extra.get("key_path"):
+        raise _refused(f"Connection {found.conn_id} has no key_path: the file with the key.")
+    return gs_login(str(extra["key_path"]))
+
+
+def _azure(found: Any, extra: dict[str, Any]) -> StoreLogin:
+    if not (extra.get("tenant_id") and found.login and found.password):
+        raise _refused(
+            f"Connection {found.conn_id} needs a service principal: tenant_id, and its id and "
+            "secret as login and password."
+        )
+    return abfss_login(str(extra["tenant_id"]), found.login, found.password)
 
 
 def _aws(found: Any, extra: dict[str, Any]) -> StoreLogin:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from confluent_kafka.admin import (
 from local.kafka.certificates import CertificateAuthority
 from local.kafka.cluster import LocalCluster
 from local.kafka.node_config import MoreListener
-from tests.cluster.connection.token_server import AUDIENCE, TokenServer
+from tests.cluster.connection.token_server import AUDIENCE, TokenServer, token_server
 
 REAUTH_MS = 10_000
 PASSWORD = "plain-secret"
@@ -90,6 +93,27 @@ class Logins:
             "security.protocol": "SSL",
             "ssl.ca.location": str(self.folder / "ca.pem"),
         }
+
+
+@contextmanager
+def login_cluster(brokers: int) -> Iterator[Logins]:
+    """A cluster whose brokers check every login, with a token server that knows nobody yet."""
+    with tempfile.TemporaryDirectory(prefix="rehome-test-") as name, token_server({}) as tokens:
+        folder = Path(name)
+        authority = CertificateAuthority()
+        authority.write(folder / "ca.pem")
+        authority.issue(folder / "broker.pem", "broker")
+        cluster = LocalCluster(
+            folder / "cluster",
+            brokers=brokers,
+            log_dirs=1,
+            broker_config=AUTHORIZER | of_tokens(tokens),
+            controller_config=AUTHORIZER,
+            more_listeners=listeners(folder),
+            java_options=[allowed_urls(tokens)],
+        )
+        with cluster:
+            yield Logins(cluster, authority, tokens, folder)
 
 
 def listeners(folder: Path) -> list[MoreListener]:

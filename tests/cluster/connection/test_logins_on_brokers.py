@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from local.kafka.certificates import CertificateAuthority
-from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.connection.check import check_connection
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
-from tests.cluster.connection.logins import (
-    AUTHORIZER,
-    PASSWORD,
-    Logins,
-    allowed_urls,
-    listeners,
-    of_tokens,
-)
-from tests.cluster.connection.token_server import token_server
+from tests.cluster.connection.logins import PASSWORD, Logins, login_cluster
 from tests.cluster.ending import BEYOND_PATIENCE_S
 from tests.conftest import Topics
 from tests.session.needs import Need, needs
@@ -35,30 +25,15 @@ SECRET = "client-secret"
 @needs(Need.BROKERS)
 def logins() -> Iterator[Logins]:
     """One broker for all of them. Each user may see and grow one topic, ``of-<user>``."""
-    with tempfile.TemporaryDirectory(prefix="rehome-test-") as name, token_server({}) as tokens:
-        folder = Path(name)
-        authority = CertificateAuthority()
-        authority.write(folder / "ca.pem")
-        authority.issue(folder / "broker.pem", "broker")
-        cluster = LocalCluster(
-            folder / "cluster",
-            brokers=1,
-            log_dirs=1,
-            broker_config=AUTHORIZER | of_tokens(tokens),
-            controller_config=AUTHORIZER,
-            more_listeners=listeners(folder),
-            java_options=[allowed_urls(tokens)],
-        )
-        with cluster, Topics(cluster) as topics:
-            found = Logins(cluster, authority, tokens, folder)
-            for mechanism, user in (("SCRAM-SHA-256", "scram256"), ("SCRAM-SHA-512", "scram512")):
-                found.set_scram_password(mechanism, user, PASSWORD)
-            tokens.clients["robot"] = SECRET
-            for user in ("plain", "scram256", "scram512", "robot", "alice", "bob"):
-                topics.create_as(f"of-{user}", [[1]])
-                cluster.allow(user, "describe", "topic", f"of-{user}")
-                cluster.allow(user, "alter", "topic", f"of-{user}")
-            yield found
+    with login_cluster(brokers=1) as found, Topics(found.cluster) as topics:
+        for mechanism, user in (("SCRAM-SHA-256", "scram256"), ("SCRAM-SHA-512", "scram512")):
+            found.set_scram_password(mechanism, user, PASSWORD)
+        found.tokens.clients["robot"] = SECRET
+        for user in ("plain", "scram256", "scram512", "robot", "alice", "bob"):
+            topics.create_as(f"of-{user}", [[1]])
+            found.cluster.allow(user, "describe", "topic", f"of-{user}")
+            found.cluster.allow(user, "alter", "topic", f"of-{user}")
+        yield found
 
 
 @pytest.fixture

@@ -59,24 +59,27 @@ def test_fields_are_those_of_airflows_own_providers(
     fields: dict[str, Any], login: StoreLogin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection(monkeypatch, **fields)
-    assert store_login("store") == login
+    assert store_login("store", login.scheme) == login
+    connection(monkeypatch, **{**fields, "conn_type": "generic"})
+    assert store_login("store", login.scheme) == login
+    assert store_login("store", "file") is None
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("scheme", "fields", "said"),
     [
-        ({"conn_type": "aws", "extra": {"role_arn": "arn:x"}}, "names a role to take on"),
-        ({"conn_type": "google_cloud_platform"}, "has no key_path"),
-        ({"conn_type": "wasb", "login": "client"}, "needs a service principal"),
-        ({"conn_type": "http", "password": SECRET}, "is of type http; the warehouse takes aws"),
+        ("s3", {"conn_type": "aws", "extra": {"role_arn": "arn:x"}}, "names a role to take on"),
+        ("gs", {"conn_type": "google_cloud_platform"}, "has no key_path"),
+        ("abfss", {"conn_type": "wasb", "login": "client"}, "needs a service principal"),
+        ("s3a", {"conn_type": "http", "password": SECRET}, "in s3 takes aws or generic"),
     ],
 )
 def test_what_is_missing_is_said(
-    fields: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+    scheme: str, fields: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection(monkeypatch, **fields)
     with pytest.raises(InvalidRequestError, match=said) as raised:
-        store_login("store")
+        store_login("store", scheme)
     assert SECRET not in str(raised.value)
 
 
@@ -84,6 +87,7 @@ def test_the_settings_open_the_warehouse_with_it_and_without_it_they_stand(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection(monkeypatch, conn_type="aws", login="k", password=SECRET)
+    monkeypatch.setenv("REHOME_WAREHOUSE", "s3://bucket/rehome")
     try:
         monkeypatch.setenv("REHOME_WAREHOUSE_CONNECTION", "store")
         installation.settings()
