@@ -140,7 +140,7 @@ def once() -> None:
         ("weekend", {}, once, "begins with reassign_partitions__, and this one is weekend"),
         ("reassign_partitions__", {}, once, "begins with reassign_partitions__"),
         (OWN, {}, twice, "A DAG has reassign\\(\\) once"),
-        (OWN, {}, within_a_group, "in no other task group: it is within mine"),
+        (OWN, {}, within_a_group, "within the task group mine: call it in no task group"),
         (OWN, {}, beside_a_task_plan, "has tasks of these ids already: plan"),
         (OWN, {"brokers": [1]}, once, "has parameters of these names: brokers"),
     ],
