@@ -23,6 +23,7 @@ class Outcome:
     :param unavoidable: see ``Verdict``.
     :param done: what was done, and which faults struck, by kind.
     :param reached: what of all that Rehome can say; see ``coverage``.
+    :param sha256: of the trace; "" = it was not kept.
     :param calls: to brokers by Rehome.
     """
 
@@ -50,12 +51,13 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def run(script: Script, *, lines: int = 0) -> Outcome:
+def run(script: Script, *, lines: int = 0, traced: bool = True) -> Outcome:
     """Run a script, and judge it.
 
     :param lines: so many of the trace's last are kept.
+    :param traced: False = no hash of the trace: the outcome is the same, and is there sooner.
     """
-    trace = Trace(keep=lines)
+    trace = Trace(keep=lines, kept=traced)
     _freeze()
     gc.disable()  # a run makes many cycles, which are taken away after it
     stage = Stage(script, trace)

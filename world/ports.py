@@ -45,7 +45,8 @@ class Wire:
 
     def _before(self, call: Call, args: tuple[Any, ...]) -> Fault | None:
         self._history.called(self._owner, call.api)
-        self._scheduler.point(Point.CALL, f"{call.api} {canonical(args)}", self._latency_s())
+        said = f"{call.api} {canonical(args)}" if self._scheduler.trace.kept else call.api
+        self._scheduler.point(Point.CALL, said, self._latency_s())
         self.made[self._process()] += 1
         if call is Call.ALTER_CONFIGS and not args[1]:
             self._history.asks(self._owner, self._process(), args[0])

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -76,6 +77,14 @@ def test_a_seed_has_the_same_trace_in_two_processes_whatever_strings_hash_to() -
 
 def test_two_seeds_are_two_runs() -> None:
     assert run(script_of(1)).sha256 != run(script_of(2)).sha256
+
+
+def test_a_run_that_nobody_traces_ends_as_one_that_is() -> None:
+    for seed in (1, 2, 3):
+        traced, other = run(script_of(seed)), run(script_of(seed), traced=False)
+        assert traced.sha256
+        assert not other.sha256
+        assert replace(traced, sha256="") == other
 
 
 def test_what_is_committed_is_written_only_where_that_is_asked(

@@ -65,12 +65,12 @@ class Shelf:
         engine = create_engine("sqlite://", creator=lambda: self.connection, poolclass=StaticPool)
         self.engine = AlwaysOpen(engine)
         self.user: LedgerSite | None = None
-        # SQLite's own: SQLAlchemy's events would take longer than the statements.
-        self.connection.set_trace_callback(self._note)
 
-    def _note(self, statement: str) -> None:
-        if self.user is not None:
-            self.user.note(statement)
+    def belongs_to(self, user: LedgerSite, *, traced: bool) -> None:
+        """Be used by a run from now on."""
+        self.user = user
+        # SQLite's own: SQLAlchemy's events would take longer than the statements.
+        self.connection.set_trace_callback(user.note if traced else None)
 
 
 @cache
@@ -102,7 +102,7 @@ class LedgerSite:
         self.on_plan: Callable[[Plan], None] = lambda _: None
         self._scheduler = scheduler
         self._shelf = _SHELVES.setdefault(name, Shelf())
-        self._shelf.user = self
+        self._shelf.belongs_to(self, traced=scheduler.trace.kept)
         self._backups: list[sqlite3.Connection] = []
         self.begin_anew()
 

@@ -43,6 +43,15 @@ _NEWER = select(ALERTS).where(
     ALERTS.c.closed_at.is_(None), ALERTS.c.last_raised_at > bindparam("than")
 )
 _OPEN_OF_CLUSTER = _OPEN.where(ALERTS.c.cluster_id == bindparam("of"))
+_OF_CLUSTER_ITSELF = select(ALERTS).where(
+    ALERTS.c.cluster_id == bindparam("of"),
+    ALERTS.c.plan_id.is_(None),
+    ALERTS.c.closed_at.is_(None),
+)
+_NEW = insert(ALERTS)
+_AT = update(ALERTS).where(
+    ALERTS.c.kind == bindparam("of_kind"), ALERTS.c.subject == bindparam("about")
+)
 
 
 class AlertStore(Database):
@@ -81,7 +90,7 @@ class AlertStore(Database):
                 due += _raised(connection, rows.get(item.key), item, now, claimed=claimed)
             for key in over:
                 if _closable(rows.get(key), now, quiet_s):
-                    connection.execute(_at(*key).values(closed_at=now))
+                    _change(connection, key, {"closed_at": now})
         return due if claimed else []
 
     def close_alerts(self, plan_id: str, *kinds: AlertKind) -> None:
@@ -116,7 +125,7 @@ class AlertStore(Database):
                     found = _due(row, row["alert"])
                     claim = now + timedelta(seconds=CLAIM_S)
                     values = {"claimed_until": claim, "message_id": found.message_id}
-                    connection.execute(_at(found.kind, found.subject).values(**values))
+                    _change(connection, (found.kind, found.subject), values)
                     due.append(found)
         return due
 
@@ -150,7 +159,7 @@ class AlertStore(Database):
                 values["failed_channels"] = failed
             if taken or not results:
                 values["times_sent"] = row["times_sent"] + 1
-            connection.execute(_at(due.kind, due.subject).values(**values))
+            _change(connection, (due.kind, due.subject), values)
             about = {"plan_id": row["plan_id"], "cluster_id": row["cluster_id"]}
             if taken or not results:
                 through = f"sent through {', '.join(taken)}" if taken else "in the log only"
@@ -176,13 +185,9 @@ class AlertStore(Database):
 
     def open_alerts_of_cluster(self, cluster_id: str) -> list[AlertRecord]:
         """Alerts of every kind that last, about a cluster itself: no plan's page shows them."""
-        query = select(ALERTS).where(
-            ALERTS.c.cluster_id == cluster_id,
-            ALERTS.c.plan_id.is_(None),
-            ALERTS.c.closed_at.is_(None),
-        )
         with self.reading() as connection:
-            return [_record(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(_OF_CLUSTER_ITSELF, {"of": cluster_id}).mappings()
+            return [_record(row) for row in rows]
 
 
 def _raised(
@@ -218,9 +223,9 @@ def _raised(
         }
     if row is None:
         values |= {"kind": item.kind, "subject": item.subject}
-        connection.execute(insert(ALERTS).values(**values))
+        connection.execute(_NEW, values)
     else:
-        connection.execute(_at(*item.key).values(**values))
+        _change(connection, item.key, values)
     return [] if due is None else [due]
 
 
@@ -278,8 +283,9 @@ def _closable(row: RowMapping | None, now: datetime, quiet_s: float) -> bool:
     return bool(now - row["last_raised_at"] >= timedelta(seconds=quiet_s))
 
 
-def _at(kind: AlertKind | str, subject: str) -> Any:
-    return update(ALERTS).where(ALERTS.c.kind == kind, ALERTS.c.subject == subject)
+def _change(connection: Connection, key: _Key, values: Mapping[str, Any]) -> None:
+    kind, subject = key
+    connection.execute(_AT, {"of_kind": kind, "about": subject, **values})
 
 
 def _rows(connection: Connection, keys: Collection[_Key]) -> dict[_Key, RowMapping]:

@@ -27,6 +27,19 @@ _LAST = (
     .order_by(EVENTS.c.event_id.desc())
     .limit(1)
 )
+_TURNS = (
+    select(EVENTS.c.kind, EVENTS.c.at)
+    .where(
+        EVENTS.c.plan_id == bindparam("of"),
+        EVENTS.c.kind.in_((EventKind.RUNNING, EventKind.PAUSED)),
+    )
+    .order_by(EVENTS.c.event_id)
+)
+_REPORTED = select(
+    FOREIGN_REASSIGNMENTS.c.topic,
+    FOREIGN_REASSIGNMENTS.c.partition,
+    FOREIGN_REASSIGNMENTS.c.replicas_target,
+).where(FOREIGN_REASSIGNMENTS.c.plan_id == bindparam("of"))
 _Reassignment = tuple[TopicPartition, tuple[BrokerId, ...]]
 
 REHOME = "rehome"
@@ -125,11 +138,9 @@ class EventStore(Database):
 
     def turns(self, plan_id: str) -> list[tuple[EventKind, datetime]]:
         """When a plan has started, paused and gone on, oldest first."""
-        kinds = (EventKind.RUNNING, EventKind.PAUSED)
-        query = select(EVENTS.c.kind, EVENTS.c.at).where(EVENTS.c.plan_id == plan_id)
-        query = query.where(EVENTS.c.kind.in_(kinds)).order_by(EVENTS.c.event_id)
         with self.reading() as connection:
-            return [(EventKind(kind), at) for kind, at in connection.execute(query)]
+            rows = connection.execute(_TURNS, {"of": plan_id})
+            return [(EventKind(kind), at) for kind, at in rows]
 
     def events(self, plan_id: str | None = None) -> list[Event]:
         """Oldest first; of one plan, or all."""
@@ -152,9 +163,7 @@ def event_of(row: RowMapping) -> Event:
 
 
 def _reported(connection: Connection, plan_id: str) -> set[_Reassignment]:
-    table = FOREIGN_REASSIGNMENTS.c
-    query = select(table.topic, table.partition, table.replicas_target)
-    rows = connection.execute(query.where(table.plan_id == plan_id))
+    rows = connection.execute(_REPORTED, {"of": plan_id})
     return {(TopicPartition(topic, number), tuple(target)) for topic, number, target in rows}
 
 

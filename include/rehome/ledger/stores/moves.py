@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     bindparam,
     exists,
@@ -59,6 +59,38 @@ _STOPPED_WITH_ADMITTED = (
     )
     .order_by(PLANS.c.created_at)
 )
+_MAY_ADMIT = select(PLANS.c.state, PLANS.c.cancel_requested).where(
+    PLANS.c.plan_id == bindparam("of")
+)
+_CHANGE = update(MOVES).where(
+    MOVES.c.plan_id == bindparam("of"),
+    MOVES.c.topic == bindparam("of_topic"),
+    MOVES.c.partition == bindparam("number"),
+)
+_ADMIT = _CHANGE.where(MOVES.c.state == MoveState.PENDING)
+_SETTLE = _CHANGE.where(
+    MOVES.c.state.in_(bindparam("before", expanding=True)), MOVES.c.state != bindparam("not_yet")
+)
+_STARTED = insert(REASSIGNMENTS)
+_OPEN = update(REASSIGNMENTS).where(
+    REASSIGNMENTS.c.plan_id == bindparam("of"), REASSIGNMENTS.c.ended_at.is_(None)
+)
+_END = _OPEN.where(
+    REASSIGNMENTS.c.topic == bindparam("of_topic"),
+    REASSIGNMENTS.c.partition == bindparam("number"),
+)
+_SENT = _OPEN.where(
+    tuple_(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition).in_(
+        bindparam("places", expanding=True)
+    ),
+    REASSIGNMENTS.c.sent_at.is_(None),
+)
+_OPEN_STARTS = (
+    select(REASSIGNMENTS)
+    .join(PLANS, PLANS.c.plan_id == REASSIGNMENTS.c.plan_id)
+    .where(PLANS.c.cluster_id == bindparam("of"), REASSIGNMENTS.c.ended_at.is_(None))
+    .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
+)
 _CHUNK = 200  # partitions per statement: two parameters each, below every database's limit
 
 
@@ -87,17 +119,15 @@ class MoveStore(Database):
             now, version = self._clock(), next_version(connection, plan_id)
             starts = []
             for move in moves:
-                changed = connection.execute(
-                    update(MOVES)
-                    .where(_is(plan_id, move.partition), MOVES.c.state == MoveState.PENDING)
-                    .values(state=MoveState.ADMITTED, detail="", changed_at=now, version=version)
-                )
+                values = {"state": MoveState.ADMITTED, "detail": "", "changed_at": now}
+                about = _place(plan_id, move.partition)
+                changed = connection.execute(_ADMIT, about | values | {"version": version})
                 if changed.rowcount == 1:
                     first = (targets or {}).get(move.partition)
                     row = started_row(plan_id, move, observation, rate_bytes_per_s, now, first)
                     starts.append(row)
             if starts:
-                connection.execute(insert(REASSIGNMENTS), starts)
+                connection.execute(_STARTED, starts)
                 _touch(connection, plan_id, now)
             return True
 
@@ -128,7 +158,7 @@ class MoveStore(Database):
                     continue
                 end_starts(connection, plan_id, Settle(move.partition, MoveState.DONE), now)
                 new = started_row(plan_id, move, observation, rate_bytes_per_s, now, target)
-                connection.execute(insert(REASSIGNMENTS), [new | {k: row[k] for k in SEEN}])
+                connection.execute(_STARTED, [new | {k: row[k] for k in SEEN}])
             _touch(connection, plan_id, now)
             return True
 
@@ -144,18 +174,8 @@ class MoveStore(Database):
             now = self._clock()
             ordered = sorted(partitions)
             for at in range(0, len(ordered), _CHUNK):
-                connection.execute(
-                    update(REASSIGNMENTS)
-                    .where(
-                        REASSIGNMENTS.c.plan_id == plan_id,
-                        tuple_(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition).in_(
-                            [tuple(tp) for tp in ordered[at : at + _CHUNK]]
-                        ),
-                        REASSIGNMENTS.c.ended_at.is_(None),
-                        REASSIGNMENTS.c.sent_at.is_(None),
-                    )
-                    .values(sent_at=now)
-                )
+                places = [tuple(tp) for tp in ordered[at : at + _CHUNK]]
+                connection.execute(_SENT, {"of": plan_id, "places": places, "sent_at": now})
         return now
 
     def settle(
@@ -264,14 +284,9 @@ class MoveStore(Database):
 
     def open_starts(self, cluster_id: str) -> list[Reassignment]:
         """Reassignments of any plan of a cluster that are not known to have ended."""
-        query = (
-            select(REASSIGNMENTS)
-            .join(PLANS, PLANS.c.plan_id == REASSIGNMENTS.c.plan_id)
-            .where(PLANS.c.cluster_id == cluster_id, REASSIGNMENTS.c.ended_at.is_(None))
-            .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
-        )
         with self.reading() as connection:
-            return [reassignment_of(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(_OPEN_STARTS, {"of": cluster_id}).mappings()
+            return [reassignment_of(row) for row in rows]
 
     def reassignments(self, plan_id: str) -> list[Reassignment]:
         """Every reassignment that the plan has started, in the order of their starts."""
@@ -299,16 +314,10 @@ def _settle(
     found = unless_lost(connection, plan_id, found)
     partition, state, detail = found.partition, found.state, found.detail
     in_place = wholes.get(partition) if state is MoveState.DONE else None
-    values = {"state": state, "detail": detail, "bytes_in_place": in_place}
-    changed = connection.execute(
-        update(MOVES)
-        .where(
-            _is(plan_id, partition),
-            MOVES.c.state.in_(of),
-            MOVES.c.state != state,
-        )
-        .values(**values, changed_at=now, version=version)
-    )
+    values: dict[str, Any] = {"state": state, "detail": detail, "bytes_in_place": in_place}
+    values |= {"changed_at": now, "version": version}
+    about = _place(plan_id, partition)
+    changed = connection.execute(_SETTLE, about | values | {"before": list(of), "not_yet": state})
     if changed.rowcount != 1:
         return False
     outcome = MoveState.CANCELLED if state is MoveState.PENDING else state
@@ -321,23 +330,13 @@ def _settle(
 
 def end_starts(connection: Connection, plan_id: str, ended: Settle, now: datetime) -> None:
     """Record what the reassignment of a partition that is open has ended as."""
-    connection.execute(
-        update(REASSIGNMENTS)
-        .where(
-            REASSIGNMENTS.c.plan_id == plan_id,
-            REASSIGNMENTS.c.topic == ended.partition.topic,
-            REASSIGNMENTS.c.partition == ended.partition.partition,
-            REASSIGNMENTS.c.ended_at.is_(None),
-        )
-        .values(ended_at=now, outcome=ended.state, detail=ended.detail)
-    )
+    values: dict[str, Any] = {"ended_at": now, "outcome": ended.state, "detail": ended.detail}
+    connection.execute(_END, _place(plan_id, ended.partition) | values)
 
 
 def _goes_on(connection: Connection, plan_id: str) -> bool:
     """Whether the plan runs, and is not asked to cancel."""
-    plan = connection.execute(
-        select(PLANS.c.state, PLANS.c.cancel_requested).where(PLANS.c.plan_id == plan_id)
-    ).one()
+    plan = connection.execute(_MAY_ADMIT, {"of": plan_id}).one()
     return plan.state == PlanState.RUNNING and not plan.cancel_requested
 
 
@@ -351,12 +350,8 @@ def next_version(connection: Connection, plan_id: str) -> int:
     return version
 
 
-def _is(plan_id: str, partition: TopicPartition) -> ColumnElement[bool]:
-    return (
-        (MOVES.c.plan_id == plan_id)
-        & (MOVES.c.topic == partition.topic)
-        & (MOVES.c.partition == partition.partition)
-    )
+def _place(plan_id: str, partition: TopicPartition) -> dict[str, object]:
+    return {"of": plan_id, "of_topic": partition.topic, "number": partition.partition}
 
 
 def _touch(connection: Connection, plan_id: str, now: datetime) -> None:

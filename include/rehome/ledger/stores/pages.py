@@ -12,6 +12,7 @@ from sqlalchemy import (
     RowMapping,
     Select,
     String,
+    bindparam,
     cast,
     func,
     or_,
@@ -57,6 +58,25 @@ from rehome.ledger.stores.events import event_of
 from rehome.ledger.stores.planned_moves import move_of
 from rehome.ledger.stores.rates import select_flows
 from rehome.ledger.stores.samples import newest_samples, status_of
+
+_FLYING = (
+    select(MOVES, REASSIGNMENTS.c.first_leader)
+    .outerjoin(
+        REASSIGNMENTS,
+        (REASSIGNMENTS.c.plan_id == MOVES.c.plan_id)
+        & (REASSIGNMENTS.c.topic == MOVES.c.topic)
+        & (REASSIGNMENTS.c.partition == MOVES.c.partition)
+        & REASSIGNMENTS.c.ended_at.is_(None),
+    )
+    .where(MOVES.c.plan_id == bindparam("of"), MOVES.c.state == MoveState.ADMITTED)
+)
+_MOVES_VERSION = select(PLANS.c.moves_version).where(PLANS.c.plan_id == bindparam("of"))
+_CHANGED = select(MOVES).where(
+    MOVES.c.plan_id == bindparam("of"),
+    MOVES.c.version > bindparam("after"),
+    MOVES.c.version <= bindparam("to"),
+    MOVES.c.state == bindparam("in_state"),
+)
 
 
 class PageStore(Database):
@@ -144,16 +164,8 @@ class PageStore(Database):
 
     def flying(self, plan_id: str) -> list[tuple[Move, BrokerId | None]]:
         """Moves that are at the controller, with the leader that each had when it started."""
-        started = (
-            (REASSIGNMENTS.c.plan_id == MOVES.c.plan_id)
-            & (REASSIGNMENTS.c.topic == MOVES.c.topic)
-            & (REASSIGNMENTS.c.partition == MOVES.c.partition)
-            & REASSIGNMENTS.c.ended_at.is_(None)
-        )
-        query = select(MOVES, REASSIGNMENTS.c.first_leader).outerjoin(REASSIGNMENTS, started)
-        query = query.where(MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED)
         with self.reading() as connection:
-            rows = connection.execute(query).mappings()
+            rows = connection.execute(_FLYING, {"of": plan_id}).mappings()
             return [(move_of(row), row["first_leader"]) for row in rows]
 
     def move_sums(self, plan_id: str) -> dict[MoveState, MoveSums]:
@@ -166,16 +178,13 @@ class PageStore(Database):
 
         :returns: with the version to ask from next time.
         """
-        query = select(MOVES).where(
-            MOVES.c.plan_id == plan_id, MOVES.c.version > version, MOVES.c.state == state
-        )
-        now = select(PLANS.c.moves_version).where(PLANS.c.plan_id == plan_id)
         with self.reading() as connection:
-            newest: int = connection.execute(now).scalar_one()
+            newest: int = connection.execute(_MOVES_VERSION, {"of": plan_id}).scalar_one()
             if newest == version:
                 return [], version
             # A later one may have been committed since: it is for next time, or counts twice.
-            rows = connection.execute(query.where(MOVES.c.version <= newest)).mappings()
+            about = {"of": plan_id, "after": version, "to": newest, "in_state": state}
+            rows = connection.execute(_CHANGED, about).mappings()
             return [move_of(row) for row in rows], newest
 
     def throttle_counts(self, plan_id: str) -> dict[ThrottleState, int]:

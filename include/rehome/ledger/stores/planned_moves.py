@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, bindparam, select
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.move import Move, MoveReason
@@ -14,6 +14,18 @@ from rehome.domain.run.states import MoveState
 from rehome.errors import RehomeError
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import MOVES, PLANS
+
+_OF_PLAN = (
+    select(MOVES)
+    .where(MOVES.c.plan_id == bindparam("of"))
+    .order_by(MOVES.c.topic, MOVES.c.partition)
+)
+_IN_STATES = _OF_PLAN.where(MOVES.c.state.in_(bindparam("states", expanding=True)))
+_TOPIC_IDS = (
+    select(MOVES.c.plan_id, MOVES.c.topic, MOVES.c.topic_id)
+    .distinct()
+    .where(MOVES.c.plan_id.in_(bindparam("of", expanding=True)), MOVES.c.topic_id.is_not(None))
+)
 
 
 class PlannedMoveStore(Database):
@@ -25,23 +37,20 @@ class PlannedMoveStore(Database):
         :param states: only moves in one of these; none = all of them.
         :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded them.
         """
-        query = select(MOVES).where(MOVES.c.plan_id == plan_id)
-        query = query.order_by(MOVES.c.topic, MOVES.c.partition)
+        about: dict[str, Any] = {"of": plan_id}
         if states:
-            query = query.where(MOVES.c.state.in_(states))
+            about["states"] = list(states)
         with self.reading() as connection:
-            return tuple(map(move_of, connection.execute(query).mappings()))
+            rows = connection.execute(_IN_STATES if states else _OF_PLAN, about).mappings()
+            return tuple(map(move_of, rows))
 
     def planned_topic_ids(self, plan_ids: Collection[str]) -> dict[tuple[str, str], str]:
         """Kafka's id of each topic that these plans move, by plan and name; as it was planned on.
 
         Topics of which none is known are left out.
         """
-        table = MOVES.c
-        query = select(table.plan_id, table.topic, table.topic_id).distinct()
-        query = query.where(table.plan_id.in_(plan_ids), table.topic_id.is_not(None))
         with self.reading() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(_TOPIC_IDS, {"of": list(plan_ids)}).all()
         return {(plan_id, topic): topic_id for plan_id, topic, topic_id in rows if topic_id}
 
     def overtaken_by(self, plan_id: str) -> str | None:

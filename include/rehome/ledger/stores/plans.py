@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rehome.domain.plan.plan import Plan
@@ -28,6 +28,19 @@ from rehome.ledger.stores.approvals.written_files import write_files
 from rehome.ledger.stores.audit.entries import by_task, write_audit
 from rehome.ledger.stores.events import REHOME, write_event
 from rehome.ledger.stores.planned_moves import move_row
+
+_NEW = insert(PLANS)
+_NEW_MOVES = insert(MOVES)
+_FROM_STATE = update(PLANS).where(
+    PLANS.c.plan_id == bindparam("of"), PLANS.c.state == bindparam("from_state")
+)
+_THROUGH = (
+    select(PLANS.c.plan_id)
+    .where(
+        or_(PLANS.c.planned_through.is_(None), PLANS.c.planned_through == bindparam("connection"))
+    )
+    .limit(1)
+)
 
 
 class PlanStore(Database):
@@ -89,29 +102,28 @@ class PlanStore(Database):
         whence: Mapping[str, Any],
     ) -> None:
         now = self._clock()
-        connection.execute(
-            insert(PLANS).values(
-                plan_id=plan.plan_id,
-                cluster_id=plan.cluster_id,
-                state=PlanState.PLANNED,
-                cause="planned",
-                action=plan.action,
-                plan_hash=plan.plan_hash,
-                request=dict(request_json),
-                plan_dir=plan_dir,
-                actor=actor,
-                **whence,
-                bytes_total=plan.bytes_to_copy,
-                bytes_taken_back=0,
-                cut_by_budget=plan.summary.cut_by_budget,
-                cancel_requested=False,
-                pause_requested=False,
-                created_at=now,
-            )
-        )
+        row: dict[str, Any] = {
+            "plan_id": plan.plan_id,
+            "cluster_id": plan.cluster_id,
+            "state": PlanState.PLANNED,
+            "cause": "planned",
+            "action": plan.action,
+            "plan_hash": plan.plan_hash,
+            "request": dict(request_json),
+            "plan_dir": plan_dir,
+            "actor": actor,
+            **whence,
+            "bytes_total": plan.bytes_to_copy,
+            "bytes_taken_back": 0,
+            "cut_by_budget": plan.summary.cut_by_budget,
+            "cancel_requested": False,
+            "pause_requested": False,
+            "created_at": now,
+        }
+        connection.execute(_NEW, row)
         rows = [move_row(plan.plan_id, move, now) for move in plan.moves]
         if rows:
-            connection.execute(insert(MOVES), rows)
+            connection.execute(_NEW_MOVES, rows)
         write_event(
             connection,
             now,
@@ -146,10 +158,9 @@ class PlanStore(Database):
 
     def was_planned_through(self, kafka_config_id: str) -> bool:
         """Whether a plan was made through a connection, or through one that is not known."""
-        through = PLANS.c.planned_through
-        query = select(PLANS.c.plan_id).where(or_(through.is_(None), through == kafka_config_id))
         with self.reading() as connection:
-            return connection.execute(query.limit(1)).first() is not None
+            found = connection.execute(_THROUGH, {"connection": kafka_config_id})
+            return found.first() is not None
 
     def active_plan(self, cluster_id: str) -> PlanRecord | None:
         """The plan that holds the cluster (running or paused), or None."""
@@ -320,11 +331,8 @@ class PlanStore(Database):
             values |= {"pause_requested": False, "refused_cancels": None}
         if to.ended:
             values |= {"ended_at": now, "end_reason": reason}
-        changed = connection.execute(
-            update(PLANS)
-            .where(PLANS.c.plan_id == row["plan_id"], PLANS.c.state == row["state"])
-            .values(values)
-        )
+        about = {"of": row["plan_id"], "from_state": row["state"]}
+        changed = connection.execute(_FROM_STATE, about | values)
         if changed.rowcount != 1:
             raise PlanConflictError(
                 f"Plan {row['plan_id']} was {row['state']}, and something else changed that just "

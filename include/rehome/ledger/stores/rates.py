@@ -46,6 +46,9 @@ _FORGET_FLOWS = (
     .values(flows=None)
 )
 
+_NEW_CHANGE = insert(RATE_CHANGES)
+_SET = update(PLANS).where(PLANS.c.plan_id == bindparam("of"))
+
 
 class RateStore(Database):
     """Changes of a plan's throttle, and what was delivered under it."""
@@ -68,29 +71,24 @@ class RateStore(Database):
         :param own: of brokers that have a rate of their own; those that are new are from now on.
         """
         with self.writing() as connection:
-            connection.execute(
-                update(PLANS)
-                .where(PLANS.c.plan_id == plan_id)
-                .values(rate_bytes_per_s=rate_bytes_per_s)
-            )
+            connection.execute(_SET, {"of": plan_id, "rate_bytes_per_s": rate_bytes_per_s})
             now = self._clock()
             target = target_bytes_per_s or rate_bytes_per_s
             before = select_changes(connection, plan_id, newest=1)
             known = {each for change in before for each in change.own}
             own = [each if each in known else replace(each, at=now) for each in own]
-            connection.execute(
-                insert(RATE_CHANGES).values(
-                    plan_id=plan_id,
-                    at=now,
-                    rate_bytes_per_s=rate_bytes_per_s,
-                    target_bytes_per_s=target,
-                    limit_bytes_per_s=limit_bytes_per_s or target,
-                    delivered_bytes_per_s=delivered_bytes_per_s,
-                    reason=reason,
-                    cause=cause,
-                    own=[each.to_json() for each in own] or None,
-                )
-            )
+            row = {
+                "plan_id": plan_id,
+                "at": now,
+                "rate_bytes_per_s": rate_bytes_per_s,
+                "target_bytes_per_s": target,
+                "limit_bytes_per_s": limit_bytes_per_s or target,
+                "delivered_bytes_per_s": delivered_bytes_per_s,
+                "reason": reason,
+                "cause": cause,
+                "own": [each.to_json() for each in own] or None,
+            }
+            connection.execute(_NEW_CHANGE, row)
             aim = "" if target == rate_bytes_per_s else f", for {target} B/s delivered"
             text = f"{rate_bytes_per_s} B/s{aim}{_own_text(own)}: {cause}"
             write_event(connection, now, EventKind.THROTTLE, text, plan_id=plan_id)
@@ -98,9 +96,7 @@ class RateStore(Database):
     def without_rate(self, plan_id: str) -> None:
         """Record that the plan runs without a throttle from now on."""
         with self.writing() as connection:
-            connection.execute(
-                update(PLANS).where(PLANS.c.plan_id == plan_id).values(rate_bytes_per_s=None)
-            )
+            connection.execute(_SET, {"of": plan_id, "rate_bytes_per_s": None})
             text = "none: copies are limited by how many run at once alone"
             write_event(connection, self._clock(), EventKind.THROTTLE, text, plan_id=plan_id)
 

@@ -56,6 +56,7 @@ _NEW_SAMPLE = insert(PROGRESS_SAMPLES)
 _PROGRESS = (
     update(PLANS).where(PLANS.c.plan_id == bindparam("of")).values(last_progress_at=bindparam("at"))
 )
+_HELD = update(PLANS).where(PLANS.c.plan_id == bindparam("of"))
 _IN_FLIGHT = _in_flight()
 
 
@@ -104,7 +105,7 @@ class SampleStore(Database):
         A stall is counted from here; an alert, from the last progress.
         """
         with self.writing() as connection:
-            connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(held_at=at))
+            connection.execute(_HELD, {"of": plan_id, "held_at": at})
 
     def samples(self, plan_id: str, newest: int | None = None) -> list[ProgressSample]:
         """The plan's samples, oldest first; or only the newest so many of them."""

@@ -44,6 +44,20 @@ _AT_PLACES = select(THROTTLE_ENTRIES).where(
     )
 )
 
+_GONE_OFTEN = select(THROTTLE_ENTRIES).where(
+    _C.plan_id == bindparam("of"),
+    _C.state.not_in(_CLOSED),
+    or_(
+        _C.times_gone - _C.times_alerted >= bindparam("times"),
+        and_(_C.times_gone > _C.times_alerted, _C.state != ThrottleState.APPLIED),
+    ),
+)
+_OPEN_OF_OTHERS = select(THROTTLE_ENTRIES).where(
+    _C.cluster_id.in_(bindparam("of_clusters", expanding=True)),
+    _C.plan_id.not_in(bindparam("but", expanding=True)),
+    _C.state.not_in(_CLOSED),
+)
+
 
 class ThrottleStore(Database):
     """Throttle entries, one per plan, resource and key."""
@@ -137,31 +151,17 @@ class ThrottleStore(Database):
         """Open entries found gone so many times since they were last reported; or found gone since
         then, and not set again.
         """
-        table = THROTTLE_ENTRIES.c
-        query = select(THROTTLE_ENTRIES).where(
-            table.plan_id == plan_id,
-            table.state.not_in(_CLOSED),
-            or_(
-                table.times_gone - table.times_alerted >= times,
-                and_(
-                    table.times_gone > table.times_alerted,
-                    table.state != ThrottleState.APPLIED,
-                ),
-            ),
-        )
+        about = {"of": plan_id, "times": times}
         with self.reading() as connection:
-            return [_entry(row) for row in connection.execute(query).mappings()]
+            return [_entry(row) for row in connection.execute(_GONE_OFTEN, about).mappings()]
 
     def mark_throttles_reported(self, entries: Sequence[ThrottleEntry]) -> None:
         """Record that these entries were reported, and how often each was gone by then."""
         with self.writing() as connection:
             known = _known(connection, entries)
             for entry in entries:
-                connection.execute(
-                    update(THROTTLE_ENTRIES)
-                    .where(THROTTLE_ENTRIES.c.entry_id == known[_place(entry)]["entry_id"])
-                    .values(times_alerted=entry.times_gone)
-                )
+                at = {"at": known[_place(entry)]["entry_id"]}
+                connection.execute(_UPDATE, at | {"times_alerted": entry.times_gone})
 
 
 def _merged(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
@@ -227,23 +227,18 @@ def _place(entry: ThrottleEntry) -> _Place:
 
 def _take_over(connection: Connection, now: datetime, entries: Collection[ThrottleEntry]) -> None:
     """Close what other plans still had open at these keys."""
-    table = THROTTLE_ENTRIES.c
     by_key = {(e.cluster_id, e.resource, e.key): e.plan_id for e in entries}
-    others = select(THROTTLE_ENTRIES).where(
-        table.cluster_id.in_({entry.cluster_id for entry in entries}),
-        table.plan_id.not_in({entry.plan_id for entry in entries}),
-        table.state.not_in(_CLOSED),
-    )
-    for row in connection.execute(others).mappings().all():
+    about = {
+        "of_clusters": sorted({entry.cluster_id for entry in entries}),
+        "but": sorted({entry.plan_id for entry in entries}),
+    }
+    for row in connection.execute(_OPEN_OF_OTHERS, about).mappings().all():
         entry = _entry(row)
         new_owner = by_key.get((entry.cluster_id, entry.resource, entry.key))
         if new_owner is not None:
             taken_over = f"plan {new_owner} has taken it over"
-            connection.execute(
-                update(THROTTLE_ENTRIES)
-                .where(table.entry_id == row["entry_id"])
-                .values(state=ThrottleState.CLEARED, detail=taken_over, changed_at=now)
-            )
+            closed = {"state": ThrottleState.CLEARED, "detail": taken_over, "changed_at": now}
+            connection.execute(_UPDATE, {"at": row["entry_id"], **closed})
 
 
 def _tell(connection: Connection, now: datetime, kind: EventKind, entry: ThrottleEntry) -> None:

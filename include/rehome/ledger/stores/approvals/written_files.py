@@ -28,6 +28,10 @@ _FILES = (
     .where(RECORDED_FILES.c.plan_id == bindparam("of"))
     .order_by(RECORDED_FILES.c.file_id)
 )
+_NEW_DRY_RUN = insert(DRY_RUNS)
+_DRY_RUNS = (
+    select(DRY_RUNS).where(DRY_RUNS.c.plan_id == bindparam("of")).order_by(DRY_RUNS.c.dry_run_id)
+)
 _NEW_FILES = insert(RECORDED_FILES)
 
 
@@ -63,7 +67,7 @@ class WrittenFileStore(Database):
         """Write down that a plan was tried out."""
         with self.writing() as connection:
             values = asdict(dry_run) | {"tried_at": self._clock()}
-            connection.execute(DRY_RUNS.insert().values(**values))
+            connection.execute(_NEW_DRY_RUN, values)
 
     def last_dry_run(self, plan_id: str, dag_id: str, run_id: str) -> DryRun | None:
         """The last time that a run has tried a plan out; None = never, or by an earlier Rehome."""
@@ -74,9 +78,8 @@ class WrittenFileStore(Database):
 
     def dry_runs(self, plan_id: str) -> list[DryRun]:
         """Of a plan, oldest first."""
-        query = select(DRY_RUNS).where(DRY_RUNS.c.plan_id == plan_id)
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(DRY_RUNS.c.dry_run_id)).mappings().all()
+            rows = connection.execute(_DRY_RUNS, {"of": plan_id}).mappings().all()
         return [_dry_run(row) for row in rows]
 
     def record_files(self, plan_id: str, digests: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import RowMapping, delete, select
+from sqlalchemy import RowMapping, bindparam, delete, insert, select
 
 from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.ledger.base.authority_models import TAKEN_SNAPSHOTS
@@ -14,6 +14,19 @@ from rehome.ledger.base.database import Database
 
 _TOGETHER = 500
 """Rows that one statement deletes: SQLite bounds the parameters of a statement."""
+
+_NEW = insert(TAKEN_SNAPSHOTS)
+_NAMED = select(TAKEN_SNAPSHOTS).where(TAKEN_SNAPSHOTS.c.name == bindparam("of"))
+_LAST_OF_TASK = (
+    select(TAKEN_SNAPSHOTS)
+    .where(
+        TAKEN_SNAPSHOTS.c.dag_id == bindparam("of_dag"),
+        TAKEN_SNAPSHOTS.c.run_id == bindparam("of_run"),
+        TAKEN_SNAPSHOTS.c.task_id == bindparam("of_task"),
+    )
+    .order_by(TAKEN_SNAPSHOTS.c.taken_at.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +54,19 @@ class TakenSnapshotStore(Database):
     def record_snapshot(self, snapshot: TakenSnapshot) -> None:
         """Write down a snapshot that was taken."""
         with self.writing() as connection:
-            connection.execute(TAKEN_SNAPSHOTS.insert().values(**asdict(snapshot)))
+            connection.execute(_NEW, asdict(snapshot))
 
     def taken_snapshot(self, name: str) -> TakenSnapshot | None:
         """A snapshot by its name; None = no task of this ledger has taken it."""
-        query = select(TAKEN_SNAPSHOTS).where(TAKEN_SNAPSHOTS.c.name == name)
         with self.reading() as connection:
-            row = connection.execute(query).mappings().first()
+            row = connection.execute(_NAMED, {"of": name}).mappings().first()
         return None if row is None else _record(row)
 
     def snapshot_taken_by(self, dag_id: str, run_id: str, task_id: str) -> TakenSnapshot | None:
         """The last snapshot that a task of a run has taken; None = it has taken none."""
-        table = TAKEN_SNAPSHOTS.c
-        query = select(TAKEN_SNAPSHOTS).where(
-            table.dag_id == dag_id, table.run_id == run_id, table.task_id == task_id
-        )
-        query = query.order_by(table.taken_at.desc()).limit(1)
+        about = {"of_dag": dag_id, "of_run": run_id, "of_task": task_id}
         with self.reading() as connection:
-            row = connection.execute(query).mappings().first()
+            row = connection.execute(_LAST_OF_TASK, about).mappings().first()
         return None if row is None else _record(row)
 
     def newest_snapshot(

@@ -36,6 +36,9 @@ _BINDINGS = select(BINDINGS.c.kind, BINDINGS.c.name, BINDINGS.c.cluster_id)
 _BOUND = select(BINDINGS.c.cluster_id).where(
     (BINDINGS.c.kind == bindparam("of")) & (BINDINGS.c.name == bindparam("named"))
 )
+_NEW_BINDING = insert(BINDINGS)
+_NEW_CONNECTION = insert(CONNECTIONS)
+_CHANGE = update(CONNECTIONS).where(_HERE)
 _LEADS = select(CONNECTIONS.c.connection, CONNECTIONS.c.cluster_id).order_by(CONNECTIONS.c.seen_at)
 
 
@@ -87,8 +90,8 @@ class BindingStore(Database):
         with self.writing() as transaction:
             before = transaction.execute(_LEADS_TO, here).scalar()
             if before is None:
-                seen = {"cluster_id": cluster_id, "seen_at": now}
-                transaction.execute(insert(CONNECTIONS).values(connection=connection, **seen))
+                seen = {"connection": connection, "cluster_id": cluster_id, "seen_at": now}
+                transaction.execute(_NEW_CONNECTION, seen)
             else:
                 transaction.execute(_SEEN, here | {"leads_to": cluster_id, "now": now})
             if before not in (None, cluster_id):
@@ -110,21 +113,19 @@ class BindingStore(Database):
 
         A connection that was never seen to lead anywhere is left out.
         """
-        here = CONNECTIONS.c.connection == connection
+        here: dict[str, Any] = {"at": connection}
         with self.reading() as transaction:
-            known = transaction.execute(_POLICY, {"at": connection}).scalar()
+            known = transaction.execute(_POLICY, here).scalar()
         if known != dict(policy):
             with self.writing() as transaction:
-                changed = update(CONNECTIONS).where(here).values(policy=dict(policy))
-                transaction.execute(changed)
+                transaction.execute(_CHANGE, here | {"policy": dict(policy)})
 
     def record_windowless(self, connection: str) -> None:
         """Record that the cluster behind a connection has no windows; the first time stays."""
         if not self.was_windowless(connection):
             with self.writing() as transaction:
-                here = CONNECTIONS.c.connection == connection
-                seen = update(CONNECTIONS).where(here).values(windowless_at=self._clock())
-                transaction.execute(seen)
+                seen = {"at": connection, "windowless_at": self._clock()}
+                transaction.execute(_CHANGE, seen)
 
     def was_windowless(self, connection: str) -> bool:
         """Whether its cluster was ever seen to have no windows."""
@@ -246,7 +247,7 @@ def _insert(
     read_by: str,
 ) -> None:
     row = {"kind": kind, "name": name, "cluster_id": cluster_id, "bound_at": now}
-    transaction.execute(insert(BINDINGS).values(**row, bound_by=actor, read_by=read_by))
+    transaction.execute(_NEW_BINDING, {**row, "bound_by": actor, "read_by": read_by})
 
 
 def _of_program(decision: Decided, cluster_id: str, detail: Mapping[str, Any]) -> AuditEntry:

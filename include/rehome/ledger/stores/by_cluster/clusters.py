@@ -21,6 +21,37 @@ _RACKS = select(BROKER_RACKS.c.broker, BROKER_RACKS.c.rack).where(
     BROKER_RACKS.c.cluster_id == bindparam("of")
 )
 
+_NEW_RACK = insert(BROKER_RACKS)
+_RACK = update(BROKER_RACKS).where(
+    BROKER_RACKS.c.cluster_id == bindparam("of"), BROKER_RACKS.c.broker == bindparam("of_broker")
+)
+
+_THROTTLED_AT = (
+    select(
+        THROTTLE_ENTRIES.c.resource_type,
+        THROTTLE_ENTRIES.c.resource_name,
+        THROTTLE_ENTRIES.c.key,
+        THROTTLE_ENTRIES.c.ours,
+    )
+    .join(PLANS)
+    .where(
+        THROTTLE_ENTRIES.c.cluster_id == bindparam("of"),
+        PLANS.c.created_at <= bindparam("then"),
+        or_(
+            THROTTLE_ENTRIES.c.state.in_(_OPEN), THROTTLE_ENTRIES.c.changed_at >= bindparam("then")
+        ),
+    )
+)
+_STARTS_AT = (
+    select(REASSIGNMENTS)
+    .join(PLANS, REASSIGNMENTS.c.plan_id == PLANS.c.plan_id)
+    .where(
+        PLANS.c.cluster_id == bindparam("of"),
+        REASSIGNMENTS.c.started_at <= bindparam("then"),
+        or_(REASSIGNMENTS.c.ended_at.is_(None), REASSIGNMENTS.c.ended_at >= bindparam("then")),
+    )
+)
+
 
 class ClusterStore(Database):
     """Reads for people: one cluster."""
@@ -34,7 +65,6 @@ class ClusterStore(Database):
 
     def note_racks(self, cluster_id: str, racks: Mapping[BrokerId, str]) -> None:
         """Remember the racks of live brokers ("" = none): of a dead one, Kafka does not tell it."""
-        table = BROKER_RACKS.c
         with self.reading() as connection:
             known = _racks(connection, cluster_id)
         changed = {broker: rack for broker, rack in racks.items() if known.get(broker) != rack}
@@ -43,10 +73,12 @@ class ClusterStore(Database):
         with self.writing() as connection:
             known = _racks(connection, cluster_id)
             for broker, rack in changed.items():
-                here = (table.cluster_id == cluster_id) & (table.broker == broker)
-                row = {"cluster_id": cluster_id, "broker": broker, "rack": rack}
-                one = update(BROKER_RACKS).where(here) if broker in known else insert(BROKER_RACKS)
-                connection.execute(one.values(**row))
+                if broker in known:
+                    here = {"of": cluster_id, "of_broker": broker}
+                    connection.execute(_RACK, {**here, "rack": rack})
+                else:
+                    row = {"cluster_id": cluster_id, "broker": broker, "rack": rack}
+                    connection.execute(_NEW_RACK, row)
 
     def racks(self, cluster_id: str) -> dict[BrokerId, str]:
         """The rack of each broker when it was last seen alive; "" = it had none."""
@@ -86,18 +118,10 @@ class ClusterStore(Database):
 
         An entry that was closed after that time is among them.
         """
-        entries = THROTTLE_ENTRIES.c
-        query = select(
-            entries.resource_type, entries.resource_name, entries.key, entries.ours
-        ).join(PLANS)
-        query = query.where(
-            entries.cluster_id == cluster_id,
-            PLANS.c.created_at <= at,
-            or_(entries.state.in_(_OPEN), entries.changed_at >= at),
-        )
+        about = {"of": cluster_id, "then": at}
         found: dict[tuple[ConfigResource, str], frozenset[str]] = {}
         with self.reading() as connection:
-            for kind, name, key, ours in connection.execute(query):
+            for kind, name, key, ours in connection.execute(_THROTTLED_AT, about):
                 where = ConfigResource(kind, name), key
                 found[where] = found.get(where, frozenset()) | frozenset(ours)
         return found
@@ -108,15 +132,10 @@ class ClusterStore(Database):
 
     def starts_here_at(self, cluster_id: str, at: datetime) -> list[Reassignment]:
         """Reassignments of Rehome that were in flight on a cluster at a time, as far as it knew."""
-        starts = REASSIGNMENTS.c
-        query = select(REASSIGNMENTS).join(PLANS, starts.plan_id == PLANS.c.plan_id)
-        query = query.where(
-            PLANS.c.cluster_id == cluster_id,
-            starts.started_at <= at,
-            or_(starts.ended_at.is_(None), starts.ended_at >= at),
-        )
+        about = {"of": cluster_id, "then": at}
         with self.reading() as connection:
-            return [reassignment_of(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(_STARTS_AT, about).mappings()
+            return [reassignment_of(row) for row in rows]
 
 
 def _racks(connection: Connection, cluster_id: str) -> dict[BrokerId, str]:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, func, insert, select, tuple_, update
+from sqlalchemy import Executable, RowMapping, bindparam, func, insert, select, tuple_, update
 
 from rehome.domain.run.causes.cause import Cause, kind_named, most_specific
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import RUN_CAUSES
 from rehome.ledger.base.records import driver_name
+
+_IDS = (RUN_CAUSES.c.dag_id, RUN_CAUSES.c.run_id)
+_LASTS = RUN_CAUSES.c.over_at.is_(None)
+_OF_RUN = (RUN_CAUSES.c.dag_id == bindparam("of_dag")) & (
+    RUN_CAUSES.c.run_id == bindparam("of_run")
+)
+_OF_TASK = _OF_RUN & (RUN_CAUSES.c.task_id == bindparam("of_task"))
+_OF_EARLIER = _OF_TASK & (RUN_CAUSES.c.attempt < bindparam("number")) & _LASTS
+_SAME = select(RUN_CAUSES.c.at).where(_OF_TASK, RUN_CAUSES.c.attempt == bindparam("number"))
+_EARLIER = select(RUN_CAUSES.c.at).where(_OF_EARLIER)
+_OVER = update(RUN_CAUSES).where(_OF_EARLIER)
+_NEW = insert(RUN_CAUSES)
+_RUN = select(RUN_CAUSES).where(_OF_RUN, _LASTS)
+_PLAN = select(RUN_CAUSES).where(RUN_CAUSES.c.plan_id == bindparam("of"), _LASTS)
+_RUNS = select(RUN_CAUSES).where(tuple_(*_IDS).in_(bindparam("runs", expanding=True)), _LASTS)
+_NEWEST = (
+    select(*_IDS)
+    .where(_LASTS, RUN_CAUSES.c.at > bindparam("since"))
+    .group_by(*_IDS)
+    .order_by(func.max(RUN_CAUSES.c.at).desc())
+    .limit(bindparam("newest"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,60 +77,44 @@ class CauseStore(Database):
             "plan_id": ended.plan_id,
             "connection": ended.connection,
         }
-        same = (
-            *_of_run(ended.dag_id, ended.run_id),
-            RUN_CAUSES.c.task_id == cause.task_id,
-            RUN_CAUSES.c.attempt == cause.attempt,
-        )
+        same = {"of_dag": ended.dag_id, "of_run": ended.run_id, "of_task": cause.task_id}
         with self.writing() as connection:
-            if connection.execute(select(RUN_CAUSES.c.at).where(*same)).first() is None:
-                connection.execute(insert(RUN_CAUSES).values(row))
+            if connection.execute(_SAME, same | {"number": cause.attempt}).first() is None:
+                connection.execute(_NEW, row)
 
     def causes_over(self, dag_id: str, run_id: str, task_id: str, attempt: int) -> None:
         """An attempt of a task has succeeded: what earlier ones have said is over."""
-        where = (
-            *_of_run(dag_id, run_id),
-            RUN_CAUSES.c.task_id == task_id,
-            RUN_CAUSES.c.attempt < attempt,
-            RUN_CAUSES.c.over_at.is_(None),
-        )
+        about = {"of_dag": dag_id, "of_run": run_id, "of_task": task_id, "number": attempt}
         with self.reading() as connection:
-            if connection.execute(select(RUN_CAUSES.c.at).where(*where)).first() is None:
+            if connection.execute(_EARLIER, about).first() is None:
                 return
         with self.writing() as connection:
-            connection.execute(update(RUN_CAUSES).where(*where).values(over_at=self._clock()))
+            connection.execute(_OVER, about | {"over_at": self._clock()})
 
     def cause_of(self, dag_id: str, run_id: str) -> Cause | None:
         """The most specific cause of a run; None = none was recorded, or it is over."""
-        found = self._ended(*_of_run(dag_id, run_id))
+        found = self._ended(_RUN, {"of_dag": dag_id, "of_run": run_id})
         return found[0].cause if found else None
 
     def ended_runs_of(self, plan_id: str) -> list[EndedRun]:
         """Runs about a plan that something has ended or refused, the last one first."""
-        return self._ended(RUN_CAUSES.c.plan_id == plan_id)
+        return self._ended(_PLAN, {"of": plan_id})
 
     def ended_runs(self, newest: int, since: datetime) -> list[EndedRun]:
         """Runs that something has ended or refused after this moment, the last one first."""
-        ids = (RUN_CAUSES.c.dag_id, RUN_CAUSES.c.run_id)
-        query = select(*ids).where(RUN_CAUSES.c.over_at.is_(None), RUN_CAUSES.c.at > since)
-        query = query.group_by(*ids).order_by(func.max(RUN_CAUSES.c.at).desc()).limit(newest)
+        about = {"since": since, "newest": newest}
         with self.reading() as connection:
-            runs = [(dag_id, run_id) for dag_id, run_id in connection.execute(query)]
-            return self._ended(tuple_(*ids).in_(runs)) if runs else []
+            runs = [(dag_id, run_id) for dag_id, run_id in connection.execute(_NEWEST, about)]
+            return self._ended(_RUNS, {"runs": runs}) if runs else []
 
-    def _ended(self, *where: ColumnElement[bool]) -> list[EndedRun]:
-        query = select(RUN_CAUSES).where(*where, RUN_CAUSES.c.over_at.is_(None))
+    def _ended(self, query: Executable, about: Mapping[str, Any]) -> list[EndedRun]:
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(query, about).mappings().all()
         by_run: dict[tuple[str, str], list[RowMapping]] = {}
         for row in rows:
             by_run.setdefault((row["dag_id"], row["run_id"]), []).append(row)
         found = [(max(row["at"] for row in each), _ended_run(each)) for each in by_run.values()]
         return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)]
-
-
-def _of_run(dag_id: str, run_id: str) -> tuple[ColumnElement[bool], ...]:
-    return RUN_CAUSES.c.dag_id == dag_id, RUN_CAUSES.c.run_id == run_id
 
 
 def _ended_run(rows: list[RowMapping]) -> EndedRun:

@@ -16,6 +16,9 @@ _OF_PLAN = select(PLAN_HURTS.c.hurts, PLAN_HURTS.c.at).where(
     PLAN_HURTS.c.plan_id == bindparam("of")
 )
 
+_NEW = insert(PLAN_HURTS)
+_CHANGE = update(PLAN_HURTS).where(PLAN_HURTS.c.plan_id == bindparam("of"))
+
 
 class HurtStore(Database):
     """One row for each plan, written anew when a poll has found something else."""
@@ -38,11 +41,9 @@ class HurtStore(Database):
             dated = lasting(found, before, at)
             values = {"at": at, "hurts": [each.to_json() for each in dated]}
             if last is None:
-                connection.execute(insert(PLAN_HURTS).values(plan_id=plan_id, **values))
+                connection.execute(_NEW, {"plan_id": plan_id, **values})
             elif at > last or last > self._clock():  # the clock has been put back since
-                connection.execute(
-                    update(PLAN_HURTS).where(PLAN_HURTS.c.plan_id == plan_id).values(values)
-                )
+                connection.execute(_CHANGE, {"of": plan_id, **values})
         return dated
 
     def hurts(self, plan_id: str, since: datetime | None = None) -> tuple[Hurt, ...]:

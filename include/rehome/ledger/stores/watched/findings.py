@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.domain.run.event_kind import EventKind
@@ -17,6 +17,20 @@ from rehome.watching.finding import FindingRecord, Seen
 from rehome.watching.kinds import FindingKind
 from rehome.watching.open_and_close import by_this_clock, follow_all
 from rehome.watching.rules import WatchRules
+
+_OF_CLUSTER = select(FINDINGS).where(FINDINGS.c.cluster_id == bindparam("of"))
+_OPEN = _OF_CLUSTER.where(FINDINGS.c.opened_at.is_not(None), FINDINGS.c.closed_at.is_(None))
+_NEW = insert(FINDINGS)
+_CHANGE = update(FINDINGS).where(
+    FINDINGS.c.cluster_id == bindparam("of"),
+    FINDINGS.c.kind == bindparam("of_kind"),
+    FINDINGS.c.subject == bindparam("about"),
+)
+_JUDGED_AT = select(WATCHED_CLUSTERS.c.judged_at).where(
+    WATCHED_CLUSTERS.c.cluster_id == bindparam("of")
+)
+_JUDGED_FIRST = insert(WATCHED_CLUSTERS)
+_JUDGED = update(WATCHED_CLUSTERS).where(WATCHED_CLUSTERS.c.cluster_id == bindparam("of"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +68,8 @@ class FindingStore(Database):
         still: list[FindingRecord] = []
         with self.writing() as connection:
             _record_judged(connection, cluster_id, taken_at, latest)
-            query = select(FINDINGS).where(FINDINGS.c.cluster_id == cluster_id)
-            rows = [_record(row) for row in connection.execute(query).mappings()]
+            known = connection.execute(_OF_CLUSTER, {"of": cluster_id}).mappings()
+            rows = [_record(row) for row in known]
             was = {(row.kind, row.subject): row for row in rows}
             before = {key: by_this_clock(row, taken_at, latest) for key, row in was.items()}
             after = follow_all(before, seen, unknown, cluster_id, taken_at, rules, longest_gap)
@@ -80,13 +94,9 @@ class FindingStore(Database):
 
     def open_findings(self, cluster_id: str) -> list[FindingRecord]:
         """Those that are open, the worst kind first."""
-        query = select(FINDINGS).where(
-            FINDINGS.c.cluster_id == cluster_id,
-            FINDINGS.c.opened_at.is_not(None),
-            FINDINGS.c.closed_at.is_(None),
-        )
         with self.reading() as connection:
-            found = [_record(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(_OPEN, {"of": cluster_id}).mappings()
+            found = [_record(row) for row in rows]
         kinds = list(FindingKind)
         return sorted(found, key=lambda each: (kinds.index(each.kind), each.subject))
 
@@ -104,27 +114,21 @@ def _record_judged(
 
     :param latest: what is later is from the future.
     """
-    place = WATCHED_CLUSTERS.c.cluster_id == cluster_id
-    before = connection.execute(select(WATCHED_CLUSTERS.c.judged_at).where(place)).scalar()
+    before = connection.execute(_JUDGED_AT, {"of": cluster_id}).scalar()
     if before is None:
-        row = {"cluster_id": cluster_id, "judged_at": taken_at}
-        connection.execute(WATCHED_CLUSTERS.insert().values(row))
+        connection.execute(_JUDGED_FIRST, {"cluster_id": cluster_id, "judged_at": taken_at})
     elif taken_at > before or taken_at <= latest < before:
-        connection.execute(update(WATCHED_CLUSTERS).where(place).values(judged_at=taken_at))
+        connection.execute(_JUDGED, {"of": cluster_id, "judged_at": taken_at})
 
 
 def _write(connection: Connection, finding: FindingRecord, *, known: bool) -> None:
     began = [at.isoformat() for at in finding.began]
     values = {**asdict(finding), "facts": dict(finding.facts), "began": began}
     if not known:
-        connection.execute(FINDINGS.insert().values(**values))
+        connection.execute(_NEW, values)
         return
-    place = (
-        (FINDINGS.c.cluster_id == finding.cluster_id)
-        & (FINDINGS.c.kind == finding.kind)
-        & (FINDINGS.c.subject == finding.subject)
-    )
-    connection.execute(update(FINDINGS).where(place).values(**values))
+    place = {"of": finding.cluster_id, "of_kind": finding.kind, "about": finding.subject}
+    connection.execute(_CHANGE, place | values)
 
 
 def _record(row: RowMapping) -> FindingRecord:

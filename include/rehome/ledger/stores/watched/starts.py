@@ -18,6 +18,12 @@ _OF_RUN = select(WATCH_STARTS).where(
     WATCH_STARTS.c.dag_id == bindparam("of"), WATCH_STARTS.c.run_id == bindparam("of_run")
 )
 
+_OF_CLUSTER = (
+    select(WATCH_STARTS)
+    .where(WATCH_STARTS.c.cluster_id == bindparam("of"))
+    .order_by(WATCH_STARTS.c.started_at.desc())
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StartRecord:
@@ -90,13 +96,9 @@ class WatchStartStore(Database):
 
     def watch_starts(self, cluster_id: str) -> list[StartRecord]:
         """Every start on a cluster, the newest first."""
-        query = (
-            select(WATCH_STARTS)
-            .where(WATCH_STARTS.c.cluster_id == cluster_id)
-            .order_by(WATCH_STARTS.c.started_at.desc())
-        )
         with self.reading() as connection:
-            return [_record(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(_OF_CLUSTER, {"of": cluster_id}).mappings()
+            return [_record(row) for row in rows]
 
 
 def _of_run(connection: Connection, dag_id: str, run_id: str) -> RowMapping | None:
