@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rehome.clusters.clusters_file import ClusterEntry, ClustersFileError, maintenance_window
 from rehome.setting_problems import env_name
 from rehome.settings import Settings
@@ -26,15 +28,20 @@ def entry_of_settings(settings: Settings, connection: str) -> ClusterEntry:
     :param connection: that the entry is for.
     :raises WindowSettingsError: no window opens by them.
     """
-    window = {
-        "cron": settings.window_cron,
-        "hours": settings.window_duration_s / 3600,
-        "timezone": settings.window_timezone,
-    }
+    hours = settings.window_duration_s / 3600
+    at = (settings.window_cron, hours, settings.window_timezone)
+    return _entry(connection, *at, settings.window_own_plan)
+
+
+@lru_cache(maxsize=64)
+def _entry(
+    connection: str, cron: str, hours: float, timezone: str, own_plan: bool | None
+) -> ClusterEntry:
+    window = {"cron": cron, "hours": hours, "timezone": timezone}
     try:
         maintenance_window(window)
     except ValueError as error:
         raise WindowSettingsError(str(error)) from None
     return ClusterEntry.model_validate(
-        {"connection": connection, "windows": [window], "own_plan": settings.window_own_plan}
+        {"connection": connection, "windows": [window], "own_plan": own_plan}
     )

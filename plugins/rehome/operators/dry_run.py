@@ -19,7 +19,6 @@ from rehome.run import (
     evidence,
     plan_ids,
     plan_of_run,
-    recorded_plans,
     run_authority,
     run_params,
     run_request,
@@ -83,9 +82,10 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         if looks_only and _is_taken_up(context, record):
             self.log.info("Run %s carries plan %s out: see there.", record.driver, record.plan_id)
             return f"{record.plan_dir}/report.html"
-        plan, request = run_request.load_plan(context)
-        directory, snapshot = recorded_plans.plan_directory(context), own_snapshot.uri_of(context)
+        snapshot = own_snapshot.uri_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
+            task = run_request.plan_task(context, ledger, record)
+            plan, request, directory = task.plan, task.request, task.directory
             result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
             view = ledger.view(plan.plan_id)
             continued = view.state.active

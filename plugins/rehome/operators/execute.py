@@ -36,23 +36,22 @@ class StartReassignmentOperator(ClusterOperator):
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
-        if record.state is PlanState.DONE:
-            self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
-            return
-        if not record.state.active:
-            raise plan_of_run.not_throttled(context, record)
-        plan, request = run_request.load_plan(context)
-        approval_terms.refuse_unapproved(context, request, plan)
-        policy = policy_for(request, installation.settings())
-        with (
-            installation.open_ledger() as ledger,
-            self.gateway() as cluster,
-            drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
-        ):
-            done = advance(plan, held.ledger, held.cluster, policy)
-            polled = airflow_metrics.polled(plan, policy)
-            airflow_metrics.emit(step_readings, polled, done)
-            airflow_metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
+            if record.state is PlanState.DONE:
+                self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
+                return
+            if not record.state.active:
+                raise plan_of_run.not_throttled(context, record)
+            task = run_request.plan_task(context, ledger, record)
+            approval_terms.refuse_unapproved(task)
+            plan, policy = task.plan, policy_for(task.request, installation.settings())
+            with (
+                self.gateway() as cluster,
+                drivers.driving(context, ledger, cluster, record) as held,
+            ):
+                done = advance(plan, held.ledger, held.cluster, policy)
+                polled = airflow_metrics.polled(plan, policy)
+                airflow_metrics.emit(step_readings, polled, done)
+                airflow_metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
         if done.on_their_way is None:
             self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
         else:

@@ -28,13 +28,12 @@ from rehome.ui.links import PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from rehome.domain.plan.plan import Plan
-    from rehome.domain.request.request import ReassignmentRequest
     from rehome.domain.run.approval_terms import Terms
     from rehome.execution.access.lease import LeasedCluster
     from rehome.execution.throttle.set_up import Cleared
     from rehome.ledger.base.records import PlanRecord, ThrottleEntry
     from rehome.ledger.store import Ledger
+    from rehome.run.run_request import PlanTask
 
 EARLY_END = "the run ended before the plan did"
 """Where nothing else is known."""
@@ -84,28 +83,30 @@ class SetThrottleOperator(ClusterOperator):
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
-        if record.state is PlanState.DONE:
-            self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
-            return
-        plan, request = run_request.load_plan(context)
-        if record.state is not PlanState.RUNNING:
-            _refuse_undone(context, record)
-        rate, cause = approval_terms.rate_of(context, request, record)
-        if cause:
-            self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
-        terms = approval_terms.terms_of(context, request, plan)
-        if record.state is not PlanState.RUNNING:
-            self._refuse_by_policy(record, terms, rate, request.unthrottled)
+            if record.state is PlanState.DONE:
+                self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
+                return
+            task = run_request.plan_task(context, ledger, record)
+            plan, request = task.plan, task.request
+            if record.state is not PlanState.RUNNING:
+                _refuse_undone(context, record)
+            rate, cause = approval_terms.rate_of(context, ledger, request, record)
+            if cause:
+                self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
+            terms = approval_terms.terms_of(task)
+            if record.state is not PlanState.RUNNING:
+                self._refuse_by_policy(record, terms, rate, request.unthrottled)
         with (
             installation.open_ledger() as ledger,
             self.gateway() as cluster,
-            drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+            drivers.driving(context, ledger, cluster, record) as held,
         ):
-            if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
+            task = task.with_record(held.ledger.plan(plan.plan_id))
+            if task.record.state is not PlanState.RUNNING:
                 bound.require(ledger, self.kafka_config_id, plan.cluster_id, context)
                 by_itself.refuse_lowering(context, plan, ledger, record)
-                recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
-            self._check(plan, approval_terms.terms_of(context, request, plan), request, held)
+                recorded_plans.refuse_changed_files(plan, task.directory)
+            self._check(task, approval_terms.terms_of(task), held)
             if request.unthrottled:
                 begin_unthrottled(plan, held.ledger, held.cluster)
                 self.log.warning(
@@ -132,9 +133,7 @@ class SetThrottleOperator(ClusterOperator):
                 bytes_text(value),
             )
 
-    def _check(
-        self, plan: Plan, terms: Terms, request: ReassignmentRequest, held: LeasedCluster
-    ) -> None:
+    def _check(self, task: PlanTask, terms: Terms, held: LeasedCluster) -> None:
         """See that what was approved is what starts; else the approval lapses.
 
         A plan that pauses stays as it is, one that has not started yet fails.
@@ -145,7 +144,8 @@ class SetThrottleOperator(ClusterOperator):
         from rehome.execution.control.resume import not_started
         from rehome.execution.observation.drift import DriftError, refuse_drift
 
-        record, view = held.ledger.plan(plan.plan_id), held.ledger.view(plan.plan_id)
+        record, plan, request = task.record, task.plan, task.request
+        view = held.ledger.view(plan.plan_id)
         runs = view.state is PlanState.RUNNING
         try:
             if not runs:

@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.fleet import plan_settings
-from rehome.run import evidence, plan_ids, recorded_plans, run_params, run_request
+from rehome.run import evidence, plan_ids, run_params, run_request
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from rehome.domain.broker_rates import BrokerRates
-    from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.domain.run.approval_terms import Person, Terms
     from rehome.domain.run.askers import Askers
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.run.run_request import PlanTask
 
 
 def rate_of(
-    context: Context | Mapping[str, Any], request: ReassignmentRequest, record: PlanRecord
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    request: ReassignmentRequest,
+    record: PlanRecord,
 ) -> tuple[int, str]:
     """The throttle that a person has asked for since the plan was made, or that the run asked for,
     or what the dry run has found for it by the ledger; and why.
@@ -36,8 +40,7 @@ def rate_of(
             return record.requested_rate_bytes_per_s, ""
         if request.throttle_bytes_per_s is not None:
             return request.throttle_bytes_per_s, ""
-    with installation.open_ledger() as ledger:
-        tried = evidence.dry_run_of(context, ledger, record.plan_id)
+    tried = evidence.dry_run_of(context, ledger, record.plan_id)
     if tried is None:
         if not record.state.active or record.approval is None:
             raise evidence.not_tried_out(context, record.plan_id)
@@ -63,9 +66,7 @@ def _asked_by_broker(record: PlanRecord, terms: Terms) -> BrokerRates | None:
     return None if record.requested_rates_by_broker is None else terms.rates_by_broker
 
 
-def terms_of(
-    context: Context | Mapping[str, Any], request: ReassignmentRequest, plan: Plan
-) -> Terms:
+def terms_of(task: PlanTask) -> Terms:
     """What the run would carry out now: to be approved, and to be compared with what was.
 
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
@@ -76,17 +77,16 @@ def terms_of(
     from rehome.domain.run.approval_terms import Terms
     from rehome.domain.run.states import PlanState
 
-    with installation.open_ledger() as ledger:
-        record = ledger.plan(plan_ids.plan_id_of(context))
-        directory, begun = recorded_plans.plan_directory(context), record.state.active
-        shown = None
-        if record.state is not PlanState.RUNNING:
-            tried = evidence.tried(context, ledger, record.plan_id, directory)
-            shown = evidence.of_plan(ledger, record.plan_id, directory)
-            shown |= {evidence.DRY_RUN_FILE: tried.row.digest}
+    context, ledger, record, request = task.context, task.ledger, task.record, task.request
+    directory, begun = task.directory, record.state.active
+    shown = None
+    if record.state is not PlanState.RUNNING:
+        tried = evidence.tried(context, ledger, record.plan_id, directory)
+        shown = evidence.of_plan(ledger, record.plan_id, directory)
+        shown |= {evidence.DRY_RUN_FILE: tried.row.digest}
     compared = plan_settings.ComparedSettings.of(directory, record.action, begun=begun)
-    rate = rate_of(context, request, record)[0]
-    effects = Effects.of(plan, request, followed_up=not plan_ids.in_follow_up(context))
+    rate = rate_of(context, ledger, request, record)[0]
+    effects = Effects.of(task.plan, request, followed_up=not plan_ids.in_follow_up(context))
     own = rates_by_broker_of(request, record, rate)
     return Terms.of(record.plan_hash, rate, request, compared.counting, effects, shown, own)
 
@@ -133,7 +133,8 @@ def sent_back_with(
         return None, f"{text} cannot be had. {error}"
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
-    if policy.asks_another and rate > rate_of(context, request, record)[0]:
+        raises = policy.asks_another and rate > rate_of(context, ledger, request, record)[0]
+    if raises:
         try:
             refuse_own_approval(context, person, record.askers(actor))
         except PolicyError:
@@ -161,15 +162,14 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
     policy.require_approver(record.approver, Askers(record.actor, *asked), *names)
 
 
-def why_not(
-    context: Context, record: PlanRecord, request: ReassignmentRequest, terms: Terms
-) -> str:
+def why_not(task: PlanTask, terms: Terms) -> str:
     """Why an earlier approval does not hold for what would be run now, in words; "" = it does,
     and it is by a person where one is asked for.
     """
     from rehome.domain.run.states import PlanState
     from rehome.execution.control.approval import lapses, reason_of
 
+    record, request = task.record, task.request
     if record.approval is None:
         return "it was never approved"
     runs = record.state is PlanState.RUNNING
@@ -184,15 +184,13 @@ def why_not(
     )
     was = record.approval
     reasons = [reason_of(lapse, was.terms, terms, was.expires_at) for lapse in found]
-    accepted = runs or not request.approval or counts(context, record)
+    accepted = runs or not request.approval or counts(task)
     if not accepted and not reasons:
         reasons = [f"by {was.by_whom} it does not count for the policy"]
     return "; ".join(reasons)
 
 
-def refuse_unapproved(
-    context: Context | Mapping[str, Any], request: ReassignmentRequest, plan: Plan
-) -> None:
+def refuse_unapproved(task: PlanTask) -> None:
     """Let a plan that runs go on only as it was approved, whatever the states of tasks say that
     come before: a run that has taken it up may have been given other terms.
 
@@ -201,28 +199,28 @@ def refuse_unapproved(
     from rehome.domain.run.states import PlanState
     from rehome.execution.control.approval import refuse_lapsed
 
-    with installation.open_ledger() as ledger:
-        record = ledger.plan(plan.plan_id)
+    record, request = task.record, task.request
     if record.state is not PlanState.RUNNING or record.approval is None:
         return  # by an earlier Rehome, which kept no terms
-    terms, asked = terms_of(context, request, plan), record.requested_rate_bytes_per_s
+    terms, asked = terms_of(task), record.requested_rate_bytes_per_s
     if asked is None and request.throttle_bytes_per_s is None:  # what the last dry run has found
         rate = record.approval.terms.rate_bytes_per_s
         own = rates_by_broker_of(request, record, rate)
         terms = replace(terms, rate_bytes_per_s=rate, rates_by_broker=own)
     refuse_lapsed(
-        *(plan.plan_id, record.approval, terms, None),
+        *(record.plan_id, record.approval, terms, None),
         requested_rate_bytes_per_s=asked,
         requested_rates_by_broker=_asked_by_broker(record, terms),
     )
 
 
-def counts(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:
+def counts(task: PlanTask) -> bool:
     """Whether the connection's policy accepts the approval that the ledger has of a plan."""
     from rehome.execution.access.connection_policy import PolicyError
 
     try:
-        refuse_recorded_approval(run_request.policy_of(context), record)
+        policy = run_request.policy_for(task.context, task.ledger, task.record)
+        refuse_recorded_approval(policy, task.record)
     except PolicyError:
         return False
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
@@ -20,6 +20,42 @@ if TYPE_CHECKING:
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.ledger.base.records import PlanRecord
+    from rehome.ledger.store import Ledger
+    from rehome.warehouse import PlanDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """A task that acts on a plan, with what it has read of it: read once, and passed on.
+
+    :param record: of the plan, as it was when the task read it.
+    :param plan: its moves, which are those that were recorded; ``request``: see
+        :func:`plan_request`.
+    """
+
+    context: Context | Mapping[str, Any]
+    ledger: Ledger
+    record: PlanRecord
+    plan: Plan
+    request: ReassignmentRequest
+
+    @property
+    def directory(self) -> PlanDirectory:
+        """The files of the plan."""
+        return installation.warehouse().plan(self.record.plan_id)
+
+    def with_record(self, record: PlanRecord) -> PlanTask:
+        """The same, where the plan was read once more."""
+        return replace(self, record=record)
+
+
+def plan_task(context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord) -> PlanTask:
+    """The task with its plan, which its record names.
+
+    :raises PlanChangedError: its files hold another one than was recorded.
+    """
+    plan = recorded_plans.recorded_moves(ledger, record)
+    return PlanTask(context, ledger, record, plan, _request_of_plan(context, ledger, record))
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
@@ -64,12 +100,11 @@ def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     run that carries it out say how, and are recorded with it when that takes it up.
     """
     with installation.open_ledger() as ledger:
-        record = ledger.plan(plan_ids.plan_id_of(context))
-    return _request_of_plan(context, record)
+        return _request_of_plan(context, ledger, ledger.plan(plan_ids.plan_id_of(context)))
 
 
 def _request_of_plan(
-    context: Context | Mapping[str, Any], record: PlanRecord
+    context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord
 ) -> ReassignmentRequest:
     if not drivers.drives(context, record):
         return request_of(context)
@@ -77,37 +112,30 @@ def _request_of_plan(
     try:
         if not plan_ids.in_follow_up(context) and record.plan_id != plan_ids.new_plan_id(context):
             own = replace(own, approval=own.approval or request_of(context).approval)
-        return policy_of(context, record).bounded(own, context["dag_run"].run_after)
+        begun = context["dag_run"].run_after
+        return policy_for(context, ledger, record).bounded(own, begun)
     except ClustersFileError:
         if not record.state.active:
             raise
         return own  # what runs goes on, within the bounds that it began with
 
 
-def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentRequest]:
-    """The run's plan with the request it was made for, see :func:`plan_request`.
-
-    :raises PlanChangedError: its files hold another one than was recorded.
-    """
-    with installation.open_ledger() as ledger:
-        record = ledger.plan(plan_ids.plan_id_of(context))
-        plan = recorded_plans.recorded_moves(ledger, record)
-    return plan, _request_of_plan(context, record)
-
-
-def policy_of(
-    context: Context | Mapping[str, Any], plan: PlanRecord | None = None
-) -> ConnectionPolicy:
+def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
     """What may be done through the task's connection, or the one that the run's parameters name,
     on the cluster that it leads to; and for the run's plan, where there is one.
-
-    :param plan: that plan, where it was read already; None = it is looked for.
     """
-    connection = clusters.connection_of(context)
     with installation.open_ledger() as ledger:
-        plan = plan or recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
-        known = ledger.connections().get(connection) if plan is None else plan.cluster_id
-        return policies.policy_of_cluster(ledger, known, connection, plan)
+        plan = recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
+        return policy_for(context, ledger, plan)
+
+
+def policy_for(
+    context: Context | Mapping[str, Any], ledger: Ledger, plan: PlanRecord | None
+) -> ConnectionPolicy:
+    """The same for a plan that was read already; None = there is none."""
+    connection = clusters.connection_of(context)
+    known = ledger.connections().get(connection) if plan is None else plan.cluster_id
+    return policies.policy_of_cluster(ledger, known, connection, plan)
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:

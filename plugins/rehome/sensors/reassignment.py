@@ -106,9 +106,9 @@ class ReassignmentSensor(ClusterOperator):
                 return self._ended(record.plan_id, record.state, record.cause)
             if not record.state.active:
                 raise plan_of_run.not_throttled(context, record)
-            plan, request = run_request.load_plan(context)
-            approval_terms.refuse_unapproved(context, request, plan)
-            policy = policy_for(request, installation.settings())
+            task = run_request.plan_task(context, ledger, record)
+            approval_terms.refuse_unapproved(task)
+            plan, policy = task.plan, policy_for(task.request, installation.settings())
             polled, pace = airflow_metrics.polled(plan, policy), PaceFollower(ledger, plan.plan_id)
             try:
                 with drivers.driving(context, ledger, cluster, record) as held:

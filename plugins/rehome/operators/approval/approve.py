@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rehome.domain.run.approval_terms import Terms
     from rehome.ledger.base.records import PlanRecord
     from rehome.run.asking.hitl import HumanAnswer
+    from rehome.run.run_request import PlanTask
 
 THROTTLE = "throttle"
 """The field of the form that names it."""
@@ -75,21 +76,22 @@ class ApprovePlanOperator(AskingOperator):
         with installation.open_ledger() as ledger:
             run_authority.refuse_unasked(context)
             record = plan_of_run.required(context, ledger)
-        plan_id = record.plan_id
-        if record.state.ended:
-            self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
-            return None
-        plan, request = run_request.load_plan(context)
-        recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
-        tried = self._tried(context, plan, request, record)
-        terms = approval_terms.terms_of(context, request, plan)
-        why = ""
-        if record.state is not PlanState.PLANNED:
-            why = approval_terms.why_not(context, record, request, terms)
-            if not why:
-                given = record.approval.by_whom if record.approval else ""
-                self.log.info("Plan %s was approved by %s before.", plan_id, given)
+            plan_id = record.plan_id
+            if record.state.ended:
+                self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
                 return None
+            task = run_request.plan_task(context, ledger, record)
+            plan, request = task.plan, task.request
+            recorded_plans.refuse_changed_files(plan, task.directory)
+            tried = self._tried(task)
+            terms = approval_terms.terms_of(task)
+            why = ""
+            if record.state is not PlanState.PLANNED:
+                why = approval_terms.why_not(task, terms)
+                if not why:
+                    given = record.approval.by_whom if record.approval else ""
+                    self.log.info("Plan %s was approved by %s before.", plan_id, given)
+                    return None
         changes = terms.effects is None or terms.effects.changes_cluster
         if changes and self._needs_a_person(record, request):
             return self._ask(context, plan, request, terms, tried, record, why)
@@ -148,9 +150,7 @@ class ApprovePlanOperator(AskingOperator):
             files={REPORT_FILE: directory.digest(REPORT_FILE)},
         )
 
-    def _tried(
-        self, context: Context, plan: Plan, request: ReassignmentRequest, record: PlanRecord
-    ) -> Mapping[str, Any]:
+    def _tried(self, task: PlanTask) -> Mapping[str, Any]:
         """The dry run at the throttle of now, and with what the cluster has now: made anew where it
         had another throttle, other caps, broker sets or targets, or where its file was changed.
 
@@ -158,27 +158,24 @@ class ApprovePlanOperator(AskingOperator):
         """
         from rehome.hooks.cluster import KafkaClusterHook
 
-        directory = recorded_plans.plan_directory(context)
-        with installation.open_ledger() as ledger:
-            try:
-                found = evidence.tried(context, ledger, plan.plan_id, directory).content
-            except evidence.FileChangedError as error:
-                self.log.warning("%s It is tried out anew.", error)
-                found = {}
+        context, ledger, record = task.context, task.ledger, task.record
+        plan, request, directory = task.plan, task.request, task.directory
+        try:
+            found = evidence.tried(context, ledger, plan.plan_id, directory).content
+        except evidence.FileChangedError as error:
+            self.log.warning("%s It is tried out anew.", error)
+            found = {}
         if found:
             compared = plan_settings.ComparedSettings.of(
                 directory, record.action, begun=record.state.active
             )
-            rate = approval_terms.rate_of(context, request, record)[0]
+            rate = approval_terms.rate_of(context, ledger, request, record)[0]
             own = approval_terms.rates_by_broker_of(request, record, rate).to_json()
             as_tried = found["rate_bytes_per_s"] == rate and found.get("own_rates", {}) == own
             if as_tried and found.get("settings") == compared.counting:
                 return found
         hook = KafkaClusterHook(clusters.connection_of(context) or DEFAULT_CONNECTION)
-        with (
-            installation.open_ledger() as ledger,
-            hook.gateway(installation.settings()) as cluster,
-        ):
+        with hook.gateway(installation.settings()) as cluster:
             snapshot = own_snapshot.uri_of(context)
             result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
             return result.to_json()
@@ -259,9 +256,10 @@ class ApprovePlanOperator(AskingOperator):
     def _changed(self, context: Context, asked: QuestionRecord, seen: Terms) -> str:
         """What has changed while a person decided, in words; "" = nothing."""
         directory = recorded_plans.plan_directory(context)
-        plan, request = run_request.load_plan(context)
         try:
-            now = approval_terms.terms_of(context, request, plan)
+            with installation.open_ledger() as ledger:
+                record = ledger.plan(plan_ids.plan_id_of(context))
+                now = approval_terms.terms_of(run_request.plan_task(context, ledger, record))
         except evidence.FileChangedError as error:
             return plain(error.what)
         changed = not_the_same(seen, now)
@@ -285,7 +283,8 @@ class ApprovePlanOperator(AskingOperator):
         request = run_request.plan_request(context)
         if rate is not None:
             with installation.open_ledger() as ledger:
-                found = approval_terms.rate_of(context, request, ledger.plan(plan_id))[0]
+                record = ledger.plan(plan_id)
+                found = approval_terms.rate_of(context, ledger, request, record)[0]
                 who = person.name or person.id
                 ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
         self.ask_again(context, asked, answer, why, AnswerKind.SENT_BACK)

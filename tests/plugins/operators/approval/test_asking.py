@@ -269,7 +269,8 @@ def test_a_run_that_goes_on_faster_than_was_approved_is_stopped_whatever_its_tas
     with pytest.raises(AirflowFailException, match="the rate would be 30000000 bytes per second"):
         StartReassignmentOperator(task_id="execute", kafka_config_id="kafka_default").execute(run)
     ledger.request_rate("p1", APPROVED, "eve")
-    approval_terms.refuse_unapproved(run, run_request.plan_request(run), directory.load())
+    task = run_request.plan_task(run, ledger, ledger.plan("p1"))
+    approval_terms.refuse_unapproved(task)
 
 
 def test_without_its_row_a_dry_run_says_nothing_of_the_rate(
@@ -279,8 +280,8 @@ def test_without_its_row_a_dry_run_says_nothing_of_the_rate(
 
     run = tried_out(directory, context("ann", APPROVED, "first"), APPROVED)
     request = replace(run_request.plan_request(run), throttle_bytes_per_s=None)
-    assert approval_terms.rate_of(run, request, ledger.plan("p1"))[0] == APPROVED
+    assert approval_terms.rate_of(run, ledger, request, ledger.plan("p1"))[0] == APPROVED
     with ledger.writing() as connection:
         connection.execute(delete(DRY_RUNS))
     with pytest.raises(evidence.NotDoneError):
-        approval_terms.rate_of(run, request, ledger.plan("p1"))
+        approval_terms.rate_of(run, ledger, request, ledger.plan("p1"))
