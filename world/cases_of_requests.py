@@ -154,3 +154,20 @@ FOREIGN_ADOPTED_RUN_DELETED = _foreign(
     Do(150.0, "A", What.RESUME),
 )
 """The run of an adopted plan is deleted in mid-copy, and a person resumes the plan in another."""
+
+FOLLOWED_UP = Script(
+    31,
+    4,
+    (Topic("t", ((3, 1, 4),), 120_000_000), Topic("u", ((3,), (4,)), 20_000_000)),
+    (
+        Plan("A", (), drains=(1,), tried_out=True, approval=True),
+        Plan("B", (("u", 0, (1,)),), 5_000_000),
+    ),
+    does=(
+        Do(1.4, "A", What.START, (0,)),
+        Do(21.7, "A", What.ANSWER, ("approve",)),
+        Do(36.4, "B", What.START, (1,)),
+    ),
+    quiet_s=400.0,
+)
+"""What has appeared on a drained broker is followed up, and each of the two plans is approved."""

@@ -11,7 +11,7 @@ from rehome.domain.run.states import Control
 from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
 from rehome.run.plan_ids import new_plan_id
 from world.airflow.installed import Airflow
-from world.airflow.runs import DagRun
+from world.airflow.runs import DagRun, TaskRun
 from world.airflow.shape import CONTROL, FOREIGN, SWEEP
 from world.airflow.states import TaskState
 from world.script import Do, What, own_as_param
@@ -43,6 +43,14 @@ def plan_of(run: DagRun) -> str | None:
         return new_plan_id({"dag_run": run.info, "params": run.params})
     named = run.params.get("plan_id") if run.params.get("action") != "rollback" else None
     return named or run.xcoms.get(("plan", "return_value"))
+
+
+def asked_about(task: TaskRun) -> str | None:
+    """The id of the plan that a task asks about: its run's, or the one that follows that up."""
+    group, parted, _ = task.task_id.rpartition(".")
+    if not parted:
+        return plan_of(task.run)
+    return task.run.xcoms.get((f"{group}.plan", "return_value"))
 
 
 @dataclass
@@ -94,7 +102,7 @@ class Person:
         first = ANSWERS.get(how, REJECT)
         option = next((one for one in task.asks.options if one.startswith(first)), None)
         sent_back = option is not None and how == "send_back"
-        plan_id = plan_of(task.run)
+        plan_id = asked_about(task)
         if option is not None and how == "approve" and plan_id is not None:
             self.approved.setdefault(plan_id, self.airflow.scheduler.at_s)
         if option is not None and how == "approve" and task.run.graph.dag_id == FOREIGN:
