@@ -23,6 +23,8 @@ from world.kafka.topic_names import check_topic_name
 if TYPE_CHECKING:
     from world.kafka.calling import CallingPort
 
+CLUSTER_DEFAULT = ConfigResource.cluster_default()
+
 
 def of_one_broker(resource: ConfigResource) -> bool:
     """Whether only one broker answers for it."""
@@ -47,10 +49,8 @@ def configs(
             if kind is AclResource.TOPIC
             else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         ).error()
-    default = image.config(ConfigResource.cluster_default())
-    broker = config_rules.describe_broker(
-        image.config(ConfigResource.broker(node.id)), default, node.static
-    )
+    default = image.config(CLUSTER_DEFAULT)
+    of_broker = image.config(ConfigResource.broker(node.id)), default, node.static
     if kind is AclResource.TOPIC:
         try:
             check_topic_name(resource.name)
@@ -58,11 +58,11 @@ def configs(
             return refusal.error
         if resource.name not in image.topics:
             return codes.error(codes.UNKNOWN_TOPIC_OR_PARTITION)
-        found = config_rules.describe_topic(image.config(resource), broker)
-    elif resource.name:
-        found = broker
-    else:
-        found = config_rules.describe_default(default)
+        broker = config_rules.describe_broker(*of_broker, config_rules.synonyms(keys))
+        return config_rules.describe_topic(image.config(resource), broker, keys)
+    if resource.name:
+        return config_rules.describe_broker(*of_broker, keys)
+    found = config_rules.describe_default(default)
     return {key: value for key, value in found.items() if keys is None or key in keys}
 
 

@@ -206,31 +206,57 @@ def _scope(key: str) -> Scope:
     return known.scope if known is not None else Scope.CLUSTER_WIDE
 
 
+_UNSET_TOPIC, _UNSET_BROKER = (
+    {key: ConfigValue(known.default, "DEFAULT_CONFIG") for key, known in schema.items()}
+    for schema in (SCHEMA.topic, SCHEMA.broker)
+)
+
+
 def describe_topic(
-    own: Mapping[str, str], broker: Mapping[str, ConfigValue]
+    own: Mapping[str, str],
+    broker: Mapping[str, ConfigValue],
+    keys: Collection[str] | None = None,
 ) -> dict[str, ConfigValue]:
     """A topic's configs with their sources.
 
     :param broker: effective configs of the broker that is asked.
+    :param keys: only these; None = all.
     """
     found = {}
     for key, known in SCHEMA.topic.items():
+        if keys is not None and key not in keys:
+            continue
         if key in own:
             found[key] = ConfigValue(shown(own[key], known), "DYNAMIC_TOPIC_CONFIG")
         elif known.synonym in broker:
             found[key] = broker[known.synonym]
         else:
-            found[key] = ConfigValue(known.default, "DEFAULT_CONFIG")
+            found[key] = _UNSET_TOPIC[key]
     return found
 
 
+def synonyms(keys: Collection[str] | None) -> frozenset[str] | None:
+    """Configs of brokers that these of topics fall back on; None = all."""
+    if keys is None:
+        return None
+    return frozenset(SCHEMA.topic[key].synonym for key in keys if key in SCHEMA.topic)
+
+
 def describe_broker(
-    own: Mapping[str, str], default: Mapping[str, str], static: Mapping[str, str]
+    own: Mapping[str, str],
+    default: Mapping[str, str],
+    static: Mapping[str, str],
+    keys: Collection[str] | None = None,
 ) -> dict[str, ConfigValue]:
-    """A broker's configs with their sources: its own, the cluster's, the file's, the default."""
+    """A broker's configs with their sources: its own, the cluster's, the file's, the default.
+
+    :param keys: only these; None = all.
+    """
     found = {}
     unknown = [key for key in (*own, *default) if key not in SCHEMA.broker]
     for key in (*SCHEMA.broker, *unknown):
+        if keys is not None and key not in keys:
+            continue
         known = SCHEMA.broker.get(key)
         for values, source in (
             (own, "DYNAMIC_BROKER_CONFIG"),
@@ -244,7 +270,7 @@ def describe_broker(
                 break
         else:
             if known is not None and not known.hidden:
-                found[key] = ConfigValue(known.default, "DEFAULT_CONFIG")
+                found[key] = _UNSET_BROKER[key]
     return found
 
 

@@ -20,6 +20,9 @@ from rehome.ledger.base.fencing import Lease
 from rehome.ledger.store import Ledger
 from world.running.scheduler import Point, Scheduler
 
+STATEMENTS_KEPT = 1000
+"""Prepared by SQLite: more than a run has. To prepare one takes as long as to carry it out."""
+
 
 class AlwaysOpen:
     """An engine as ledgers use one, whose only connection is never given back: a pool's part takes
@@ -61,7 +64,9 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self.connection = sqlite3.connect(
+            ":memory:", check_same_thread=False, cached_statements=STATEMENTS_KEPT
+        )
         engine = create_engine("sqlite://", creator=lambda: self.connection, poolclass=StaticPool)
         self.engine = AlwaysOpen(engine)
         self.user: LedgerSite | None = None

@@ -81,12 +81,14 @@ class Scheduler:
     """Runs actors.
 
     :param seed: of the order in which they run, and nothing else.
+    :ivar current: who runs now; None = nobody: the world is being set up, or judged.
     """
 
     def __init__(self, seed: int, trace: Trace | None = None) -> None:
         self.rng = Random(f"order {seed}")
         self.trace = trace or Trace()
         self.at_s = 0.0
+        self.current: Actor | None = None
         self.on_time: Callable[[float], None] = lambda _: None
         self.on_point: Callable[[Actor, Point, str], None] = lambda *_: None
         self._hub = getcurrent()
@@ -94,6 +96,7 @@ class Scheduler:
         self._live: list[Actor] = []
         self._count = 0
         self._points = 0
+        self._some_ended = False
 
     # -- of actors ------------------------------------------------------------------------------
 
@@ -127,11 +130,6 @@ class Scheduler:
             self._wake(actor)
             if self.current is actor:
                 self._hub.switch()
-
-    @property
-    def current(self) -> Actor | None:
-        """Who runs now; None = nobody: the world is being set up, or judged."""
-        return self._actors.get(getcurrent())
 
     # -- for what runs --------------------------------------------------------------------------
 
@@ -207,19 +205,23 @@ class Scheduler:
     def run(self, until_s: float, ended: Callable[[], bool] = lambda: False) -> None:
         """Run actors until a time, until all have ended, or until ``ended``."""
         while not ended():
-            self._live = [actor for actor in self._live if actor.alive]
+            if self._some_ended:
+                self._live = [actor for actor in self._live if actor.ended is None]
+                self._some_ended = False
             if self._points > MOST_POINTS:
                 raise Stuck(f"{self._points} points by {self.at_s:.0f} s")
             if not self._live:
                 self._pass_to(until_s)
                 return
-            soonest = min(actor.ready_at for actor in self._live)
+            soonest = min([actor.ready_at for actor in self._live])
             if soonest > until_s:
                 self._pass_to(until_s)
                 return
             self._pass_to(soonest)
             ready = [actor for actor in self._live if actor.ready_at <= self.at_s]
-            self.rng.choice(ready).thread.switch()
+            self.current = self.rng.choice(ready)
+            self.current.thread.switch()
+            self.current = None
 
     def raised(self) -> Iterator[tuple[Actor, BaseException]]:
         """Actors that an error has ended."""
@@ -229,9 +231,11 @@ class Scheduler:
         """Drop every actor that has not ended: the run is over."""
         for actor in self._actors.values():
             actor.ended = actor.ended or Ended.DIED
-        for thread in list(self._actors):
+        for thread, actor in list(self._actors.items()):
             if thread and not thread.dead:
+                self.current = actor
                 thread.throw(Abandoned)
+        self.current = None
 
     def _pass_to(self, at_s: float) -> None:
         if at_s > self.at_s:
@@ -240,15 +244,16 @@ class Scheduler:
 
     def _wake(self, ended: Actor) -> None:
         ended.ended_at = self.at_s
+        self._some_ended = True
         self.wake_who_joins(ended)
 
     def _require(self) -> Actor | None:
         actor = self.current
-        if actor is not None and not actor.alive:
+        if actor is not None and actor.ended is not None:
             raise Abandoned
         return actor
 
     def _give_way(self, actor: Actor) -> None:
         self._hub.switch()
-        if not actor.alive:
+        if actor.ended is not None:
             raise Abandoned
