@@ -84,7 +84,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             return f"{record.plan_dir}/report.html"
         snapshot = own_snapshot.uri_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            task = run_request.plan_task(context, ledger, record)
+            task = run_request.task_plan(context, ledger, record)
             plan, request, directory = task.plan, task.request, task.directory
             result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
             view = ledger.view(plan.plan_id)

@@ -41,7 +41,7 @@ class StartReassignmentOperator(ClusterOperator):
                 return
             if not record.state.active:
                 raise plan_of_run.not_throttled(context, record)
-            task = run_request.plan_task(context, ledger, record)
+            task = run_request.task_plan(context, ledger, record)
             approval_terms.refuse_unapproved(task)
             plan, policy = task.plan, policy_for(task.request, installation.settings())
             with (

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rehome.execution.throttle.set_up import Cleared
     from rehome.ledger.base.records import PlanRecord, ThrottleEntry
     from rehome.ledger.store import Ledger
-    from rehome.run.run_request import PlanTask
+    from rehome.run.run_request import TaskPlan
 
 EARLY_END = "the run ended before the plan did"
 """Where nothing else is known."""
@@ -86,7 +86,7 @@ class SetThrottleOperator(ClusterOperator):
             if record.state is PlanState.DONE:
                 self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
                 return
-            task = run_request.plan_task(context, ledger, record)
+            task = run_request.task_plan(context, ledger, record)
             plan, request = task.plan, task.request
             if record.state is not PlanState.RUNNING:
                 _refuse_undone(context, record)
@@ -133,7 +133,7 @@ class SetThrottleOperator(ClusterOperator):
                 bytes_text(value),
             )
 
-    def _check(self, task: PlanTask, terms: Terms, held: LeasedCluster) -> None:
+    def _check(self, task: TaskPlan, terms: Terms, held: LeasedCluster) -> None:
         """See that what was approved is what starts; else the approval lapses.
 
         A plan that pauses stays as it is, one that has not started yet fails.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
-    from rehome.run.run_request import PlanTask
+    from rehome.run.run_request import TaskPlan
 
 
 def rate_of(
@@ -66,7 +66,7 @@ def _asked_by_broker(record: PlanRecord, terms: Terms) -> BrokerRates | None:
     return None if record.requested_rates_by_broker is None else terms.rates_by_broker
 
 
-def terms_of(task: PlanTask) -> Terms:
+def terms_of(task: TaskPlan) -> Terms:
     """What the run would carry out now: to be approved, and to be compared with what was.
 
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
@@ -162,7 +162,7 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
     policy.require_approver(record.approver, Askers(record.actor, *asked), *names)
 
 
-def why_not(task: PlanTask, terms: Terms) -> str:
+def why_not(task: TaskPlan, terms: Terms) -> str:
     """Why an earlier approval does not hold for what would be run now, in words; "" = it does,
     and it is by a person where one is asked for.
     """
@@ -190,7 +190,7 @@ def why_not(task: PlanTask, terms: Terms) -> str:
     return "; ".join(reasons)
 
 
-def refuse_unapproved(task: PlanTask) -> None:
+def refuse_unapproved(task: TaskPlan) -> None:
     """Let a plan that runs go on only as it was approved, whatever the states of tasks say that
     come before: a run that has taken it up may have been given other terms.
 
@@ -214,7 +214,7 @@ def refuse_unapproved(task: PlanTask) -> None:
     )
 
 
-def counts(task: PlanTask) -> bool:
+def counts(task: TaskPlan) -> bool:
     """Whether the connection's policy accepts the approval that the ledger has of a plan."""
     from rehome.execution.access.connection_policy import PolicyError
 

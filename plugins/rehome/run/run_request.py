@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTask:
+class TaskPlan:
     """A task that acts on a plan, with what it has read of it: read once, and passed on.
 
     :param record: of the plan, as it was when the task read it.
@@ -44,18 +44,18 @@ class PlanTask:
         """The files of the plan."""
         return installation.warehouse().plan(self.record.plan_id)
 
-    def with_record(self, record: PlanRecord) -> PlanTask:
+    def with_record(self, record: PlanRecord) -> TaskPlan:
         """The same, where the plan was read once more."""
         return replace(self, record=record)
 
 
-def plan_task(context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord) -> PlanTask:
+def task_plan(context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord) -> TaskPlan:
     """The task with its plan, which its record names.
 
     :raises PlanChangedError: its files hold another one than was recorded.
     """
     plan = recorded_plans.recorded_moves(ledger, record)
-    return PlanTask(context, ledger, record, plan, _request_of_plan(context, ledger, record))
+    return TaskPlan(context, ledger, record, plan, _request_of_plan(context, ledger, record))
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:

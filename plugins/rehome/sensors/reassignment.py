@@ -106,7 +106,7 @@ class ReassignmentSensor(ClusterOperator):
                 return self._ended(record.plan_id, record.state, record.cause)
             if not record.state.active:
                 raise plan_of_run.not_throttled(context, record)
-            task = run_request.plan_task(context, ledger, record)
+            task = run_request.task_plan(context, ledger, record)
             approval_terms.refuse_unapproved(task)
             plan, policy = task.plan, policy_for(task.request, installation.settings())
             polled, pace = airflow_metrics.polled(plan, policy), PaceFollower(ledger, plan.plan_id)

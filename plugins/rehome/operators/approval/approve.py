@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rehome.domain.run.approval_terms import Terms
     from rehome.ledger.base.records import PlanRecord
     from rehome.run.asking.hitl import HumanAnswer
-    from rehome.run.run_request import PlanTask
+    from rehome.run.run_request import TaskPlan
 
 THROTTLE = "throttle"
 """The field of the form that names it."""
@@ -80,7 +80,7 @@ class ApprovePlanOperator(AskingOperator):
             if record.state.ended:
                 self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
                 return None
-            task = run_request.plan_task(context, ledger, record)
+            task = run_request.task_plan(context, ledger, record)
             plan, request = task.plan, task.request
             recorded_plans.refuse_changed_files(plan, task.directory)
             tried = self._tried(task)
@@ -150,7 +150,7 @@ class ApprovePlanOperator(AskingOperator):
             files={REPORT_FILE: directory.digest(REPORT_FILE)},
         )
 
-    def _tried(self, task: PlanTask) -> Mapping[str, Any]:
+    def _tried(self, task: TaskPlan) -> Mapping[str, Any]:
         """The dry run at the throttle of now, and with what the cluster has now: made anew where it
         had another throttle, other caps, broker sets or targets, or where its file was changed.
 
@@ -259,7 +259,7 @@ class ApprovePlanOperator(AskingOperator):
         try:
             with installation.open_ledger() as ledger:
                 record = ledger.plan(plan_ids.plan_id_of(context))
-                now = approval_terms.terms_of(run_request.plan_task(context, ledger, record))
+                now = approval_terms.terms_of(run_request.task_plan(context, ledger, record))
         except evidence.FileChangedError as error:
             return plain(error.what)
         changed = not_the_same(seen, now)

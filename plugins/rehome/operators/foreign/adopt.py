@@ -129,7 +129,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
                 policies.recorded_policy(clusters.connection_of(context)),
                 evidence.digests_of(directory),
             )
-        task = run_request.plan_task(context, ledger, ledger.plan(plan_id))
+        task = run_request.task_plan(context, ledger, ledger.plan(plan_id))
         plan, request = task.plan, task.request
         by, settings = answered.by, installation.settings()
         compared = plan_settings.ComparedSettings.of(directory, plan.action, begun=False)

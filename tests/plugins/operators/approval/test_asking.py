@@ -269,7 +269,7 @@ def test_a_run_that_goes_on_faster_than_was_approved_is_stopped_whatever_its_tas
     with pytest.raises(AirflowFailException, match="the rate would be 30000000 bytes per second"):
         StartReassignmentOperator(task_id="execute", kafka_config_id="kafka_default").execute(run)
     ledger.request_rate("p1", APPROVED, "eve")
-    task = run_request.plan_task(run, ledger, ledger.plan("p1"))
+    task = run_request.task_plan(run, ledger, ledger.plan("p1"))
     approval_terms.refuse_unapproved(task)
 
 
