@@ -86,8 +86,9 @@ def _overrides(_period: int) -> Mapping[str, Any]:
         if name in overrides:
             raise InvalidRequestError(
                 [f"The Variable {SETTINGS_VARIABLE} sets {name}, which has no effect there: {why}"],
-                next_step=f"Take it out of the Variable, and set {env_name(name)} in the "
-                "environment of every Airflow component.",
+                next_step=f"Take {name} out of the Variable {SETTINGS_VARIABLE}, set "
+                f"{env_name(name)} in the environment of every Airflow component, and start these "
+                "anew. Then clear the task.",
             )
     try:
         connection = BaseHook.get_connection(LEDGER_CONNECTION)

@@ -112,7 +112,7 @@ DEAD = RefusedResume("broker 3: is not alive", "Start it")
         (
             BREAKS,
             False,
-            "Nothing: the next run cancels the plan if it still breaks a limit. Or pla",
+            "Nothing: the next window's run cancels the plan if the plan still breaks a limit.",
         ),
         (
             DEAD,

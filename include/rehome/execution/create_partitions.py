@@ -175,7 +175,14 @@ def _new_topics(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding
     for topic, error in cluster.create_topics(rows, plan.new_topics, validate_only=True).items():
         if error is not None:
             what = f"would not be created: {error.name}: {error.message}"
-            yield Finding(Severity.ERROR, _CHECK, topic, what, "Correct it.", error.code)
+            yield Finding(
+                Severity.ERROR,
+                _CHECK,
+                topic,
+                what,
+                "Correct the new topic in the request.",
+                error.code,
+            )
 
 
 def _is_there(plan: AddedPartitions, topic: str, topics: Mapping[str, TopicDescription]) -> bool:

@@ -98,7 +98,7 @@ def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
         return remedy if refused.breaks_limits else f"{remedy} {DECIDE}".lstrip()
     if refused.breaks_limits:
         return (
-            "Nothing: the next run cancels the plan if it still breaks a limit. "
+            "Nothing: the next window's run cancels the plan if the plan still breaks a limit. "
             f"Or {_lower(remedy)}"
         )
     return f"{remedy} Then it goes on by itself, or resume it with control_reassignment.".lstrip()

@@ -358,5 +358,5 @@ def _question(client: AirflowClient, run_id: str) -> Mapping[str, Any] | None:
             return None
         if state == "failed":
             log = f"See the logs of run {run_id} of {FOREIGN_DAG} in Airflow."
-            raise CommandError(ExitCode.FAILED, "It was refused, or did not work.", log)
+            raise CommandError(ExitCode.FAILED, "The request was refused, or did not work.", log)
         time.sleep(EACH_LOOK_S)

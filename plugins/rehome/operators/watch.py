@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
 
-_NEXT_TIME = "The next snapshot of each is judged as usual."
+_NEXT_TIME = (
+    "The findings of these clusters stay as they were. watch_clusters judges the next snapshot of "
+    "each cluster."
+)
 
 
 class WatchClustersOperator(RecordedOperator):

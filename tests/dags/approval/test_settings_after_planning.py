@@ -68,10 +68,10 @@ def test_what_has_changed_since_the_plan_is_reported_and_the_plan_runs_as_it_was
     entry(targets={"max_moves_per_broker": 2}, caps={"default": {"replicas": 800}})
     run = site.run(**params)
     assert run.state == "success", run.log
-    since = "it has changed since the plan was made: it was"
+    since = "has changed since the plan was made, from"
     assert found(site) == [
-        ("warning", "caps.default.replicas", f"{since} 900, and is 800"),
-        ("warning", "targets.max_moves_per_broker", f"{since} 3, and is 2"),
+        ("warning", "caps.default.replicas", f"{since} 900 to 800"),
+        ("warning", "targets.max_moves_per_broker", f"{since} 3 to 2"),
     ]
     assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
 

@@ -55,7 +55,7 @@ def test_recording_a_plan_twice_changes_nothing(ledger: Ledger) -> None:
 def test_a_recorded_plan_is_never_replaced_approved_or_not(ledger: Ledger) -> None:
     for record in (recorded, approved):
         record(ledger, make_plan("p1"))
-        with pytest.raises(PlanConflictError, match="with other moves"):
+        with pytest.raises(PlanConflictError, match="has planned other moves"):
             recorded(ledger, make_plan("p1", move("u", 5, (1,), (2,))))
         assert ledger.planned_moves("p1") == make_plan("p1").moves
 

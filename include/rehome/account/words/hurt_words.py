@@ -131,11 +131,12 @@ _STEPS: Mapping[HurtKind, str] = {
     "controller again.",
     HurtKind.NOT_THROTTLED: "The next step sets the throttle again. Find out which client has "
     "changed it.",
-    HurtKind.THROTTLES_UNREAD: "The next poll reads them again. If this stays, check that broker.",
+    HurtKind.THROTTLES_UNREAD: "The next poll reads them again. If this stays, check the "
+    "brokers named here.",
     HurtKind.TAKEN_OVER: "This plan does nothing more with these partitions. Find out which client "
     "has reassigned them.",
-    HurtKind.FOREIGN: "See it with kafka-reassign-partitions --list, and have its owner end it, "
-    "or wait.",
+    HurtKind.FOREIGN: "See it on the cluster's page, or with kafka-reassign-partitions --list. "
+    "Wait for its end, have its owner end it, or cancel it with foreign_reassignments.",
     HurtKind.WAITS_FOR_ROOM: "Free disk space there, or cancel the plan and choose other brokers.",
     HurtKind.WAITS_FOR_LEADER: "Start the brokers that hold replicas of these partitions.",
     HurtKind.WAITS_UNREAD: "Check the broker or the topic named here: each poll reads it again.",

@@ -142,7 +142,6 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):
         raise PlanConflictError(
             f"Plan {record.plan_id} is paused, but run {record.driver}, which drove it, has not "
-            "taken "
-            "its throttles back yet",
-            next_step=f"Trigger a new run when that run has ended; if it is dead, after {until}.",
+            "taken its throttles back yet",
+            next_step=f"Resume the plan when that run has ended; if it is dead, after {until}.",
         )

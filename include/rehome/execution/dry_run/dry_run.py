@@ -278,6 +278,7 @@ def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Finding]:
                 "verdict",
                 str(partition),
                 f"the controller would refuse it: {error.name}: {error.message}",
-                "Correct the assignment.",
+                "If the request gives this assignment, correct the request. Trigger a new run: it "
+                "plans on what the cluster has then.",
                 code=error.code,
             )

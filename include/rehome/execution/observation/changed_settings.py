@@ -40,9 +40,8 @@ def settings_findings(
             Severity.WARNING,
             SETTINGS_CHECK,
             change.name,
-            f"it has changed since the plan was made: it was {change.was}, and is {change.now}",
-            "The plan stays as it was made. To have it made with the new value, cancel it and "
-            "trigger a new run.",
+            f"has changed since the plan was made, from {change.was} to {change.now}",
+            "The plan keeps the old value. For the new one, cancel the plan and trigger a new run.",
         )
 
 

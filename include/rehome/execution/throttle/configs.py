@@ -239,7 +239,7 @@ def _change(
             raise ClusterError(
                 f"The throttle could not be set on {text}",
                 state_left=left,
-                next_step="Try again when the broker is back.",
+                next_step="Trigger a new run when these brokers answer again.",
             )
         raise ThrottleError(
             f"The throttle was refused on {text}",

@@ -76,10 +76,9 @@ class PlanStore(Database):
                 if known["plan_hash"] == plan.plan_hash:
                     return
                 raise PlanConflictError(
-                    f"Plan {plan.plan_id} is recorded already, as {known['state']}, with other "
-                    "moves than those of this "
-                    "attempt",
-                    state_left="What is recorded stays as it is.",
+                    f"Plan {plan.plan_id} is recorded already, with the state {known['state']}: "
+                    "this attempt of the task has planned other moves",
+                    state_left="The recorded plan stays as it is; the other moves are dropped.",
                     next_step="Trigger a new run: it gets a plan id of its own.",
                 )
             whence: dict[str, Any] = {

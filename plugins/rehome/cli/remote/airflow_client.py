@@ -135,7 +135,8 @@ class AirflowClient:
             raise CommandError(
                 ExitCode.AWAY,
                 f"{self.url}/auth/token gives no token: {answer.status_code}.",
-                f"Check --airflow. Where its auth manager gives none for a password: {LOG_IN}",
+                "Check the address in --airflow. If Airflow's auth manager gives no token for a "
+                "password, give a token in REHOME_TOKEN or --token-file.",
             )
         self._token = str(token["access_token"])
 
