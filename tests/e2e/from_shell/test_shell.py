@@ -17,7 +17,7 @@ from rehome.ledger.base.audit_entry import Decided
 from tests.conftest import Topics
 from tests.dags.clusters import no_throttles, throttles_become, to
 from tests.e2e.conftest import World
-from tests.e2e.runs import DAG, TIMEOUT_S
+from tests.e2e.runs import DAG, TIMEOUT_S, wait_for_question
 from tests.ledger.small_plans import make_plan, move
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -64,6 +64,7 @@ def test_a_plan_is_run_approved_slowed_paused_resumed_and_cancelled_from_a_shell
 
     assert "A person approves it first." in shell("run", plan_id, "--yes")
     wait_until(lambda: shell.json("status", plan_id)["asking"], "the question", TIMEOUT_S)
+    wait_for_question(world, shell.json("status", plan_id)["run_id"])
     options = shell.json("approve", plan_id, "--show")["options"]
     code = next(each.split()[-1] for each in options if each.startswith("Approve"))
     shell("approve", plan_id, "--code", code)
