@@ -26,7 +26,8 @@ FIRST_POLL_S = 5.0
 for a failure, since its worker was not seen to end yet."""
 
 _NEXT_STEP = (
-    "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
+    "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow. "
+    "Then clear the task, with what comes after it."
 )
 
 

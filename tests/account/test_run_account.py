@@ -65,8 +65,8 @@ def test_what_a_run_has_changed_is_said_only_where_it_is_known() -> None:
         (replace(RUN, makes_plan=False), Changed.WITHOUT_PLAN, ""),
         (
             *(replace(RUN, plan_elsewhere=True), Changed.NOT_KNOWN),
-            "What it has changed is not known here: the warehouse holds a plan of it, and this "
-            "ledger does not.",
+            "What the run has changed is not known here: the warehouse holds a plan of it, and "
+            "this ledger does not.",
         ),
     ):
         account = account_of_run(evidence)

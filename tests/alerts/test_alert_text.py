@@ -55,5 +55,8 @@ def test_a_wait_for_what_cannot_end_names_the_command_that_ends_it() -> None:
     _, next_step = stalled(now, now, "another client's reassignment runs", hangs=True, **words)
     assert "kafka-reassign-partitions.sh --cancel --preserve-throttles" in next_step
     _, next_step = stalled(now, now, "another client's reassignment runs", hangs=False, **words)
-    assert next_step == "No step is needed: the plan goes on when that reassignment has ended."
+    assert (
+        next_step
+        == "No step is needed: the plan goes on when the other client's reassignment has ended."
+    )
     assert "--cancel" in held()[1]

@@ -136,7 +136,8 @@ def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() ->
     assert alert.kind is AlertKind.STALLED
     assert "Held back: another client's reassignment runs." in alert.text
     assert (
-        alert.next_step == "No step is needed: the plan goes on when that reassignment has ended."
+        alert.next_step
+        == "No step is needed: the plan goes on when the other client's reassignment has ended."
     )
 
 

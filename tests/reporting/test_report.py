@@ -277,7 +277,7 @@ def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
     assert "1 of 3 moves are done" in status.state_left
     assert "1 partition is as before" in status.state_left
     assert "1 move failed" in status.state_left
-    assert "action rollback with plan_id plan-1" in status.next_step
+    assert "action rollback and plan_id plan-1" in status.next_step
 
 
 def test_problems_are_listed_first() -> None:

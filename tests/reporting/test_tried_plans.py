@@ -88,5 +88,5 @@ def test_a_plan_that_another_one_has_overtaken_is_not_ready() -> None:
     found = summarize_status(status_facts(replace(dry_run_only(), record=WAITS, account=account)))
     assert (found.tone, found.label) == (Tone.BAD, "Superseded")
     assert found.headline.startswith(
-        "Plan p2 has meanwhile moved partitions that this plan moves, too:"
+        "Since this plan was made, plan p2 has moved partitions that this plan moves, too."
     )

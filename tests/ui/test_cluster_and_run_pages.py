@@ -269,6 +269,6 @@ def test_a_next_step_links_to_the_button_where_there_is_one(client: Client, site
     link = '<a href="/rehome/plans/p1" hx-get="/rehome/plans/p1/controls/roll_back"'
     assert "roll back what moved." in admin
     assert link in admin
-    assert "action rollback with plan_id p1" not in admin
-    assert "action rollback with plan_id p1" in viewer
+    assert "action rollback and plan_id p1" not in admin
+    assert "action rollback and plan_id p1" in viewer
     assert link not in viewer

@@ -51,7 +51,10 @@ def test_what_becomes_of_a_plan_that_is_handed_over_is_as_it_is_now() -> None:
         "rebalance_in_window."
     )
     none = handed_over_text(outlook(None, DagState.RUNS, NOW))
-    assert none == "No window takes the plan up, because no window of its cluster is coming."
+    assert (
+        none
+        == "No window takes the plan up, because its cluster has no window that is still to come."
+    )
 
 
 def test_what_is_not_known_of_a_dag_is_no_promise() -> None:

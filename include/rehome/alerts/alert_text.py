@@ -175,7 +175,10 @@ def stalled(
     if only_waits and hangs:
         return text, f"That reassignment does not end by itself. {END_IT} The plan then goes on."
     if only_waits:
-        return text, "No step is needed: the plan goes on when that reassignment has ended."
+        return (
+            text,
+            "No step is needed: the plan goes on when the other client's reassignment has ended.",
+        )
     and_rate = "" if unthrottled else " and the rate of the throttle"
     return (
         text,

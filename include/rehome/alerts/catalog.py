@@ -270,7 +270,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "More than five alerts are to be sent at once through a channel: they are one message, as "
         "severe as the worst of them. Its JSON has each whole, with its id, in `alerts`.",
         "It is one message; each of its alerts closes by itself.",
-        "Look at the worst first; the others may follow from it.",
+        "Look at the first one: the others may have the same cause.",
     ),
 )
 """Every kind, once, the worst first."""

@@ -25,7 +25,7 @@ def about_all(alerts: Sequence[Alert]) -> Alert:
         AlertKind.SEVERAL,
         f"{len(alerts)} alerts",
         "\n".join([f"{len(alerts)} alerts at once, the worst first.", *map(one_line, worst_first)]),
-        "Look at the worst first; the others may follow from it.",
+        "Look at the first one: the others may have the same cause.",
         graded=worst_first[0].severity,
         facts={"alerts": [payload(each) for each in worst_first]},
         message_id=hashlib.sha256(ids.encode()).hexdigest()[:32],

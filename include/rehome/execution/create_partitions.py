@@ -103,7 +103,7 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
         raise PlanConflictError(
             " ".join(drifted),
             state_left="No partition was created by this step.",
-            next_step="Trigger a new run: it places what is wanted by what is there now.",
+            next_step="Trigger a new run: it places the partitions by the cluster as it is now.",
         )
     more = {topic: n for topic, n in wanted.items() if topic not in plan.new_topics}
     new = {topic: plan.of_topic(topic) for topic in wanted if topic in plan.new_topics}

@@ -137,7 +137,7 @@ def _running(facts: StatusFacts) -> StatusSummary:
     if worst is not None:
         text, step = hurt_text(worst)
         return StatusSummary(Tone.BAD, "Running", f"{text} {done}", left, step)
-    step = "Watch task progress in Airflow."
+    step = "Watch the log of the task progress in Airflow."
     return StatusSummary(Tone.BUSY, "Running", done, left, step)
 
 
@@ -209,9 +209,9 @@ def _done(facts: StatusFacts) -> StatusSummary:
         "Done",
         f"{moved} where the plan says{took}. A fresh read proves it.",
         f"{_gone(gone)}{_unpaid(facts)}{_out_of_isr(facts)}{_throttle_left(facts)}",
-        f"{_after_done(facts)} To take it back: action rollback with plan_id {facts.plan_id}.",
+        f"{_after_done(facts)} To roll it back: {_roll_back(facts)}.",
         Control.ROLL_BACK,
-        f"{_after_done(facts)} To take it back, roll it back.",
+        f"{_after_done(facts)} Roll it back, if it is not to stay.",
     )
 
 
@@ -304,11 +304,15 @@ def _cancelled(facts: StatusFacts) -> StatusSummary:
     return _stopped(facts, "Cancelled", f"The plan was cancelled: {facts.cause}.")
 
 
+def _roll_back(facts: StatusFacts) -> str:
+    return f"reassign_partitions with action rollback and plan_id {facts.plan_id}"
+
+
 def _rolled_back(facts: StatusFacts) -> StatusSummary:
     return StatusSummary(
         Tone.CALM,
         "Rolled back",
-        f"The plan was taken back: {facts.cause}.",
+        f"The plan was rolled back: {facts.cause}.",
         _throttle_left(facts),
         "Nothing is left to do.",
     )
@@ -366,7 +370,7 @@ def _after_failure(facts: StatusFacts, *, here: bool = False) -> str:
         rest = "Plan again to move the rest, or roll" if left else "Nothing is left to move. Roll"
         steps.append(f"{rest} back what moved.")
     else:
-        steps.append(f"{again} back what moved: action rollback with plan_id {facts.plan_id}.")
+        steps.append(f"{again} back what moved: {_roll_back(facts)}.")
     return " ".join(steps)
 
 

@@ -150,7 +150,7 @@ def _needs_person(found: NeedsPerson) -> PausedText:
 
 
 _REASONS: Mapping[Why, str] = {
-    Why.NO_WINDOW: "no window of its cluster is coming",
+    Why.NO_WINDOW: "its cluster has no window that is still to come",
     Why.NO_WINDOW_DAG: "no rebalance_in_window runs for this cluster",
     Why.WINDOW_DAG_PAUSED: "rebalance_in_window is paused in Airflow",
     Why.NOT_KNOWN: "the settings that say whether one does cannot be read: {detail}",

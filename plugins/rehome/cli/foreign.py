@@ -358,5 +358,9 @@ def _question(client: AirflowClient, run_id: str) -> Mapping[str, Any] | None:
             return None
         if state == "failed":
             log = f"See the logs of run {run_id} of {FOREIGN_DAG} in Airflow."
-            raise CommandError(ExitCode.FAILED, "The request was refused, or did not work.", log)
+            raise CommandError(
+                ExitCode.FAILED,
+                "The run of this request has failed: it was refused, or a fault ended it.",
+                log,
+            )
         time.sleep(EACH_LOOK_S)

@@ -56,9 +56,8 @@ class BrokerAwayError(PlanConflictError):
         super().__init__(
             f"Broker {broker} is not alive, and may be restarting: nothing is copied off it yet",
             state_left=STEP_UNCHANGED,
-            next_step="Start the broker, or wait: if it stays away, the finding dead_broker "
-            "opens for "
-            "it, and is healed.",
+            next_step="Start the broker, or wait: if it stays away, the finding dead_broker opens. "
+            "The watch rules say whether a repair is started for that finding.",
         )
 
 

@@ -74,7 +74,8 @@ class WebhookNotifier(BaseNotifier):
         url = str(connection.host or "")
         if not url.startswith(("http://", "https://")):
             raise WebhookError(
-                f"The host of connection {self.webhook_conn_id} is no URL: write https://…"
+                f"Nothing is sent to the webhook of connection {self.webhook_conn_id}: its host "
+                "is no URL. Write https://… there"
             )
         if why := why_unsafe(connection):
             raise WebhookError(why)

@@ -31,7 +31,7 @@ def test_what_is_counted_names_the_first() -> None:
     assert text == "25 partitions had no leader: t-0, t-1, t-2, t-3, t-4 and 20 more."
     assert step == "Bring back a broker that holds an in-sync replica."
     text, step = trouble_text(trouble(TroubleKind.PLAN, "p1", count=2))
-    assert text == "2 problems keep plan p1 from going on as it should."
+    assert text == "Plan p1, which holds the cluster, is slowed down or held up by 2 problems."
 
 
 def test_one_line_counts_each_kind_in_the_order_of_what_to_do() -> None:

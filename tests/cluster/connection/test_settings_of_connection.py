@@ -129,7 +129,7 @@ def test_every_problem_is_listed_at_once() -> None:
         "sasl.mechanism is SCRAM-SHA-1",
         "ssl.keystore.location is not supported",
         "'perhaps'",
-        "Correct the connection's extra.",
+        "Correct the connection's extra, then clear the task, with what comes after it.",
     ):
         assert part in text
 

@@ -80,8 +80,8 @@ def test_rates_of_brokers_are_of_one_direction_or_of_both() -> None:
 @pytest.mark.parametrize(
     ("rates", "problem"),
     [
-        (999, "holds 999, and the least that is allowed is 1000 bytes per second"),
-        ({"leader": 999}, "holds 999, and the least that is allowed is 1000 bytes per second"),
+        (999, "holds 999, which is less than the least rate, 1000 bytes per second"),
+        ({"leader": 999}, "holds 999, which is less than the least rate, 1000 bytes per second"),
         ({"sender": 5000}, "which is neither a rate nor rates of leader and follower"),
         ({}, "which is neither a rate nor rates of leader and follower"),
         ("fast", "is no rate such as"),

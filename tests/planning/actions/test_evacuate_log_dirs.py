@@ -78,7 +78,7 @@ def test_nothing_comes_to_a_broker_that_could_put_it_into_a_log_dir_to_be_emptie
     [
         ({}, "No log dir is cordoned, and none is named"),
         ({"log_dirs": ["0:/d9"]}, "Log dir 0:/d9 is unknown"),
-        ({"log_dirs": ["/d0"]}, "is not a list such as 3:/data/1"),
+        ({"log_dirs": ["/d0"]}, "is no list of broker:log dir, such as 3:/data/1, 4:/data/2"),
         ({"log_dirs": ["0:/d0"], "action": "drain", "brokers": [1]}, "does not use it"),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_server_that_is_not_there_is_reported_without_its_address(
     assert "t0ken" not in why
     connect(monkeypatch, "127.0.0.1/t0ken")
     (why,) = delivery.deliver(STALLED).values()
-    assert "The host of connection rehome_webhook is no URL" in why
+    assert "the webhook of connection rehome_webhook: its host is no URL" in why
 
 
 class HangingNotifier(BaseNotifier):

@@ -119,7 +119,7 @@ def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_chang
     for operator in TEARDOWNS:
         assert "The ledger cannot be opened" in site.reported_by(operator)
     reported = notified(site, makes_plan=True)
-    assert "What it has changed is not known here: The ledger cannot be opened" in reported
+    assert "What the run has changed is not known here: The ledger cannot be opened" in reported
     assert "nothing was changed" not in reported.lower()
 
 

@@ -44,6 +44,6 @@ def tried_text(last: EndedRun) -> str:
 def superseded_text(by: str) -> str:
     """Why a plan is not to be run, where another one has moved its partitions."""
     return (
-        f"Plan {by} has meanwhile moved partitions that this plan moves, too: this plan is out of "
-        "date."
+        f"Since this plan was made, plan {by} has moved partitions that this plan moves, too. So "
+        "this plan is out of date: plan anew, by a new run."
     )

@@ -52,8 +52,8 @@ _TEXTS: Mapping[TroubleKind, Text] = {
     TroubleKind.BROKER_DEAD: _of_broker("was not alive"),
     TroubleKind.BROKER_SILENT: _of_broker("answered in part"),
     TroubleKind.PLAN: lambda trouble: (
-        f"{count_text(trouble.count, 'problem keeps', 'problems keep')} plan {trouble.names[0]} "
-        "from going on as it should."
+        f"Plan {trouble.names[0]}, which holds the cluster, is slowed down or held up by "
+        f"{count_text(trouble.count, 'problem')}."
     ),
     TroubleKind.OWED: lambda trouble: (
         f"{count_text(trouble.count, 'throttle setting')} of ended plans may still be set."

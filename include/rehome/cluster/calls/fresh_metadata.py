@@ -56,9 +56,8 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
         "No broker has read the metadata log as far as the controller has written it, so what they "
         "say of topics may be out of date",
         state_left="What is in flight goes on.",
-        next_step="Look at the brokers' connections to the controllers. A plan that runs is read "
-        "again "
-        "at its next poll; any other task that has failed by this is to be cleared.",
+        next_step="Look at the brokers' connections to the controllers. The next poll of a running "
+        "plan reads them again; clear any other task that has failed, with what comes after it.",
     )
 
 
@@ -96,9 +95,8 @@ def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, Top
     if not answers:
         raise ClusterError(
             "No broker has answered with its topics",
-            next_step="Look at the brokers' load and connections. A plan that runs is read again "
-            "at "
-            "its next poll; any other task that has failed by this is to be cleared.",
+            next_step="Look at the brokers' load and connections. The next poll of a running plan "
+            "asks them again; clear any other task that has failed, with what comes after it.",
         )
     first, *others = answers
     agreed = {

@@ -24,7 +24,9 @@ from rehome.cluster.connection.logins import Login, login_of
 from rehome.cluster.connection.tls import Tls
 from rehome.errors import InvalidRequestError
 
-CORRECT_THE_CONNECTION = "Correct the connection's extra."
+CORRECT_THE_CONNECTION = (
+    "Correct the connection's extra, then clear the task, with what comes after it."
+)
 
 
 def _names(text: str) -> frozenset[str]:

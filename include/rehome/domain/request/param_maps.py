@@ -95,7 +95,7 @@ def _fast_enough(value: Any) -> int:
         raise ValueError(f"{shown(value)} {error}") from None
     if found < LEAST_RATE:
         raise ValueError(
-            f"holds {found}, and the least that is allowed is {LEAST_RATE} bytes per second"
+            f"holds {found}, which is less than the least rate, {LEAST_RATE} bytes per second"
         )
     return found
 

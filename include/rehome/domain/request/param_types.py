@@ -234,7 +234,9 @@ def time(value: Any) -> datetime:
     except (TypeError, ValueError):
         raise ValueError("is not an ISO 8601 time") from None
     if found.tzinfo is None:
-        raise ValueError("has no time zone: write 2030-01-31T04:00:00Z or +01:00")
+        raise ValueError(
+            "has no time zone: write Z for UTC, as in 2030-01-31T04:00:00Z, or +01:00 in its place"
+        )
     return found.astimezone(UTC)
 
 
@@ -252,6 +254,6 @@ def log_dir_names(value: Any) -> tuple[LogDirName, ...]:
     for text_ in texts(value):
         broker, _, path = text_.partition(":")
         if not (broker.isdecimal() and path):
-            raise ValueError("is not a list such as 3:/data/1")
+            raise ValueError("is no list of broker:log dir, such as 3:/data/1, 4:/data/2")
         found.add(LogDirName(broker_id(broker), path))
     return tuple(sorted(found))

@@ -172,8 +172,8 @@ class Controller:
             )
         if orphaned(record, self.ledger):
             return Controlled(
-                f"{_silent(record)} So the plan does not pause. Resume it in a new run, or "
-                "cancel it."
+                f"The request to pause is recorded. {_silent(record)} So nothing pauses until a "
+                "run goes on with the plan. Resume the plan, or cancel it."
             )
         return Controlled(
             "From the next poll on nothing more is started; the plan is paused when what is in "

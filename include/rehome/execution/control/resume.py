@@ -122,7 +122,7 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     if record.state is PlanState.RUNNING and not orphaned(record, ledger):
         raise PlanConflictError(
             f"Run {record.driver} drives plan {record.plan_id}, so no other run can go on with it",
-            next_step=f"Follow that run. If it is dead, trigger a new run after {until}.",
+            next_step=f"Follow that run. If it is dead, resume the plan after {until}.",
         )
     if record.state is PlanState.PLANNED:
         raise PlanConflictError(

@@ -218,7 +218,7 @@ def _active(plan: Plan, active_plan: str | None) -> Iterator[Finding]:
             Severity.ERROR,
             "active plan",
             active_plan,
-            "is running or paused on this cluster, which can have one such plan at a time",
+            "this plan is running or paused: it holds the cluster, which one plan can do at a time",
             "Wait until that plan has ended; if it is paused, resume or cancel it. Then trigger a "
             "new run.",
         )

@@ -198,8 +198,9 @@ def _holds(resource: ConfigResource, key: str, rate_bytes_per_s: int, size_bytes
         _CHECK,
         named(resource),
         f"already has {rate_name(key)} {bytes_text(rate_bytes_per_s)}/s, set by another client, "
-        f"and keeps it: {expect}",
-        "Remove it where it is a leftover (sweep_throttles reports such).",
+        f"and the plan leaves it there: {expect}",
+        "If that rate is a leftover (sweep_throttles names those), remove it and trigger a new "
+        "run. Else ask its owner to raise it.",
     )
 
 

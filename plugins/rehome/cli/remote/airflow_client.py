@@ -157,7 +157,8 @@ class AirflowClient:
             return CommandError(
                 ExitCode.NOT_ALLOWED,
                 said,
-                "Ask those who give rights in this Airflow; or for a new token, if yours is old.",
+                "Log in anew if your token is old; else ask an administrator of this Airflow for "
+                "the right.",
             )
         if status == httpx.codes.NOT_FOUND:
             if str(answer.request.url.path).find(f"{PAGE}/") >= 0 and not _of_page(answer):

@@ -99,7 +99,9 @@ def option_of(chosen: argparse.Namespace, options: Sequence[str]) -> str:
             f"answered; there is: {offered}.",
             "Read it again by --show.",
         )
-    raise CommandError(ExitCode.REFUSED, f"{first} is no answer to it; there is: {offered}.")
+    raise CommandError(
+        ExitCode.REFUSED, f"{first} is none of the answers: {offered}. Nothing was answered."
+    )
 
 
 def _asked_for(chosen: argparse.Namespace) -> argparse.Namespace:

@@ -147,7 +147,11 @@ def run_failed(run: Mapping[str, Any], dag_id: str, run_id: str) -> CommandError
     cause = run["cause"]
     if cause is None:
         log = f"See the logs of run {run_id} of {dag_id} in Airflow."
-        return CommandError(ExitCode.FAILED, "The request was refused, or did not work.", log)
+        return CommandError(
+            ExitCode.FAILED,
+            "The run of this request has failed: it was refused, or a fault ended it.",
+            log,
+        )
     what = " ".join(filter(None, (cause["text"], cause["left"])))
     return CommandError(ExitCode.FAILED, what, cause["remedy"])
 

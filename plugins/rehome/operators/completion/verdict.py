@@ -144,15 +144,16 @@ class VerdictOperator(ClusterOperator):
         if record.action == Action.ELECT_PREFERRED and missed:
             raise EndedError(
                 CauseKind.NOT_LED,
-                f"Plan {record.plan_id} is over, but not every preferred leader leads: "
+                f"Plan {record.plan_id} has ended, but not every preferred leader leads: "
                 f"{not_elected_text(missed)}",
-                next_step="Trigger a new run when those replicas are in sync.",
+                next_step="Trigger a new run of elect_preferred when these replicas are in sync.",
             )
         found = done.demoted
         if found is not None and not found["as_planned"]:
             raise EndedError(
                 CauseKind.NOT_LED,
-                f"Plan {record.plan_id} is done, but the demotion is not. {demotion_text(found)}",
+                f"Every move of plan {record.plan_id} has ended, but brokers still lead that were "
+                f"to be demoted. {demotion_text(found)}",
                 next_step="Trigger a new run of the demotion.",
             )
 

@@ -58,8 +58,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         if record.state is not PlanState.DONE:
             raise steps.not_before(context, steps.ChainStep.PROGRESS) or PlanConflictError(
                 f"Plan {record.plan_id} is {record.state} ({record.cause}), and only a plan that "
-                "is done "
-                "is verified",
+                "is done is verified",
                 state_left=STEP_UNCHANGED,
                 next_step="See the log of the task progress for how the plan has ended.",
             )
@@ -69,7 +68,9 @@ class VerifyReassignmentOperator(ClusterOperator):
         if not result.ok:
             raise EndedError(
                 CauseKind.NOT_VERIFIED,
-                f"Plan {record.plan_id} did not verify:\n{result.text()}",
-                next_step="See the report for what differs, or compare with "
-                "kafka-reassign-partitions --verify.",
+                f"Plan {record.plan_id} is not verified. What was read differs from the plan, or "
+                f"could not be read:\n{result.text()}",
+                next_step="If something could not be read, clear the task verify, with what comes "
+                "after it. If partitions differ, find out which client has moved them; a new run "
+                "plans on what is there then.",
             )

@@ -103,9 +103,9 @@ def write_answer(connection: Connection, answered: Answered, clock: Clock) -> No
     )
     if done.rowcount != 1:
         raise PlanConflictError(
-            f"Question {answered.question_id} has an answer already, or the ledger does not know "
-            "it: an answer is written once",
-            state_left="That answer stays as it is.",
+            f"The answer to question {answered.question_id} cannot be recorded: the question has "
+            "an answer already, which counts, or this ledger does not have the question",
+            state_left="Nothing is approved by this answer.",
             next_step="Clear the task that asks, with what comes after it: it asks again.",
         )
     if by is not None:
