@@ -97,9 +97,16 @@ def too_few_in_sync_and_all_of_them_stay() -> None:
     assert moved(of, **to(0, 1), allow_replication_factor_change=True) == {T[0]: (0, 1)}
 
 
+def in_one_rack_and_stays_in_it() -> None:
+    """Both replicas are in one rack; the only destination is in it, too."""
+    of = cluster(["/a", "/a", "/b", "/a"], [(0, 1)])
+    assert moved(of, action="drain", brokers=[1], destinations=[3]) == {T[0]: (0, 3)}
+
+
 BAD_ALREADY: Mapping[str, tuple[Callable[[], None], ...]] = {
     "actions.reassign.lay_out": (a_dead_follower_stays,),
     "actions.reassign.plan_requested": (too_few_in_sync_and_all_of_them_stay,),
+    "limits.destinations.refuse_fewer_racks": (in_one_rack_and_stays_in_it,),
     "limits.limit_checks.refuse_broken": (above_its_cap_and_less,),
     "limits.limit_checks.refuse_impossible": (above_its_cap_and_not_drained,),
     "model.scope.check_movable": (leaderless_reordered, leaderless_order_taken_back),

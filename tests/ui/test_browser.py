@@ -202,7 +202,9 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         full = Finding(Severity.ERROR, "settings", "plan", "Broker 2 is full", "Plan again")
         site.tried_again("p1", {**first, "ok": False, "findings": [asdict(full)]})
         expect(head.locator(".headline")).to_contain_text("refused by its dry run: plan: Broker 2")
-        expect(head).to_contain_text("cancels the plan if it still breaks a limit. Or plan again.")
+        expect(head).to_contain_text(
+            "cancels the plan if the plan still breaks a limit. Or plan again."
+        )
         keep(page, "a paused heal that was refused")
         site.tried_again("p1", first)
         paused_dags.add("rebalance_in_window")

@@ -228,7 +228,7 @@ def test_a_person_decides_where_that_is_asked_for(
             PlacePartitionsOperator,
             {"broker_sets": [{"name": "fast", "topics": ["*"], "brokers": [4]}]},
             "dry_run",
-            ["is not of its broker set 'fast'", "Nothing was changed."],
+            ["is not of its broker set 'fast'", "No partition and no topic was created."],
         ),
     ],
     ids=["cap", "set"],

@@ -140,14 +140,15 @@ def test_a_plan_that_is_resumed_while_it_breaks_a_limit_stays_paused_and_says_wh
     assert run.state == run.tasks["dry_run"] == "failed"
     view = PlanFollower(site.ledger, plan.plan_id, 60).view(datetime.now(UTC))
     assert view.record.state is PlanState.PAUSED
-    assert view.refused is not None
-    assert view.refused.breaks_limits
+    refused = view.account.resume_refused
+    assert refused is not None
+    assert refused.breaks_limits
     why, then = (
         "Broker 3 would end with",
         "cancel this plan where it is paused, and trigger a new run",
     )
-    assert why in view.refused.error
-    assert then in view.refused.remedy
+    assert why in refused.error
+    assert then in refused.remedy
     report = Path(plan.plan_dir.removeprefix("file://"), "report.html").read_text()
     for place in (run.log, run.note, report, reported.only("failed")["next_step"]):
         assert why in place, place

@@ -39,7 +39,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     assert reported.kinds() == ["orphaned"]
     (alert,) = reported.webhook.about("dead-run")
     assert alert["plan_id"] == plan.plan_id
-    assert "Resume or cancel that plan with control_reassignment." in alert["text"]
+    assert "Resume or cancel the plan with control_reassignment." in alert["text"]
     assert len(site.gateway.list_reassignments()) == 1
     refused = site.run(action="reassign", reassignment=to(topic, {0: [4, 2]}))
     assert refused.state == "failed"
@@ -77,7 +77,7 @@ def test_a_cancel_is_carried_out_though_no_run_drives_the_plan(
     else:
         run = site.run(dag=by, plan_id=plan.plan_id, action="cancel")
     assert run.state == "success", run.log
-    assert "It is cancelled. 1 move in flight was taken back. No throttle is left." in run.log
+    assert "The plan is cancelled. 1 move in flight was taken back. No throttle is left." in run.log
     assert site.ledger.plan(plan.plan_id).state is PlanState.CANCELLED
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
 

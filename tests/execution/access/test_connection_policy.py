@@ -226,5 +226,5 @@ def test_a_policy_bounds_single_brokers_whatever_a_plan_asks_for() -> None:
         "1000001 bytes per second of broker 3 (follower) is above largest_throttle_by_broker, "
         "1000000.",
     )
-    with pytest.raises(InvalidRequestError, match="999 is less than 1000"):
+    with pytest.raises(InvalidRequestError, match="holds 999, which is less than the least rate"):
         policy(largest_throttle_by_broker={"3": 999})

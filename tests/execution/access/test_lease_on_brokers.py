@@ -139,7 +139,9 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
     )
 
     reported = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).message
-    assert reported == "It is cancelled. 1 move in flight was taken back. No throttle is left."
+    assert (
+        reported == "The plan is cancelled. 1 move in flight was taken back. No throttle is left."
+    )
     record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
     assert "its run run-1 sent no heartbeat" in record.cause
@@ -160,7 +162,7 @@ def test_another_run_goes_on_with_the_plan_of_a_dead_one_and_moves_nothing_twice
     run_until_killed(
         "advance", "alter_reassignments", "after", plan, site.ledger_url, site.cluster, CRAWL
     )
-    with pytest.raises(PlanConflictError, match="run run-1 drives it"):
+    with pytest.raises(PlanConflictError, match="Run run-1 drives plan"):
         check_continuable(plan, site.ledger, site.gateway, "run-2")
     assert sweep(site.later, site.gateway).cleared == (), "what is in flight keeps its throttle"
 

@@ -43,9 +43,9 @@ class _LosesAnswers:
         self.lost = 0
 
     def alter_reassignments(
-        self, targets: Mapping[TopicPartition, Sequence[BrokerId] | None]
+        self, targets: Mapping[TopicPartition, Sequence[BrokerId] | None], **options: Any
     ) -> dict[TopicPartition, BrokerError | None]:
-        answer = self._gateway.alter_reassignments(targets)
+        answer = self._gateway.alter_reassignments(targets, **options)
         if None in targets.values():
             self.lost += 1
             raise ClusterError("the connection was closed")

@@ -20,7 +20,7 @@ def test_a_change_is_a_warning_with_the_old_and_the_new_value() -> None:
     (finding,) = settings_findings(values(4), values(5), [])
     assert finding.severity is Severity.WARNING
     assert (finding.check, finding.subject) == ("settings", "caps.default.replicas")
-    assert "it was 4, and is 5" in finding.message
+    assert finding.message == "has changed since the plan was made, from 4 to 5"
     assert "trigger a new run" in finding.remedy
 
 
