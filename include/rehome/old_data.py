@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from rehome.errors import RehomeError
 from rehome.ledger.store import Ledger
-from rehome.warehouse import PlanDirectory, Warehouse
+from rehome.warehouse import Warehouse
 
 PLANS_AT_ONCE = 500
 """Plans that one run removes at most: the first run of an old installation ends, too."""
@@ -21,9 +21,9 @@ _STAMP = re.compile(r"^(\d{8}T\d{6})Z-")
 class Removed:
     """What was removed, or would be.
 
-    :param plans: ids of plans that the ledger had; ``folders``: of those that it had not.
+    :param plans: ids of plans; ``folders``: names of folders that hold no finished plan.
     :param rows: table → rows about no plan that is there.
-    :param problems: plans that stay, for their files cannot be removed: a sentence each.
+    :param problems: what stays, for its files cannot be removed: a sentence each.
     :param more: whether there are further plans, for the next run.
     """
 
@@ -39,7 +39,8 @@ def to_be_removed(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int
     before = now - timedelta(days=days)
     found = ledger.old_plans(before, PLANS_AT_ONCE + 1)
     plans = tuple(each.plan_id for each in found[:PLANS_AT_ONCE])
-    return Removed(plans, _unknown(ledger, warehouse, before), more=len(found) > PLANS_AT_ONCE)
+    folders = _unfinished(ledger, warehouse, before)
+    return Removed(plans, folders, more=len(found) > PLANS_AT_ONCE)
 
 
 def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -> Removed:
@@ -47,7 +48,7 @@ def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -
 
     Files go first: should the process die, the ledger still has the plan, and the next run goes on.
 
-    :raises LedgerError: the ledger cannot be used.
+    :raises LedgerUnavailableError: the ledger cannot be used.
     """
     before = now - timedelta(days=days)
     found = ledger.old_plans(before, PLANS_AT_ONCE + 1)
@@ -60,19 +61,27 @@ def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -
             continue
         if ledger.forget_plan(plan.plan_id, before):
             plans.append(plan.plan_id)
-    folders = _unknown(ledger, warehouse, before)
-    for name in folders:
-        PlanDirectory(f"{warehouse.uri}/plans/{name}").remove_all()
-    rows = ledger.forget_rows(before)
-    return Removed(tuple(plans), folders, rows, tuple(problems), more=len(found) > PLANS_AT_ONCE)
+    folders = list[str]()
+    for name in _unfinished(ledger, warehouse, before):
+        try:
+            warehouse.plan(name).remove_all()
+        except OSError as error:
+            problems.append(f"The folder {name} cannot be removed: {error}")
+        else:
+            folders.append(name)
+    rows, more = ledger.forget_rows(before), len(found) > PLANS_AT_ONCE
+    return Removed(tuple(plans), tuple(folders), rows, tuple(problems), more)
 
 
-def _unknown(ledger: Ledger, warehouse: Warehouse, before: datetime) -> tuple[str, ...]:
-    """Folders of plans that the ledger does not have, by the time in their names: of runs that
-    were refused before they had a plan, and of a ledger that was lost.
+def _unfinished(ledger: Ledger, warehouse: Warehouse, before: datetime) -> tuple[str, ...]:
+    """Folders without a plan, of runs that were refused before they had one, by the time in their
+    names. A finished plan that this ledger does not have stays: it may be another ledger's.
     """
+    finished = set(warehouse.finished_plans())
     old = [name for name in warehouse.plan_folders() if _is_older(name, before)]
-    return tuple(ledger.not_recorded(old)[:PLANS_AT_ONCE])
+    return tuple(ledger.not_recorded([name for name in old if name not in finished]))[
+        :PLANS_AT_ONCE
+    ]
 
 
 def _is_older(name: str, before: datetime) -> bool:

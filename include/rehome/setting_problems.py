@@ -14,6 +14,12 @@ ENVIRONMENT = "REHOME_"
 _MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
 _NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
 
+CORRECT_SETTINGS = (
+    "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow. "
+    "Then clear the task, with what comes after it."
+)
+"""What to do about a setting that cannot be used."""
+
 
 def env_name(name: str) -> str:
     """The environment variable of a setting."""

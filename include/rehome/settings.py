@@ -17,18 +17,13 @@ from rehome import setting_types as types
 from rehome.domain.request import limits
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Described, Shown, Unit, ValueText, described
-from rehome.setting_problems import env_name, problems_of
+from rehome.setting_problems import CORRECT_SETTINGS, env_name, problems_of
 
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""
 FIRST_POLL_S = 5.0
 """The progress trigger's first poll comes no sooner: Airflow takes a deferral that fires at once
 for a failure, since its worker was not seen to end yet."""
-
-_NEXT_STEP = (
-    "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow. "
-    "Then clear the task, with what comes after it."
-)
 
 
 class Settings(BaseModel):
@@ -388,7 +383,7 @@ class Settings(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             problems = list(problems_of(error, overrides or {}, known_settings()))
-            raise InvalidRequestError(problems, next_step=_NEXT_STEP) from None
+            raise InvalidRequestError(problems, next_step=CORRECT_SETTINGS) from None
 
 
 def settings_described() -> tuple[Described, ...]:

@@ -30,7 +30,7 @@ class RemoveOldDataOperator(RecordedOperator):
     def step(self, context: Context) -> dict[str, int]:
         """Remove, or say what would be; returns how many plans, folders and rows.
 
-        :raises RehomeError: files of a plan cannot be removed: that plan stays, others are gone.
+        :raises RehomeError: some files cannot be removed: these stay, others are gone.
         """
         from rehome.old_data import remove_old, to_be_removed
 
@@ -45,7 +45,7 @@ class RemoveOldDataOperator(RecordedOperator):
         if removed.problems:
             raise RehomeError(
                 " ".join(removed.problems),
-                state_left="These plans stay as they are; others that are old were removed.",
+                state_left="What is named here stays in the ledger; other old data was removed.",
                 next_step="See that Airflow's workers may write to the warehouse; the next run "
                 "tries again.",
             )
@@ -63,7 +63,7 @@ def _lines(removed: Removed, days: int, done: str) -> Iterator[str]:
     if len(removed.plans) > PLANS_NAMED:
         yield f"  and {len(removed.plans) - PLANS_NAMED} more"
     if removed.folders:
-        yield f"Folders of plans that this ledger does not know: {len(removed.folders)} {done}."
+        yield f"Folders of runs that made no plan: {len(removed.folders)} {done}."
     for table, count in removed.rows.items():
         yield f"Rows of {table}: {count} {done}."
     if removed.more:

@@ -20,6 +20,8 @@ from tests.ledger.small_plans import make_plan
 DAYS = 30
 OLD = "20200101T000000Z-drain-abc"
 REFUSED = "20200101T000000Z-drain-refused"
+ANOTHERS = "20200101T000000Z-drain-another"
+"""Of another ledger, which shares the warehouse."""
 FLEET = "20200101T000000Z-fleet-abc.json"
 
 
@@ -33,6 +35,8 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (place / "plans" / name / "data_docs").mkdir(parents=True)
         (place / "plans" / name / "report.html").write_text("a report")
     (place / "plans" / FLEET).write_text("{}")
+    (place / "plans" / ANOTHERS).mkdir()
+    (place / "plans" / ANOTHERS / "summary.json").write_text("{}")
     return place / "plans"
 
 
@@ -66,7 +70,7 @@ def test_what_is_old_goes_from_the_ledger_and_from_the_warehouse(
     assert remove() == {"plans": 1, "folders": 1, "rows": 0}
     assert [plan.plan_id for plan in ledger.plans()] == ["20200101T000000Z-drain-new"]
     left = {path.name for path in warehouse.iterdir()}
-    assert left == {"20200101T000000Z-drain-new", "by-hand", FLEET}
+    assert left == {"20200101T000000Z-drain-new", "by-hand", FLEET, ANOTHERS}
     assert remove() == {"plans": 0, "folders": 0, "rows": 0}
 
 
