@@ -62,6 +62,10 @@ def test_a_secret_shows_in_no_representation() -> None:
         ({"sasl.oauthbearer.method": "default"}, "use oidc and client_credentials"),
         ({"sasl.oauthbearer.grant.type": "jwt-bearer"}, "use oidc and client_credentials"),
         ({"sasl.oauthbearer.token.endpoint.url": "login.example"}, "it begins with https://"),
+        (
+            {"sasl.oauthbearer.token.endpoint.url": "http://login.example/token"},
+            "the client's secret could be read on the way",
+        ),
         ({"sasl.oauthbearer.extensions": "a=1,b"}, "no list of key=value"),
         ({"sasl.oauthbearer.assertion.file": "/x"}, "Rehome gets tokens by client credentials"),
         ({"https.ca.location": "/a", "https.ca.pem": "b"}, "leave one out"),

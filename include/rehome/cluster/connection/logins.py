@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 from rehome.cluster.connection.client_credentials import ClientCredentials
 from rehome.cluster.connection.keys import MECHANISMS, MSK_REGION, MSK_ROLE
@@ -17,6 +18,7 @@ from rehome.cluster.connection.tokens import Tokens
 _KERBEROS = "GSSAPI"
 _OAUTH = "OAUTHBEARER"
 _PREFIX = "sasl.oauthbearer."
+_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +176,13 @@ def _by_client_credentials(given: Mapping[str, str], problems: list[str]) -> Log
         ca_location=given.get("https.ca.location"),
         ca_pem=given.get("https.ca.pem"),
     )
-    if asked.url and not asked.url.startswith(("https://", "http://")):
+    address = urlsplit(asked.url)
+    if asked.url and address.scheme not in ("https", "http"):
         problems.append(f"{url} is {asked.url!r}; it begins with https://.")
+    elif address.scheme == "http" and address.hostname not in _THIS_MACHINE:
+        problems.append(
+            f"{url} is {asked.url!r}: the client's secret could be read on the way. Write https://."
+        )
     extensions = _extensions(given.get(f"{_PREFIX}extensions", ""), problems)
     return TokenLogin(
         _OAUTH, Tokens(asked.fetch, f"the OAuth client {asked.client_id}", extensions)
