@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from handbook.markdown import table
-from handbook.sources import param_docs
+from handbook.sources import inline, param_docs, signature
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.kafka import BrokerError, OngoingReassignment, Partial
 from rehome.execution.access.connection_policy import PolicyError
@@ -82,12 +82,12 @@ def _parts() -> Iterator[str]:
     )
     yield "## Task group"
     for function in (reassign, fixed_params):
-        yield from _described(function, "###", f"{function.__name__}{_signature(function)}")
+        yield from _described(function, "###", f"{function.__name__}{signature(function)}")
     yield "## Hook"
     yield from _described(KafkaReassignmentHook, "###", "KafkaReassignmentHook(kafka_config_id)")
     for name, method in vars(KafkaReassignmentHook).items():
         if inspect.isfunction(method) and not name.startswith("_"):
-            yield from _described(method, "####", f"{name}{_signature(method)}", of_module=False)
+            yield from _described(method, "####", f"{name}{signature(method)}", of_module=False)
     yield "The hook also has, of the connection:"
     inherited = [(f"`{n}`", _line(KafkaClusterHook, n)) for n in ("connection", "policy", "exists")]
     yield table(("property", "meaning"), inherited)
@@ -123,37 +123,22 @@ def _described(subject: Any, level: str, title: str, *, of_module: bool = True) 
             yield f"{label}: {found}"
 
 
-def _signature(function: Callable[..., Any]) -> str:
-    """Names, and defaults where there are some: types are in the code."""
-    parts, keyword_only = [], False
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == "self":
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            parts.append("*")
-            keyword_only = True
-        star = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
-        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-        parts.append(f"{star}{name}{default}")
-    return f"({', '.join(parts)})"
-
-
 def _params(subject: Any) -> list[tuple[str, str]]:
-    return [(f"`{name}`", _inline(text)) for name, text in param_docs(subject).items()]
+    return [(f"`{name}`", inline(text)) for name, text in param_docs(subject).items()]
 
 
 def _line(owner: type, name: str) -> str:
-    return _inline((inspect.getdoc(inspect.getattr_static(owner, name)) or "").splitlines()[0])
+    return inline((inspect.getdoc(inspect.getattr_static(owner, name)) or "").splitlines()[0])
 
 
 def _field(text: str, name: str) -> str:
     found = re.search(rf"^:{name}: (.*?)(?=^:|\Z)", text, re.M | re.S)
-    return _inline(found.group(1)) if found else ""
+    return inline(found.group(1)) if found else ""
 
 
 def _raised(text: str) -> str:
     found = re.findall(r"^:raises ([\w, ]+): (.*?)(?=^:|\Z)", text, re.M | re.S)
-    return " ".join(f"`{name}`: {_inline(why)}" for name, why in found)
+    return " ".join(f"`{name}`: {inline(why)}" for name, why in found)
 
 
 def _prose(text: str) -> str:
@@ -164,10 +149,5 @@ def _prose(text: str) -> str:
 
 def _paragraph(text: str) -> str:
     if not text.startswith("- "):
-        return _inline(text)
-    return "\n".join(f"- {_inline(item)}" for item in re.split(r"^- ", text, flags=re.M)[1:])
-
-
-def _inline(text: str) -> str:
-    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(text.split()))
-    return text.replace("``", "`")
+        return inline(text)
+    return "\n".join(f"- {inline(item)}" for item in re.split(r"^- ", text, flags=re.M)[1:])

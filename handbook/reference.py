@@ -1,6 +1,6 @@
 """Writes docs/reference from the code: parameters, settings, connection keys, states,
-alerts, metrics, routes, commands, what DAG authors import. And docs/proposals.md, from the list of
-demands.
+alerts, metrics, routes, commands, what DAG authors import, what joins the rooms. And
+docs/proposals.md, from the list of demands.
 
     python -m handbook.reference
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from handbook.alerts import alerts_page
 from handbook.commands import commands_page
+from handbook.functions import functions_page
 from handbook.library import library_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
@@ -51,6 +52,7 @@ def pages() -> dict[str, str]:
         "routes.md": routes_page(),
         "library.md": library_page(),
         "commands.md": commands_page(),
+        "functions.md": functions_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +57,25 @@ def dags() -> Iterator[Any]:
         spec.loader.exec_module(module)
         if hasattr(module, "dag"):  # the others are made for clusters of a file
             yield module.dag
+
+
+def signature(function: Callable[..., Any]) -> str:
+    """Names, and defaults where there are some: types are in the code."""
+    parts, keyword_only = [], False
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        star = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        given = parameter.default
+        shown = given.__name__ if inspect.isfunction(given) else repr(given)
+        parts.append(f"{star}{name}" if given is parameter.empty else f"{star}{name}={shown}")
+    return f"({', '.join(parts)})"
+
+
+def inline(text: str) -> str:
+    """A docstring's text on one line, its references as code."""
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(text.split()))
+    return text.replace("``", "`")

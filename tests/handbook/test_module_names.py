@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(r"^\| `((?:[a-z_]+\.)+[a-z_]+)` \|", re.MULTILINE)
-ROOTS = (ROOT, ROOT / "include" / "rehome", ROOT / "plugins" / "rehome")
 MODULE_PATH = re.compile(r"\b(?:tests|include|plugins|benchmarks|dags|spark_jobs)/[\w/.-]*\.py\b")
 NAMES_EARLIER_MODULES = ROOT / "docs" / "decisions" / "036-the-house-rebuilt.md"
 """It says which modules there were before."""
@@ -25,27 +23,8 @@ PAGES = [
 ]
 
 
-def missing(text: str) -> list[str]:
-    paths = {name: name.replace(".", "/") for name in ROW.findall(text)}
-    return [
-        name
-        for name, path in paths.items()
-        if not any((root / f"{path}.py").exists() or (root / path).is_dir() for root in ROOTS)
-    ]
-
-
 def missing_paths(text: str) -> list[str]:
     return [path for path in MODULE_PATH.findall(text) if not (ROOT / path).is_file()]
-
-
-def test_every_module_in_the_tables_of_the_architecture_exists() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    assert len(ROW.findall(text)) > 50
-    assert missing(text) == []
-
-
-def test_a_module_that_is_not_there_is_found() -> None:
-    assert missing("| `execution.decide` | x |\n| `execution.gone` | x |\n") == ["execution.gone"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
