@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.add_partitions import (
     APPROVE_TASK,
@@ -17,7 +18,6 @@ from rehome.operators.add_partitions import (
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.params import keep_params_once, partition_params
 from rehome.task_texts import task
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Add partitions, create topics

@@ -6,9 +6,13 @@ every problem.
 
 from __future__ import annotations
 
-from rehome.fleet.cluster_dag_texts import COLLECT_SNAPSHOTS, REBALANCE_IN_WINDOW, SWEEP_THROTTLES
-from rehome.fleet.cluster_dags import collect_snapshots, rebalance_in_window, sweep_throttles
 from rehome.fleet.clusters import clusters_with_dags
+from rehome.scheduled.cluster_dag_texts import (
+    COLLECT_SNAPSHOTS,
+    REBALANCE_IN_WINDOW,
+    SWEEP_THROTTLES,
+)
+from rehome.scheduled.cluster_dags import collect_snapshots, rebalance_in_window, sweep_throttles
 
 for cluster in clusters_with_dags():
     # Airflow registers each DAG that is made while it reads this file.

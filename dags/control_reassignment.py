@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.control import STARTED_RUN_PREFIX, ControlReassignmentOperator
 from rehome.operators.requested.start_run import StartRequestedRunOperator
 from rehome.params import control_params, keep_params_once
 from rehome.task_texts import task
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Control a reassignment

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verify import VerifyReassignmentOperator
@@ -19,7 +20,6 @@ from rehome.params import foreign_params, keep_params_once
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_graph import CLEANING_POOL
 from rehome.task_texts import task
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Reassignments of other clients

@@ -7,12 +7,12 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from rehome.fleet.due_clusters import DAG_ID
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.plan_fleet import PlanFleetOperator
 from rehome.params import fleet_params, keep_params_once
 from rehome.task_graph import POOL
 from rehome.task_texts import task
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Plan a fleet

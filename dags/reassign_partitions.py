@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.params import presets_table, reassignment_params
 from rehome.task_graph import reassignment_tasks, task_defaults
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Reassign partitions

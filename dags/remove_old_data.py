@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.upkeep.remove_old_data import RemoveOldDataOperator
 from rehome.params import keep_params_once
 from rehome.task_texts import task
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Remove old data

@@ -5,8 +5,8 @@ Airflow searches for DAGs in files that name it and them: this one makes its own
 
 from __future__ import annotations
 
-from rehome.fleet.cluster_dag_texts import SWEEP_THROTTLES
-from rehome.fleet.cluster_dags import sweep_throttles
 from rehome.fleet.clusters import default_cluster
+from rehome.scheduled.cluster_dag_texts import SWEEP_THROTTLES
+from rehome.scheduled.cluster_dags import sweep_throttles
 
 dag = sweep_throttles(default_cluster(), SWEEP_THROTTLES)

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from rehome.assets import SNAPSHOTS_ASSET
+from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.assets import SNAPSHOTS_ASSET
 from rehome.operators.requested.start_run import StartRequestedRunOperator
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import AllJudgedOperator, WatchClustersOperator
 from rehome.task_texts import task
-from rehome.ui.links import flow_picture
 
 DOC = f"""
 ### Watch clusters

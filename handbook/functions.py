@@ -125,7 +125,7 @@ def functions_page() -> str:
     parts = [
         "# Functions that join the rooms",
         "Of each module the functions that "
-        "[other rooms](../architecture.md#the-rooms-of-includerehome) call first, with what their "
+        "[other rooms](../architecture.md#the-rooms) call first, with what their "
         "docstrings say in one sentence. The code has the rest.",
     ]
     for room in dict.fromkeys(module.split(".")[0] for module in JOINTS):

@@ -43,8 +43,8 @@ class RouteAnswers:
 
 def page_routes() -> Iterator[RouteAnswers]:
     """Every route of the page, as FastAPI has it, by the rights that it declares."""
+    from rehome.links import URL_PREFIX
     from rehome.ui.access import Actor, Holder
-    from rehome.ui.lazy_app import URL_PREFIX
     from rehome.ui.routes import router
 
     for route in router.routes:

@@ -236,7 +236,8 @@ def serve() -> None:
     from airflow.utils.db import initdb
     from fastapi import FastAPI
 
-    from rehome.ui.lazy_app import URL_PREFIX, LazyPage
+    from rehome.links import URL_PREFIX
+    from rehome.ui.lazy_app import LazyPage
 
     initdb()
     app = FastAPI()

@@ -7,11 +7,11 @@ from __future__ import annotations
 from airflow.plugins_manager import AirflowPlugin
 
 from rehome.api.guard import ApiGuard
+from rehome.links import URL_PREFIX, VIEW, DataDocsLink, PlanPageLink, ReportLink
 from rehome.run.asking.hitl import forget_earlier_questions
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
-from rehome.ui.lazy_app import URL_PREFIX, LazyPage
-from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
+from rehome.ui.lazy_app import LazyPage
 
 forget_earlier_questions()
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.errors import RehomeError
+from rehome.links import page_of_cluster, page_of_plan, report_of_plan
 from rehome.notifiers import delivery
-from rehome.ui.links import page_of_cluster, page_of_plan, report_of_plan
 
 if TYPE_CHECKING:
     from rehome.alerts.alert import Alert

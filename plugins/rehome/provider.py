@@ -17,6 +17,6 @@ def provider_info() -> dict[str, Any]:
         "versions": [REHOME_VERSION],
         "connection-types": [connection_type()],
         "extra-links": [
-            f"rehome.ui.links.{link}" for link in ("PlanPageLink", "DataDocsLink", "ReportLink")
+            f"rehome.links.{link}" for link in ("PlanPageLink", "DataDocsLink", "ReportLink")
         ],
     }

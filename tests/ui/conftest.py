@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rehome.api.decisions import RECORDER
 from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
@@ -46,6 +47,8 @@ def site(
     empty_ledgers.put(tmp_path / "ledger.db")
     with Ledger.open(url, clock=clock) as ledger:
         yield Site(ledger, clock, tmp_path / "warehouse")
+        # What is still to be recorded is of this ledger, not of the next test's.
+        assert RECORDER.flush(30)
 
 
 @pytest.fixture

@@ -36,7 +36,8 @@ from rehome.ledger.base.models import MOVES
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.ledger.stores.watched.starts import StartRecord
-from rehome.ui.lazy_app import URL_PREFIX, LazyPage
+from rehome.links import URL_PREFIX
+from rehome.ui.lazy_app import LazyPage
 from rehome.warehouse import PlanDirectory, Warehouse
 from rehome.watching.finding import Seen
 from rehome.watching.kinds import FindingKind, WatchPolicy

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rehome.links import flow_picture
 from rehome.ui.flow_pictures import FLOWS, flow_svg
-from rehome.ui.links import flow_picture
 
 
 @pytest.mark.parametrize("dag_id", FLOWS)

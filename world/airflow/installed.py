@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from rehome.assets import SNAPSHOTS_ASSET
 from rehome.execution.access.open_windows import CronWindows
+from rehome.operators.assets import SNAPSHOTS_ASSET
 from world.airflow.processes import Process, Starts
 from world.airflow.runs import DagRun
 from world.airflow.shape import (

@@ -15,10 +15,10 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, TriggerRule
 
 from rehome.execution.access.open_windows import CronWindow
-from rehome.fleet.cluster_dag_texts import REBALANCE_IN_WINDOW
-from rehome.fleet.cluster_dags import rebalance_in_window
 from rehome.fleet.clusters import DEFAULT_CONNECTION, ScheduledCluster
 from rehome.operators.base import OF_THE_RUN
+from rehome.scheduled.cluster_dag_texts import REBALANCE_IN_WINDOW
+from rehome.scheduled.cluster_dags import rebalance_in_window
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 REASSIGN, CONTROL, IN_WINDOW = "reassign_partitions", "control_reassignment", "rebalance_in_window"

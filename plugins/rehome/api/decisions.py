@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome.api.airflow_routes import ApiRequest
 from rehome.api.bounded import LARGEST_BODY_BYTES
+from rehome.api.process_ledger import LEDGER
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.trigger_check import is_ours
 
@@ -289,9 +290,7 @@ def _text(value: Any) -> str | None:
 
 def to_ledger(entry: AuditEntry) -> None:
     """Append an entry to the audit, with the plan of its run where the run has one."""
-    from rehome.ui.routes.shared import plans
-
-    ledger, plan_id = plans.ledger, entry.plan_id
+    ledger, plan_id = LEDGER.opened(), entry.plan_id
     if plan_id is None and entry.dag_id and entry.run_id:
         plan_id = ledger.plan_of_run(entry.dag_id, entry.run_id)
     ledger.add_audit(replace(entry, plan_id=plan_id))

@@ -12,6 +12,7 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import paused_plan, plan_settings, watch_runs
+from rehome.links import DataDocsLink, PlanPageLink, ReportLink
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -26,7 +27,6 @@ from rehome.run import (
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.run.run_note import NOTES, write_note
-from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, assets, installation
+from rehome import airflow_metrics, installation
+from rehome.links import PlanPageLink
+from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
 from rehome.run import approval_terms, drivers, plan_of_run, run_authority, run_request
-from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

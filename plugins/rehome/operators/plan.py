@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rehome import airflow_metrics, alerting, assets, installation
+from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.fleet import clusters, plan_settings, policies
+from rehome.links import DataDocsLink, PlanPageLink
+from rehome.operators import assets
 from rehome.run import (
     by_itself,
     evidence,
@@ -23,7 +25,6 @@ from rehome.run import (
 from rehome.run.authority import own_plan, own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.spark_job import SparkJobOperator
-from rehome.ui.links import DataDocsLink, PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import airflow_metrics, assets, installation
+from rehome import airflow_metrics, installation
 from rehome.domain.clock import utc_now
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
+from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,

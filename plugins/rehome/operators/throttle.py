@@ -9,6 +9,7 @@ from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import bound
+from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
@@ -23,7 +24,6 @@ from rehome.run import (
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run, silent, tell
 from rehome.run.steps import ChainStep, not_before
-from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

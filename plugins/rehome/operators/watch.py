@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, alerting, assets, installation
+from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import RunDoor
 from rehome.domain.run.causes.cause import CauseKind
@@ -16,6 +16,7 @@ from rehome.domain.text import listed
 from rehome.errors import sentence
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
+from rehome.operators import assets
 from rehome.run import drivers, run_askers
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
@@ -22,7 +23,6 @@ from rehome.run.causes.errors import EndedError
 from rehome.settings import FIRST_POLL_S
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
-from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

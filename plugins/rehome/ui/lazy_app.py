@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-URL_PREFIX = "/rehome"
-"""Where the page is mounted."""
-
 
 def made_page() -> ASGIApp:
     """The application."""

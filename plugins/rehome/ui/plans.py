@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from threading import Lock
 
 from rehome import installation
+from rehome.api.process_ledger import LEDGER
 from rehome.ledger.base.paging import Mark
 from rehome.ledger.store import Ledger
 from rehome.page.plan_view import PlanFollower, PlanView
@@ -45,7 +46,6 @@ class Plans:
     def __init__(self) -> None:
         self._lock = Lock()
         self._ledger: Ledger | None = None
-        self._url = ""
         self._followed: OrderedDict[str, FollowedPlan] = OrderedDict()
 
     @property
@@ -114,10 +114,8 @@ class Plans:
         return self._followed[plan_id]
 
     def _opened(self) -> Ledger:
-        url = installation.settings().ledger_url
-        if self._ledger is None or url != self._url:
-            if self._ledger is not None:
-                self._ledger.close()
-            self._ledger, self._url = Ledger.open(url, pooled=True), url
+        ledger = LEDGER.opened()
+        if ledger is not self._ledger:
+            self._ledger = ledger
             self._followed.clear()
-        return self._ledger
+        return ledger

@@ -28,10 +28,10 @@ from rehome.account.words import (
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.links import URL_PREFIX
 from rehome.page.controls import LABELS
 from rehome.reporting import number_text
 from rehome.reporting.titles import title_of
-from rehome.ui.lazy_app import URL_PREFIX
 from rehome.version import REHOME_VERSION
 
 HERE = Path(__file__).parent

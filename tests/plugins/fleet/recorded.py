@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from rehome import assets, installation
+from rehome import installation
 from rehome.domain.run.askers import RunDoor
 from rehome.ledger.store import Ledger
+from rehome.operators import assets
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
 from rehome.warehouse import taken_at_of

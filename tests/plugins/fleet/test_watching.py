@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rehome import assets, installation
+from rehome import installation
 from rehome.account.clusters.cluster_evidence import read_cluster
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.open_windows import FixedWindow
 from rehome.fleet import clusters, judged_snapshots, watched_through
 from rehome.ledger.store import Ledger
+from rehome.operators import assets
 from rehome.operators.watch import AllJudgedOperator
 from rehome.warehouse import taken_at_of
 from rehome.watching.finding_text import text_of

@@ -12,10 +12,10 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome import assets
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.ledger.store import Ledger
+from rehome.operators import assets
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
 from rehome.warehouse import Warehouse

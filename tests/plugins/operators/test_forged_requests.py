@@ -41,7 +41,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         host = "local[2]" if kind == "spark" else ""
         connection = {"conn_type": kind, "host": host, "extra": extra}
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(connection))
-    monkeypatch.setattr("rehome.assets.tell_of_plan", lambda *_: None)
+    monkeypatch.setattr("rehome.operators.assets.tell_of_plan", lambda *_: None)
     warehouse = Warehouse((tmp_path / "warehouse").as_uri())
     with installation.open_ledger() as opened:
         uri = warehouse.write_snapshot(snapshot("berlin", 10_000))

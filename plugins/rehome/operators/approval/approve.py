@@ -14,6 +14,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.fleet import clusters, plan_settings
 from rehome.fleet.clusters import DEFAULT_CONNECTION
+from rehome.links import PlanPageLink, page_of_plan
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.dry_run import tried_out
 from rehome.run import (
@@ -32,7 +33,6 @@ from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import tell_kind
 from rehome.run.evidence import REPORT_FILE
-from rehome.ui.links import PlanPageLink, page_of_plan
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

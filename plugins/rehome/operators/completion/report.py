@@ -11,11 +11,11 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.errors import RehomeError
 from rehome.fleet import paused_plan
+from rehome.links import PlanPageLink, ReportLink
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verify import prove
 from rehome.run import drivers, plan_of_run, recorded_plans
 from rehome.run.run_note import NOTES, write_note
-from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import RehomeError
+from rehome.links import PlanPageLink, ReportLink
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
 from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
@@ -16,7 +17,6 @@ from rehome.operators.completion.verify import PROOF
 from rehome.run import evidence, plan_of_run, recorded_plans
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run
-from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

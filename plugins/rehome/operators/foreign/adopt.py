@@ -8,6 +8,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
 from rehome.fleet import bound, clusters, plan_settings, policies
+from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.foreign.asked import (
@@ -25,7 +26,6 @@ from rehome.run import (
     run_params,
     run_request,
 )
-from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -10,12 +10,13 @@ from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
 
 from rehome.ui.flow_pictures import flow_text
-from rehome.ui.lazy_app import URL_PREFIX
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import TaskInstanceKey
     from airflow.sdk import BaseOperator
 
+URL_PREFIX = "/rehome"
+"""Where the page is mounted."""
 VIEW = "reassignments"
 """The page's name in the addresses of Airflow's UI."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehome.ui.links import flow_picture
+from rehome.links import flow_picture
 
 COLLECT_SNAPSHOTS = f"""
 ### Collect snapshots

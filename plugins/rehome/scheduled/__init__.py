@@ -1,0 +1,1 @@
+"""DAGs that are made for each cluster: snapshots, sweeps, windows."""
