@@ -194,6 +194,10 @@ bench-fleet: setup ## plan 100 clusters in one application, and 20 of them one b
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.peers $(ARGS)
 
+.PHONY: bench-walks
+bench-walks: setup ## follow a drain through the code: rooms, stays and returns of each step, lines of the files it enters
+	@$(PY) -m benchmarks.code.walks $(ARGS)
+
 .PHONY: docs
 docs: setup ## build the handbook into .state/docs; a broken link or anchor ends it
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
