@@ -82,7 +82,7 @@ test: browser ## every test, on real brokers too; ARGS="-k drain" picks some, an
 	timeout -k 30 14400 $(PY) -m pytest $(SIDE_BY_SIDE)
 endif
 
-FAST := not brokers and not spark and not browser and not airflow and not slow and not long and not simulated
+FAST := not brokers and not spark and not browser and not airflow and not postgresql and not slow and not long and not simulated
 
 .PHONY: test-fast
 test-fast: python ## the tests that need no Java, Chromium or Airflow's database: a minute or two
@@ -212,7 +212,7 @@ SHOTS := $(ROOT)/.state/screenshots
 screenshots: browser ## take the handbook's pictures again, from the browser tests
 	@rm -rf $(SHOTS) && mkdir -p $(SHOTS)
 	REHOME_SCREENSHOTS=$(SHOTS) timeout -k 30 5400 $(PY) -m pytest tests/e2e/test_page.py \
-		tests/ui/routes/test_planning.py -k "is_planned_approved or chosen_in_a_browser"
+		tests/ui/routes/test_planning.py -m "" -k "rolled_back or chosen_in_a_browser"
 	$(PY) -m handbook.screenshots $(SHOTS)
 
 .PHONY: lint

@@ -242,6 +242,7 @@ class Topics:
 
 
 @pytest.fixture(scope="session")
+@needs(Need.POSTGRESQL)
 def postgresql() -> Iterator[PostgreSQL]:
     """A server for the session, without any ledger in it."""
     with PostgreSQL() as server:

@@ -1,6 +1,8 @@
 """Approvals that no person has given, or of something else than the person has read.
 
-On a real Airflow, by its public API, by users who have no other rights than to trigger runs.
+On a real Airflow, by its public API, by users who have no other rights than to trigger runs. In
+`make test` the walk through all tasks (``test_xcom_walk``) and the tests of what is asked
+(``tests/plugins/operators/approval``) show in this process that no forged answer approves anything.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from tests.attacks.conftest import RATE, Stack
 from tests.attacks.in_process import GUARDED, LAX, moving
 from tests.attacks.people import RETURNED, TRIED, Run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 ADDS, MOVES, CONTROLS = "add_partitions", "reassign_partitions", "control_reassignment"
 FORGED = 45_000_000
@@ -145,7 +147,6 @@ def test_what_a_person_has_read_is_what_runs(stack: Stack) -> None:
         assert stack.witness.replicas(topic) == {0: (1, 2)}
 
 
-@pytest.mark.long
 def test_a_plan_under_four_eyes_is_so_through_every_connection(stack: Stack) -> None:
     """(10) Its asker has it run through another connection, which asks no second person."""
     ann = stack["ann"]
@@ -156,7 +157,6 @@ def test_a_plan_under_four_eyes_is_so_through_every_connection(stack: Stack) -> 
     assert stack.witness.replicas(topic) == {0: (1, 2)}
 
 
-@pytest.mark.long
 def test_a_cordon_for_good_is_asked_about_though_nothing_moves(stack: Stack) -> None:
     """(4) The asker says that nobody is to be asked; neither do they approve it themselves."""
     ann, broker = stack["ann"], 4

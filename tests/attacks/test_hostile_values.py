@@ -1,6 +1,7 @@
 """What tasks leave for one another, replaced by users: nowhere is asked, and nothing changes.
 
-By Airflow's public API, on the DAG whose tasks need no Spark; the other DAGs are in the walk.
+By Airflow's public API, on the DAG whose tasks need no Spark. The walk (``test_xcom_walk``), which
+`make test` has, tries such values in this process, on every DAG.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tests.attacks.in_process import GUARDED
 from tests.attacks.listener import Trap
 from tests.attacks.people import RETURNED
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 ADDS = "add_partitions"
 
@@ -31,7 +32,6 @@ def test_a_task_fetches_nothing_that_an_xcom_names(stack: Stack, trap: Trap) -> 
     assert trap.heard == []
 
 
-@pytest.mark.long
 def test_every_xcom_of_a_run_is_rubbish_and_its_approval_forged(stack: Stack, trap: Trap) -> None:
     """All tasks of a run that waits for its approval, at once, by each kind of value."""
     ann, bob = stack["ann"], stack["bob"]

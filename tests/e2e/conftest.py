@@ -29,6 +29,7 @@ from tests.metrics.statsd_listener import StatsdListener
 from tests.session.needs import Need, needs
 from tests.session.spark_session import quick_spark
 
+USERS = "admin:admin,viewer:viewer,ann:user,bob:user,ops:op"
 WINDOW_DAG = "rebalance_in_window"
 AFTER_PLANS = "after_plans"
 DAGS = ("reassign_partitions", "control_reassignment", WINDOW_DAG)
@@ -188,7 +189,7 @@ def _started(
         )
         whole_env = {
             "AIRFLOW__CORE__DAGS_FOLDER": str(_dags_folder(home / "dags", dags)),
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": USERS,
             "REHOME_WAREHOUSE": warehouse,
             "REHOME_POLL_INTERVAL_S": "2",
             "SPARK_SUBMIT_OPTS": quick_spark(),

@@ -26,7 +26,15 @@ TIMEOUT_S = 480.0
 def trigger_planned(
     world: World, cluster_id: str, plan_id: str, *moves: Move, **params: Any
 ) -> str:
-    """Trigger a run that carries out a plan which a dry run has recorded; returns the run's id.
+    """Trigger a run that carries out a plan which a dry run has recorded; returns the run's id."""
+    asked = record_planned(world, cluster_id, plan_id, *moves, **params)
+    return world.airflow.api.trigger(DAG, {**asked, "plan_id": plan_id})
+
+
+def record_planned(
+    world: World, cluster_id: str, plan_id: str, *moves: Move, **params: Any
+) -> dict[str, Any]:
+    """A plan as a dry run has recorded it; the parameters of a run that carries it out.
 
     The Spark job of a plan takes more processor time than the rest of its run. Of those that
     `test_page` plans, the runs are what `make test` has of the job in Airflow.
@@ -39,7 +47,7 @@ def trigger_planned(
     world.ledger.create_plan(
         plan, recorded, directory.uri, f"dry-run-{plan_id}", "admin", "kafka_default", DAG
     )
-    return world.airflow.api.trigger(DAG, {**asked, "plan_id": plan_id})
+    return asked
 
 
 def trigger_window(

@@ -137,7 +137,7 @@ def plan_a_drain(
     expect(frame.locator("#plan-head")).to_contain_text(
         "Gates and dry run found", timeout=TIMEOUT_S * 1e3
     )
-    (plan,) = (plan for plan in world.ledger.plans() if plan.request.get("dry_run"))
+    (plan,) = (plan for plan in world.ledger.plans() if topics[0] in str(plan.request))
     return frame, plan.plan_id
 
 
@@ -153,16 +153,37 @@ def approve(page: Page, frame: FrameLocator) -> None:
     assert answered.value.ok, answered.value.text()
 
 
-def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled_back_on_the_page(
+def roll_back(tab: Page, page: FrameLocator, world: World, plan_id: str) -> None:
+    """Take back what the cancelled plan has moved: the same job, gates and tasks once more."""
+    ask(page, "Roll back")
+    expect(page.locator("#plan-head .state")).to_contain_text(
+        "Rolled back", timeout=TIMEOUT_S * 1e3
+    )
+    back = next(plan for plan in world.ledger.plans() if plan.action == "rollback")
+    assert world.airflow.api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
+    go_to_plan(page, back.plan_id)
+    expect(page.locator("#plan-head .state")).to_contain_text("Done")
+    keep(tab, "done in Airflow")
+    assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
+
+
+# In `make test` tests/dags/control takes such a plan back, and tests/ui presses the button.
+@pytest.mark.parametrize(
+    "rolled_back",
+    [
+        pytest.param(False, id="as_it_is"),
+        pytest.param(True, id="rolled_back", marks=pytest.mark.long),
+    ],
+)
+def test_a_drain_is_planned_approved_followed_slowed_paused_and_cancelled_on_the_page(
+    rolled_back: bool,
     world: World,
     topics: Topics,
     gateway: ClusterGateway,
     browser: Browser,
     foreign_throttle: Callable[[str], Throttles],
 ) -> None:
-    """The run of the cancelled plan cleans up, fails, and is reported; what it has moved is taken
-    back.
-    """
+    """The run of the cancelled plan cleans up, fails, and is reported."""
     api = world.airflow.api
     topic, small = topics.create([[1, 2]] * 3), topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
@@ -227,17 +248,9 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         (moved,) = replicas_of(gateway, small)
         assert 1 not in moved
         assert world.ledger.plan(plan_id).state is PlanState.CANCELLED
-        ask(page, "Roll back")
-        expect(page.locator("#plan-head .state")).to_contain_text(
-            "Rolled back", timeout=TIMEOUT_S * 1e3
-        )
-        back = next(plan for plan in world.ledger.plans() if plan.action == "rollback")
-        assert api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
-        go_to_plan(page, back.plan_id)
-        expect(page.locator("#plan-head .state")).to_contain_text("Done")
-        keep(tab, "done in Airflow")
-    wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
-    assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
+        if rolled_back:
+            roll_back(tab, page, world, plan_id)
+            wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
     (reported,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
     assert (reported["plan_id"], reported["state"]) == (record.plan_id, "cancelled")
     assert (reported["ended"], reported["throttles_owed"]) == ("failed", [])

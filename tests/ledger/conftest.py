@@ -16,7 +16,9 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/made/by/open/ledger.db"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)],
+)
 def ledger_url(request: pytest.FixtureRequest) -> str:
     """Where a new ledger may be: in either database. A test that has it opened gets a copy."""
     opened = "ledger" in request.fixturenames

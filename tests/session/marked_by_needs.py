@@ -41,7 +41,7 @@ INSTALLED = {
         "Chromium", "make browser", lambda: shutil.which("chromium") is not None
     ),
 }
-"""Airflow comes with the Python packages."""
+"""Airflow and PostgreSQL come with the Python packages."""
 
 
 def needs_of(item: pytest.Item) -> frozenset[Need]:

@@ -16,6 +16,7 @@ class Need(enum.StrEnum):
     SPARK = "spark"
     BROWSER = "browser"
     AIRFLOW = "airflow"
+    POSTGRESQL = "postgresql"
 
 
 def needs(*what: Need) -> Callable[[Function], Function]:

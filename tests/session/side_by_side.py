@@ -7,6 +7,9 @@ test that needs it: first come the tests on Airflow and on brokers, last those t
 
 Of two files of the same kind, one with slow tests comes first: what is long must not be what all
 other processes wait for in the end.
+
+Each process imports every test file, and pytest rewrites a new one when it is imported first. So
+each process begins with other folders, and finds most of the rest rewritten by the others.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _COSTLY = {
     "Airflow": re.compile(r"\b(world: World|stack: Stack)\b"),
     "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
     "the mortal cluster": re.compile(r"\bmortal(_cluster)?: LocalCluster\b"),
-    _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
+    _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"'),
 }
 _LAST_USERS = pytest.StashKey[dict[pytest.FixtureDef[Any], int]]()
 _PLACES = pytest.StashKey[Mapping[str, int]]()
@@ -55,6 +58,21 @@ def costly_fixture(file: str) -> str:
     return _GATES if found == _SPARK and file.startswith("tests/quality/") else found
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    worker = getattr(config, "workerinput", None)
+    if worker is None or len(config.args) != 1 or not Path(config.args[0]).is_dir():
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    folders = sorted(path for path in Path(config.args[0]).iterdir() if _has_tests(path))
+    first = number * len(folders) // count
+    config.args[:] = map(str, folders[first:] + folders[:first])
+
+
+def _has_tests(path: Path) -> bool:
+    return path.match("test_*.py") or any(path.rglob("test_*.py"))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     on_brokers = {
         _file_of(item.nodeid)
@@ -67,9 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         _file_of(item.nodeid) for item in items if item.get_closest_marker("slow") is not None
     }
 
-    def turn(item: pytest.Item) -> tuple[int, bool]:
+    def turn(item: pytest.Item) -> tuple[int, bool, str]:
         file = _file_of(item.nodeid)
-        return kind(file), file not in with_slow_tests
+        return kind(file), file not in with_slow_tests, file
 
     def kind(file: str) -> int:
         costly = costly_fixture(file)

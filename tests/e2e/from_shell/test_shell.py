@@ -11,14 +11,13 @@ from local.process.waiting import wait_until
 from rehome.cli.failures import ExitCode
 from rehome.cli.main import main
 from rehome.cluster.gateway import ClusterGateway
-from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.audit_entry import Decided
 from tests.conftest import Topics
 from tests.dags.clusters import no_throttles, throttles_become, to
 from tests.e2e.conftest import World
-from tests.e2e.runs import DAG, TIMEOUT_S, wait_for_question
-from tests.ledger.small_plans import make_plan, move
+from tests.e2e.runs import TIMEOUT_S, record_planned, wait_for_question
+from tests.ledger.small_plans import move
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -51,7 +50,10 @@ def test_a_plan_is_run_approved_slowed_paused_resumed_and_cancelled_from_a_shell
     topic = topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
     before = no_throttles(gateway, [topic])
-    plan_id, shell = _dry_run(world, topics.cluster.cluster_id, topic), Shell(capsys)
+    plan_id, shell = f"shell-{topic}", Shell(capsys)
+    planned = move(topic, 0, (1, 2), (3, 2), 25_000_000)
+    conf = {"reassignment": to(topic, {0: [3, 2]}), "throttle": 50_000, "approval": True}
+    record_planned(world, topics.cluster.cluster_id, plan_id, planned, **conf)
     monkeypatch.setenv("REHOME_AIRFLOW_URL", world.airflow.url)
     monkeypatch.setenv("REHOME_USER", "viewer")
     monkeypatch.setenv("REHOME_PASSWORD", world.password("viewer"))
@@ -84,23 +86,3 @@ def test_a_plan_is_run_approved_slowed_paused_resumed_and_cancelled_from_a_shell
     entries = [each for each in world.ledger.audit() if each.plan_id == plan_id]
     asked = {each.decision for each in entries if each.user_name == "admin"}
     assert asked >= {Decided.RUN, Decided.THROTTLE, Decided.PAUSE, Decided.RESUME, Decided.CANCEL}
-
-
-def _dry_run(world: World, cluster_id: str, topic: str) -> str:
-    """A plan as a dry run has recorded it; its job takes more time than all else here."""
-    plan = make_plan(
-        f"shell-{topic}", move(topic, 0, (1, 2), (3, 2), 25_000_000), cluster_id=cluster_id
-    )
-    asked = {
-        "action": "reassign",
-        "kafka_config_id": "kafka_default",
-        "reassignment": to(topic, {0: [3, 2]}),
-        "throttle": 50_000,
-        "approval": True,
-    }
-    directory = world.warehouse.plan(plan.plan_id)
-    directory.save(plan, parse_request(asked))
-    recorded = {**asked, "dry_run": True}
-    run = f"dry-run-{plan.plan_id}"
-    world.ledger.create_plan(plan, recorded, directory.uri, run, "admin", "kafka_default", DAG)
-    return plan.plan_id

@@ -1,7 +1,12 @@
-"""Runs that are refused in a whole Airflow: note, page and alert say why, first."""
+"""Runs that are refused in a whole Airflow: note, page and alert say why, first.
+
+In `make test` each is shown in its own place: causes and notes in tests/plugins/run, the alert in
+tests/alerts, the page in tests/ui/routes.
+"""
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from local.process.waiting import wait_until
@@ -13,6 +18,8 @@ from tests.e2e.conftest import World
 from tests.e2e.runs import DAG, TIMEOUT_S, trigger_planned
 from tests.ledger.small_plans import move
 from tests.session.browser import keep, opened
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_a_plan_that_is_out_of_date_and_one_that_there_is_not_are_told_on_page_note_and_alert(

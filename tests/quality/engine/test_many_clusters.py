@@ -61,7 +61,7 @@ def evidence(checked: Checked) -> Evidence:
 
 def test_a_plan_is_judged_among_others_as_it_is_alone(spark: SparkSession) -> None:
     """The same topics and brokers are in all of them: what is unique is so within its cluster."""
-    drains = {"a": drain(), "b": drain(), "broken": without_one(drain()), "c": drain()}
+    drains = {"broken": without_one(drain()), "a": drain(), "b": drain()}
     evidences = {name: evidence(one) for name, one in drains.items()}
     evidences["asked for something else"] = evidence(rebalance())
     found = check_evidences(spark, evidences)
@@ -69,9 +69,8 @@ def test_a_plan_is_judged_among_others_as_it_is_alone(spark: SparkSession) -> No
         "a": True,
         "b": True,
         "broken": False,
-        "c": True,
         "asked for something else": True,
     }
     together = {name for name, result in found.items() if not result.validations}
     assert together == {"a", "b"}, "all others were judged alone in the end"
-    assert found["a"].outcomes == found["b"].outcomes == found["c"].outcomes
+    assert found["a"].outcomes == found["b"].outcomes

@@ -28,6 +28,8 @@ from rehome.quality.engine.results import ExpectationOutcome
 from rehome.quality.engine.rules import Expectation, Rule
 from rehome.quality.engine.runner import run_gate
 from rehome.quality.facts.gate_input import Checked
+from rehome.quality.gates import Evidence
+from rehome.quality.in_process.rules_on_rows import refused_plan
 from rehome.quality.plan.broker_table import BALANCED, COMPARED, brokers_after
 from rehome.quality.plan.rules import plan_parameters, plan_rules
 from rehome.quality.plan.tables import plan_tables
@@ -115,6 +117,13 @@ class Broken:
 
     rule: str
     rows: tuple[str, ...]
+
+
+def rules_broken_by(checked: Checked) -> set[str]:
+    """What the gate in process refuses of a plan."""
+    rules = plan_rules(checked.request, rack_levels=checked.rack_levels)
+    evidence = Evidence(rules, plan_parameters(checked.request), plan_tables(checked))
+    return set(refused_plan(evidence))
 
 
 def broken_by(spark: SparkSession, cases: Mapping[str, Checked]) -> dict[str, list[Broken]]:

@@ -12,6 +12,7 @@ from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action
 from rehome.packaging import build_job_zip
+from rehome.quality.engine.results import GateResult
 from rehome.quality.engine.rules import Expectation, Rule
 from rehome.warehouse import Warehouse
 from spark_jobs import plan as job
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 @pytest.fixture
 def plan_job(tmp_path: Path) -> Job:
     return Job(tmp_path)
+
+
+@pytest.fixture
+def passed_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate on the snapshot takes as long as that on the plan, and has tests of its own."""
+    passed = GateResult("snapshot", ())
+    monkeypatch.setattr("spark_jobs.gated_plan.check_snapshot", lambda *_, **__: passed)
 
 
 @pytest.mark.usefixtures("spark")
@@ -111,7 +119,7 @@ def test_a_crashed_expectation_is_distinguished_from_poor_data(
     assert "the check itself crashed" in failure["message"]
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "passed_snapshot")
 def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     plan_job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +153,7 @@ def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -
         spark.conf.set("spark.sql.codegen.wholeStage", was)
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "passed_snapshot")
 def test_a_plan_is_refused_if_a_slice_refuses_it(plan_job: Job) -> None:
     rows = Rows()
     for row in rows.log_dirs:
@@ -218,7 +226,7 @@ def test_a_crash_leaves_its_cause(plan_job: Job, monkeypatch: pytest.MonkeyPatch
     def crashes(*_: object) -> None:
         raise RuntimeError(said)
 
-    monkeypatch.setattr(job, "plan_request", crashes)
+    monkeypatch.setattr(job, "read_snapshot", crashes)
     with pytest.raises(RuntimeError):
         plan_job.run(Rows(), DRAIN)
     failure = plan_job.failure()

@@ -1,5 +1,5 @@
 """Requests of those who may do nothing, or little, on a real Airflow: bodies, numbers, streams,
-sessions; and what listens, and who may read the files.
+sessions. What listens, and who may read the files, is in ``test_page``.
 """
 
 from __future__ import annotations
@@ -7,22 +7,23 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import stat
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 from local.process.waiting import wait_until
-from tests.attacks.conftest import Stack
 from tests.attacks.people import UNREAD, Person
+from tests.conftest import Topics
+from tests.dags.clusters import to
+from tests.e2e.conftest import World
+from tests.e2e.runs import record_planned
+from tests.ledger.small_plans import move
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -32,6 +33,18 @@ LONGEST_PAUSE_S = 2.0
 """For which one hostile request may keep all others waiting, on a machine that does other work."""
 STREAMS = 20
 """More than one person looks at."""
+
+People = Mapping[str, Person]
+
+
+@pytest.fixture(scope="module")
+def people(world: World) -> People:
+    """Who asks; "" = nobody has logged in."""
+    url = world.airflow.url
+    users = {
+        name: Person(url, name, world.password(name)) for name in ("viewer", "ann", "bob", "ops")
+    }
+    return {"": Person(url), **users}
 
 
 def large_body(size_bytes: int = 13_000_000) -> str:
@@ -93,9 +106,9 @@ def post(url: str, body: str, **headers: str) -> httpx.Response:
         return httpx.Response(413)
 
 
-def test_nothing_is_parsed_for_nobody(stack: Stack) -> None:
+def test_nothing_is_parsed_for_nobody(people: People) -> None:
     """(7) Whoever has not logged in is told so, at once, and nothing else."""
-    url = stack.airflow.url
+    url = people[""].url
     wrong = json.dumps({"logical_date": None, "conf": {"action": "nonsense"}})
     with asked_meanwhile(url) as took:
         answers = {name: post(url, body) for name, body in _hostile_bodies().items()}
@@ -116,9 +129,9 @@ def _hostile_bodies() -> dict[str, str]:
     }
 
 
-def test_a_user_is_told_what_is_wrong_with_a_hostile_body(stack: Stack) -> None:
+def test_a_user_is_told_what_is_wrong_with_a_hostile_body(people: People) -> None:
     """Within bounds: no 500, and nobody waits for it."""
-    url, token = stack.airflow.url, f"Bearer {stack['ann'].token}"
+    url, token = people[""].url, f"Bearer {people['ann'].token}"
     with asked_meanwhile(url) as took:
         answers = {
             name: post(url, body, Authorization=token) for name, body in _hostile_bodies().items()
@@ -139,17 +152,17 @@ def _addresses() -> Iterator[tuple[str, str]]:
             yield method, path.lstrip("/")
 
 
-def test_every_route_knows_who_asks(stack: Stack) -> None:
+def test_every_route_knows_who_asks(people: People) -> None:
     """Nobody: 401. A viewer changes nothing. Every answer, errors too, has the strict headers."""
     wrong: list[str] = []
     seen = 0
-    for (method, path), name in itertools.product(_addresses(), ("", "vic", "ann", "ops")):
-        answer = stack[name].page(method, path, timeout=30)
+    for (method, path), name in itertools.product(_addresses(), ("", "viewer", "ann", "ops")):
+        answer = people[name].page(method, path, timeout=30)
         seen += 1
         code = answer.status_code
         if not name and code != 401:
             wrong.append(f"nobody: {method} {path}: {code}")
-        if name == "vic" and method not in ("GET", "HEAD") and code < 400:
+        if name == "viewer" and method not in ("GET", "HEAD") and code < 400:
             wrong.append(f"viewer: {method} {path}: {code}")
         if code >= 500 and code != 503:
             wrong.append(f"{name}: {method} {path}: {code}")
@@ -162,11 +175,11 @@ def test_every_route_knows_who_asks(stack: Stack) -> None:
 HUGE = ("9" * 400, "99999999999999999999", "-1", "1e400", "0x10", "\u0661", "NaN")
 
 
-def test_numbers_are_bounded(stack: Stack) -> None:
+def test_numbers_are_bounded(people: People) -> None:
     """(8) Whatever stands for a number."""
     wrong: list[str] = []
     for path, number in itertools.product(("?page=", "clusters/none?plan=", "?state="), HUGE):
-        answer = stack["vic"].page("GET", f"{path}{number}", timeout=30)
+        answer = people["viewer"].page("GET", f"{path}{number}", timeout=30)
         if answer.status_code >= 500 or "content-security-policy" not in answer.headers:
             wrong.append(f"{path}{number[:30]}: {answer.status_code}")
     assert not wrong, "\n".join(wrong)
@@ -180,9 +193,9 @@ def own_token(person: Person) -> str:
 
 
 @pytest.mark.parametrize("path", ["plans/none/controls/cancel", "clusters/none/new"])
-def test_a_page_of_one_user_is_nothing_in_anothers_session(stack: Stack, path: str) -> None:
+def test_a_page_of_one_user_is_nothing_in_anothers_session(people: People, path: str) -> None:
     """Both may do what is asked; the page was given to the other one."""
-    ann, bob = stack["ann"], stack["bob"]
+    ann, bob = people["ann"], people["bob"]
     data = {"action": "drain"}
     own = bob.page("POST", path, data=data, headers={"X-Rehome-Token": own_token(bob)})
     assert own.status_code != 403, "bob may ask for it on a page of his own"
@@ -192,10 +205,15 @@ def test_a_page_of_one_user_is_nothing_in_anothers_session(stack: Stack, path: s
     assert (other.status_code, nothing.status_code) == (403, 403)
 
 
-def test_a_viewer_has_a_few_streams_and_others_have_theirs(stack: Stack) -> None:
+def test_a_viewer_has_a_few_streams_and_others_have_theirs(
+    world: World, people: People, topics: Topics
+) -> None:
     """(8) 300 were accepted, which are 300 threads that look into the ledger each second."""
-    _, plan_id = stack.planned()
-    address = f"{stack.airflow.url}/rehome/plans/{plan_id}/live"
+    topic = topics.create([[1, 2]])
+    plan_id, moves = f"streamed-{topic}", move(topic, 0, (1, 2), (3, 2), 1000)
+    wanted = to(topic, {0: [3, 2]})
+    record_planned(world, topics.cluster.cluster_id, plan_id, moves, reassignment=wanted)
+    address = f"{world.airflow.url}/rehome/plans/{plan_id}/live"
     with ExitStack() as opened:
         client = opened.enter_context(
             httpx.Client(timeout=60, limits=httpx.Limits(max_connections=STREAMS + 5))
@@ -205,59 +223,16 @@ def test_a_viewer_has_a_few_streams_and_others_have_theirs(stack: Stack) -> None
             answer = opened.enter_context(client.stream("GET", address, headers=person.headers))
             return answer.status_code
 
-        codes = [stream(stack["vic"]) for _ in range(STREAMS)]
+        codes = [stream(people["viewer"]) for _ in range(STREAMS)]
         assert 1 <= codes.count(200) < STREAMS, "all of them were accepted"
         assert set(codes) <= {200, 429, 503}
-        assert stream(stack["ann"]) == 200
-
-
-def test_only_this_machine_is_listened_to(stack: Stack) -> None:
-    """(12) Whatever was started for this stack: servers of logs, too."""
-    listening: dict[str, str] = {}
-    for process in psutil.Process().children(recursive=True):
-        try:
-            found = process.net_connections(kind="inet")
-            command = " ".join(process.cmdline())[:80]
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-        listening |= {
-            f"{each.laddr.ip} {each.laddr.port}": command
-            for each in found
-            if each.status == psutil.CONN_LISTEN
-        }
-    assert listening, "the stack listens somewhere"
-    elsewhere = {
-        address: command
-        for address, command in listening.items()
-        if address.split()[0].removeprefix("::ffff:") not in ("127.0.0.1", "::1")
-    }
-    assert not elsewhere
-
-
-def test_files_are_not_for_everybody(stack: Stack) -> None:
-    """(12) Secrets and the ledger are its owner's alone, the warehouse its group's."""
-    home = stack.airflow.home
-    secret = [*home.glob("*.key"), home / "passwords.json", *_with_its_journal(stack.ledger)]
-    open_to_others = {
-        str(path): oct(stat.S_IMODE(path.stat().st_mode))
-        for path in secret
-        if path.stat().st_mode & 0o077
-    }
-    if stack.warehouse.exists():
-        mode = stack.warehouse.stat().st_mode
-        if mode & 0o027:
-            open_to_others[str(stack.warehouse)] = oct(stat.S_IMODE(mode))
-    assert not open_to_others
-
-
-def _with_its_journal(ledger: Path) -> list[Path]:
-    return [path for path in ledger.parent.glob(f"{ledger.name}*") if path.is_file()]
+        assert stream(people["ann"]) == 200
 
 
 @pytest.mark.long
-def test_hostile_requests_keep_nobody_waiting(stack: Stack) -> None:
+def test_hostile_requests_keep_nobody_waiting(people: People) -> None:
     """p99 of 200 calls, beside 100 hostile requests at a time; the median of three runs."""
-    url, token = stack.airflow.url, f"Bearer {stack['vic'].token}"
+    url, token = people[""].url, f"Bearer {people['viewer'].token}"
     quiet = statistics.median(_p99(url) for _ in range(3))
     bodies = [*_hostile_bodies().values()]
 
