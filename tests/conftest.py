@@ -43,6 +43,7 @@ pytest_plugins = [
     "tests.session.garbage",
     "tests.session.marked_by_needs",
     "tests.session.s3_server",
+    "tests.session.shown_elsewhere",
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
 ]

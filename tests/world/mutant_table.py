@@ -35,8 +35,8 @@ def found_among(mutant: Mutant, scripts: Iterable[Script]) -> int | None:
     """
     for number, script in enumerate(scripts, 1):
         with mutant.in_place():
-            kinds = mutant.kinds & {each.kind for each in run(script).violations}
-        if kinds and kinds - {each.kind for each in run(script).violations}:
+            kinds = mutant.kinds & {each.kind for each in run(script, traced=False).violations}
+        if kinds and kinds - {each.kind for each in run(script, traced=False).violations}:
             return number
     return None
 

@@ -77,7 +77,7 @@ def test_every_case_is_tried() -> None:
 
 @pytest.mark.parametrize("name", MENDED)
 def test_what_is_mended_shows_nothing(name: str) -> None:
-    outcome = run(script(name))
+    outcome = run(script(name), traced=False)
     assert outcome.violations == ()
     followed_up = sum(bool(plan.drains) for plan in outcome.script.plans)
     assert sum(outcome.states.values()) <= len(outcome.script.plans) + followed_up
@@ -87,5 +87,5 @@ def test_a_cancel_that_does_not_look_again_before_is_found(monkeypatch: pytest.M
     """What its owner sets after a person was asked is not what that person has let go."""
     unseen = "rehome.execution.foreign.cancel_foreign.refuse_set_meanwhile"
     monkeypatch.setattr(unseen, lambda *_: None)
-    found = run(script("FOREIGN_SET_MEANWHILE")).violations
+    found = run(script("FOREIGN_SET_MEANWHILE"), traced=False).violations
     assert Kind.TAKEN_OVER in {each.kind for each in found}

@@ -100,29 +100,6 @@ def test_additional_allows_a_reassignment_in_flight() -> None:
     assert names == {*BROKEN_ROWS, FRESH, LIVE} - IN_FLIGHT
 
 
-def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_these_brokers(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    rows = Rows()
-    rows.lose(4)
-    for row in rows.replicas:
-        if row["broker"] != 4 and row["partition"] % 4 == 3:
-            row["is_leader"] = row["partition"] != 3  # that one has no leader any more
-        if row["broker"] == 2 and row["partition"] == 0:
-            row.update(in_isr=False, log_dir=None, size_bytes=None, log_end_offset=None)
-    rows.log_dir(2, "/data/1").update(offline=True, error="KAFKA_STORAGE_ERROR (56)")
-    rows.log_dir(2, "/data/0")["stray_replicas"] = 1
-    for elsewhere in ((), (1, 3)):
-        asked = gate(spark, tmp_path, rows, timedelta(0), balanced=elsewhere)
-        assert asked.failed == ()
-    unasked = gate(spark, tmp_path, rows, timedelta(0))
-    assert [item.name for item in unasked.failed] == [
-        "every broker whose load is balanced is alive",
-        "no broker whose load is balanced has an offline log dir",
-        "no broker whose load is balanced holds replicas that the metadata does not know",
-    ]
-
-
 def test_the_gate_and_watching_allow_clocks_the_same_difference() -> None:
     suite = json.loads(SNAPSHOT_SUITE.read_text())
     least = next(

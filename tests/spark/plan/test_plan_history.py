@@ -48,7 +48,7 @@ class Planned:
         return dict(found)
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "passed_snapshot")
 @pytest.mark.parametrize("more", [(), ("--max-driver-replicas", "10")], ids=["whole", "in slices"])
 def test_traffic_is_balanced_once_the_history_shows_it(
     tmp_path: Path, more: tuple[str, ...]
@@ -74,7 +74,7 @@ def test_traffic_is_balanced_once_the_history_shows_it(
     assert sum(growth.values()) == pytest.approx(2 * sum(range(12)) * 1000)
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "passed_snapshot")
 def test_a_thin_history_refuses_nothing_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,6 @@ from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action
 from rehome.packaging import build_job_zip
-from rehome.quality.engine.results import GateResult
 from rehome.quality.engine.rules import Expectation, Rule
 from rehome.warehouse import Warehouse
 from spark_jobs import plan as job
@@ -28,13 +27,6 @@ if TYPE_CHECKING:
 @pytest.fixture
 def plan_job(tmp_path: Path) -> Job:
     return Job(tmp_path)
-
-
-@pytest.fixture
-def passed_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate on the snapshot takes as long as that on the plan, and has tests of its own."""
-    passed = GateResult("snapshot", ())
-    monkeypatch.setattr("spark_jobs.gated_plan.check_snapshot", lambda *_, **__: passed)
 
 
 @pytest.mark.usefixtures("spark")
