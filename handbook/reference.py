@@ -1,6 +1,6 @@
 """Writes docs/reference from the code: parameters, settings, connection keys, states,
 alerts, metrics, routes, commands, what DAG authors import, what joins the rooms. And
-docs/proposals.md, from the list of demands.
+docs/proposals.md, from the list of demands, and where Rehome was tried.
 
     python -m handbook.reference
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from handbook.alerts import alerts_page
 from handbook.commands import commands_page
 from handbook.functions import functions_page
+from handbook.installations import installations_page
 from handbook.library import library_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
@@ -53,6 +54,7 @@ def pages() -> dict[str, str]:
         "library.md": library_page(),
         "commands.md": commands_page(),
         "functions.md": functions_page(),
+        "installations.md": installations_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

@@ -73,6 +73,15 @@ class Settings(BaseModel):
             examples=["0755"],
         ),
     ] = "0750"
+    warehouse_is_shared: Annotated[
+        bool,
+        Field(
+            title="Warehouse is shared",
+            description="Whether a warehouse on a disk (file://) is the same folder on all "
+            "machines that run tasks, such as a mounted share. Where it is not, executors that run "
+            "tasks on other machines are refused.",
+        ),
+    ] = False
     ledger_url: Annotated[
         str,
         BeforeValidator(types.ledger_url_of),

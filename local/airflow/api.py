@@ -46,28 +46,28 @@ class AirflowApi:
         :raises httpx.HTTPStatusError: a value is outside its Param's schema.
         """
         body = {"logical_date": None, "conf": dict(conf or {})}
-        return str(self._ask("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+        return str(self.ask("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def set_paused(self, dag_id: str, *, paused: bool) -> None:
         """What the switch in the UI does: a paused DAG's schedule starts no runs."""
-        self._ask("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
+        self.ask("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
         """The DAG's newest runs, newest first, as the API returns them."""
-        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=50")
+        answer = self.ask("GET", f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=50")
         return list(answer["dag_runs"])
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """The run's state."""
-        return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+        return str(self.ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
     def run_note(self, dag_id: str, run_id: str) -> str:
         """The run's note; "" = it has none."""
-        return str(self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["note"] or "")
+        return str(self.ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["note"] or "")
 
     def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
         """What a person does who marks the run failed, or successful, in the UI."""
-        self._ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})
+        self.ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})
 
     def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float = 600.0) -> str:
         """Wait for the run's end; returns its state.
@@ -91,18 +91,18 @@ class AirflowApi:
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The run's task instances, as the API returns them."""
-        answer = self._ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        answer = self.ask("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
         return list(answer["task_instances"])
 
     def task_instance(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """One task's newest attempt: a fraction of the work of telling all of them."""
         where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
-        return dict(self._ask("GET", where))
+        return dict(self.ask("GET", where))
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
         """The text of a task's log, one line per entry."""
         where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
-        answer = self._ask("GET", f"{where}?full_content=true")
+        answer = self.ask("GET", f"{where}?full_content=true")
         entries = answer["content"]
         return "\n".join(
             entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in entries
@@ -114,9 +114,9 @@ class AirflowApi:
         :param option: its first word: the one to approve goes on with a code.
         """
         where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
-        offered = self._ask("GET", where)["options"]
+        offered = self.ask("GET", where)["options"]
         chosen = [each for each in offered if each.split()[0] == option] or [option]
-        self._ask("PATCH", where, {"chosen_options": chosen[:1], "params_input": {}})
+        self.ask("PATCH", where, {"chosen_options": chosen[:1], "params_input": {}})
 
     def page(self, path: str) -> str:
         """A page of Rehome as HTML: ``plans/<plan id>``.
@@ -137,7 +137,11 @@ class AirflowApi:
         answer.raise_for_status()
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The answer to any request, path from /api/v2 on.
+
+        :raises httpx.HTTPStatusError: with what Airflow says.
+        """
         self._authenticate()
         answer = self._client.request(method, f"/api/v2{path}", json=body)
         if answer.is_error:

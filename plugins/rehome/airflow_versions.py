@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow.executors.executor_utils import ExecutorName
+    from airflow.utils.state import TaskInstanceState
 
 try:
     from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
@@ -18,7 +19,13 @@ try:
 except ImportError:  # before Airflow 3.2
     from airflow.stats import Stats as stats
 
-__all__ = ["TaskDeferralError", "TaskDeferralTimeout", "configured_executors", "stats"]
+__all__ = [
+    "TaskDeferralError",
+    "TaskDeferralTimeout",
+    "asking_states",
+    "configured_executors",
+    "stats",
+]
 
 
 def configured_executors() -> list[ExecutorName]:
@@ -30,3 +37,11 @@ def configured_executors() -> list[ExecutorName]:
     ask = ExecutorLoader.get_executor_names
     has_teams = "validate_teams" in signature(ask).parameters
     return list(ask(validate_teams=False) if has_teams else ask())
+
+
+def asking_states() -> list[TaskInstanceState]:
+    """The states of a task that waits for a person: before Airflow 3.3 a trigger waits for it."""
+    from airflow.utils.state import TaskInstanceState
+
+    known = TaskInstanceState.__members__
+    return [known[name] for name in ("AWAITING_INPUT", "DEFERRED") if name in known]

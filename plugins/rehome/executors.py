@@ -1,4 +1,4 @@
-"""Where Airflow runs tasks: a ledger that is a file serves those of one machine only."""
+"""Where Airflow runs tasks: a ledger or a warehouse on a disk serves those of one machine only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from rehome.airflow_versions import configured_executors
 from rehome.errors import RehomeError
+from rehome.places.uris import scheme_of
 
 if TYPE_CHECKING:
     from airflow.executors.executor_utils import ExecutorName
     from airflow.sdk.definitions.context import Context
 
+    from rehome.settings import Settings
+
+_BY_LOCAL = "have this DAG's tasks run by LocalExecutor (executor in its default_args)"
 # Airflow's own marks of a process that an executor has started in a container; the configuration
 # in there may name another executor.
 _CONTAINERS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
@@ -22,7 +26,30 @@ class UnsharedLedgerError(RehomeError):
     """The ledger is a file, and tasks run on machines that do not have it."""
 
 
-def refuse_unshared_ledger(context: Context | Mapping[str, Any], ledger_url: str) -> None:
+class UnsharedWarehouseError(RehomeError):
+    """The warehouse is a folder, and tasks run on machines that may not have it."""
+
+
+def refuse_unshared(context: Context | Mapping[str, Any], settings: Settings) -> None:
+    """See that all tasks of the run write to one ledger, and find one another's files.
+
+    :raises UnsharedLedgerError: as :func:`refuse_unshared_ledger`.
+    :raises UnsharedWarehouseError: the warehouse is a folder of which no setting says that all
+        machines share it, and tasks may run on several.
+    """
+    refuse_unshared_ledger(context, settings)
+    if scheme_of(settings.warehouse) != "file" or settings.warehouse_is_shared:
+        return
+    if elsewhere := _elsewhere(context):
+        raise UnsharedWarehouseError(
+            f"The warehouse is the folder {settings.warehouse}, but {elsewhere} may run tasks on "
+            "other machines: each would look for the others' plans on its own disk",
+            next_step="Name an object store in the setting warehouse. If these machines mount one "
+            f"shared folder there, set warehouse_is_shared to true. Or {_BY_LOCAL}.",
+        )
+
+
+def refuse_unshared_ledger(context: Context | Mapping[str, Any], settings: Settings) -> None:
     """See that all tasks of the run write to one ledger.
 
     :raises UnsharedLedgerError: it is an SQLite file, and an executor of the run's tasks does not
@@ -30,17 +57,21 @@ def refuse_unshared_ledger(context: Context | Mapping[str, Any], ledger_url: str
     """
     from sqlalchemy import make_url
 
-    if make_url(ledger_url).get_backend_name() != "sqlite":
+    if make_url(settings.ledger_url).get_backend_name() != "sqlite":
         return
-    elsewhere = remote_executors({getattr(task, "executor", None) for task in _tasks(context)})
-    if not elsewhere:
-        return
-    raise UnsharedLedgerError(
-        f"The ledger is an SQLite file, but {' and '.join(elsewhere)} may run tasks on other "
-        "machines: each would write to a file of its own",
-        next_step="Set up a PostgreSQL database and name it in the connection rehome_ledger, or "
-        "have this DAG's tasks run by LocalExecutor (executor in its default_args).",
-    )
+    if elsewhere := _elsewhere(context):
+        raise UnsharedLedgerError(
+            f"The ledger is an SQLite file, but {elsewhere} may run tasks on other machines: each "
+            "would write to a file of its own",
+            next_step="Set up a PostgreSQL database and name it in the connection rehome_ledger, "
+            f"or {_BY_LOCAL}.",
+        )
+
+
+def _elsewhere(context: Context | Mapping[str, Any]) -> str:
+    """The executors of a run's tasks that may run them on other machines; "" = none."""
+    chosen = {getattr(task, "executor", None) for task in _tasks(context)}
+    return " and ".join(remote_executors(chosen))
 
 
 def _tasks(context: Context | Mapping[str, Any]) -> Collection[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +46,15 @@ def test_what_has_moved_is_imported_from_one_place(room: str) -> None:
 def test_the_one_place_has_what_this_version_has() -> None:
     assert airflow_versions.TaskDeferralError.__module__.startswith("airflow.")
     assert callable(airflow_versions.stats.gauge)
+
+
+def test_a_task_that_waits_for_a_person_is_known_in_each_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert [state.value for state in airflow_versions.asking_states()] == [
+        "awaiting_input",
+        "deferred",
+    ]
+    before = enum.Enum("TaskInstanceState", {"DEFERRED": "deferred", "SUCCESS": "success"})
+    monkeypatch.setattr("airflow.utils.state.TaskInstanceState", before)
+    assert airflow_versions.asking_states() == [before.DEFERRED]

@@ -9,9 +9,18 @@ import pytest
 from airflow.executors import executor_loader
 from airflow.executors.local_executor import LocalExecutor
 
-from rehome.executors import UnsharedLedgerError, refuse_unshared_ledger
+from rehome.executors import (
+    UnsharedLedgerError,
+    UnsharedWarehouseError,
+    refuse_unshared,
+    refuse_unshared_ledger,
+)
+from rehome.settings import Settings
 
-SQLITE, POSTGRESQL = "sqlite:////somewhere/ledger.db", "postgresql://db/ledger"
+SQLITE = Settings(ledger_url="sqlite:////somewhere/ledger.db", warehouse="s3://bucket/rehome")
+POSTGRESQL = Settings(ledger_url="postgresql://db/ledger", warehouse="s3://bucket/rehome")
+FOLDER = POSTGRESQL.model_copy(update={"warehouse": "file:///somewhere/rehome"})
+SHARED = FOLDER.model_copy(update={"warehouse_is_shared": True})
 ECS = "airflow.providers.amazon.aws.executors.ecs.ecs_executor.AwsEcsExecutor"
 EDGE = "airflow.providers.edge3.executors.EdgeExecutor"
 OURS = f"{__name__}.OurLocalExecutor"
@@ -53,13 +62,19 @@ def test_executors_that_run_tasks_elsewhere_are_refused_with_the_remedy(
     configured: str, chosen: tuple[str | None, ...], remote: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", configured)
-    refuse_unshared_ledger(context(*chosen), POSTGRESQL)
+    for shared in (POSTGRESQL, SHARED):
+        refuse_unshared(context(*chosen), shared)
+    refuse_unshared_ledger(context(*chosen), FOLDER)
     if not remote:
-        refuse_unshared_ledger(context(*chosen), SQLITE)
+        for local in (SQLITE, FOLDER):
+            refuse_unshared(context(*chosen), local)
         return
     with pytest.raises(UnsharedLedgerError, match=remote) as refused:
-        refuse_unshared_ledger(context(*chosen), SQLITE)
+        refuse_unshared(context(*chosen), SQLITE)
     assert "name it in the connection rehome_ledger" in str(refused.value)
+    with pytest.raises(UnsharedWarehouseError, match=f"somewhere/rehome.*{remote}") as away:
+        refuse_unshared(context(*chosen), FOLDER)
+    assert "set warehouse_is_shared to true" in str(away.value)
 
 
 @pytest.mark.parametrize("mark", ["AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER"])
@@ -69,4 +84,4 @@ def test_a_container_is_known_whatever_its_configuration_says(
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor")
     monkeypatch.setenv(mark, "True")
     with pytest.raises(UnsharedLedgerError, match=mark):
-        refuse_unshared_ledger(context(), SQLITE)
+        refuse_unshared(context(), SQLITE)

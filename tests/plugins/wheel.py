@@ -1,17 +1,30 @@
-"""Rehome's wheel in an environment of its own, which has all other packages from the tests' one."""
+"""Rehome's wheel in environments of its own: beside the tests' packages, or beside those that a
+company has with one of Airflow's versions.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import resource
 import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = ROOT / "pyproject.toml"
 UV = Path(sys.executable).parent / "uv"
+KEPT = Path(os.environ.get("REHOME_AIRFLOWS") or ROOT / ".state" / "airflows")
+"""Environments of Airflow's versions, 1.3 GB each: they outlive the tests."""
+_COMPANY = (
+    "amazon,apache-kafka,apache-spark,celery,cncf-kubernetes,common-compat,fab,google,http,"
+    "openlineage,postgres,redis,slack,smtp,standard,statsd"
+)
+_SPARK = ("pyspark", "pyspark-client")  # their packages have no wheels
 
 
 @dataclass(frozen=True)
@@ -30,19 +43,112 @@ class Installed:
         asked = [str(self.command), *map(str, words)]
         return subprocess.run(asked, env=env, check=False, capture_output=True).returncode
 
+    def versions(self, *packages: str) -> dict[str, str]:
+        """The versions of some of its packages."""
+        ask = f"import importlib.metadata as m; print(*map(m.version, {packages!r}))"
+        done = subprocess.run([self.python, "-c", ask], check=True, capture_output=True, text=True)
+        return dict(zip(packages, done.stdout.split(), strict=True))
+
+
+@dataclass(frozen=True)
+class Release:
+    """A version of Airflow, and the packages that a company has got with it.
+
+    :param day: on which it came out: other packages are the newest of that day, which is how
+        Airflow's own constraints are made; "" = the newest that there are.
+    """
+
+    version: str
+    day: str = ""
+
+    def __str__(self) -> str:
+        return self.version
+
+
+LOWEST = Release("3.1.8", "2026-03-11")
+BETWEEN = Release("3.2.2", "2026-05-29")
+NEWEST = Release("3.3.2")
+
 
 def installed_wheel(directory: Path) -> Installed:
     """Build the wheel of this checkout and install it; nothing is fetched."""
-    built, home = directory / "dist", directory / "venv"
-    here = ("--offline", "--no-build-isolation", "--python", sys.executable)
-    _run(UV, "build", "-q", *here, "--wheel", "-o", built, ROOT)
+    home = directory / "venv"
     venv.create(home, symlinks=True)
     python = home / "bin" / "python"
     others = home / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
     (others / "others.pth").write_text(sysconfig.get_path("purelib"))
+    return _with_wheel(Installed(python), directory)
+
+
+def installed_with(release: Release, directory: Path, *more: str) -> Installed:
+    """The wheel beside a version of Airflow; an environment that is there is used again.
+
+    :param more: what else is installed, from the package registry.
+    """
+    wanted = resolved(release, directory, *more)
+    home = KEPT / "-".join([str(release), *more])
+    python, stamp = home / "bin" / "python", home / "stamp"
+    want = hashlib.sha256(wanted.read_bytes()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != want:
+        _run(UV, "venv", "-q", "--clear", "--python", sys.executable, home)
+        sync = ("pip", "sync", "-q", "--compile-bytecode", "--python", python)
+        _run(UV, *sync, wanted)
+        stamp.write_text(want)
+    return _with_wheel(Installed(python), directory)
+
+
+def resolved(release: Release, directory: Path, *more: str, python: str = "") -> Path:
+    """What the wheel needs beside what a company has with a version of Airflow.
+
+    :param python: the version of Python; "" = that of the tests.
+    """
+    where = directory / f"resolved-{release}-{python or 'own'}"
+    where.mkdir(parents=True)
+    asked = ("--python-version", python) if python else ("--python", sys.executable)
+    day = ("--exclude-newer", release.day) if release.day else ()
+    built = [word for name in _SPARK for word in ("--no-binary", name)]
+    company, others = where / "company.in", where / "others.in"
+    others.write_text("\n".join(more))
+    company.write_text("\n".join([f"apache-airflow[{_COMPANY}]=={release}", *_SPARK, "pandas"]))
+    has, needs = where / "company.txt", where / "needs.txt"
+    _compile([company, others], has, *asked, *day, "--only-binary", ":all:", *built)
+    # A package that was installed with extras is named with them: no constraint may have any.
+    pins = [line for line in has.read_text().splitlines() if line[:1].isalnum()]
+    constraints = where / "constraints.txt"
+    constraints.write_text("\n".join(map(_without_extras, pins)))
+    _compile([PROJECT, others], needs, *asked, "-c", constraints)
+    return needs
+
+
+def processor_s_of_resolving(directory: Path) -> float:
+    """Processor time of finding what the wheel needs, with all that was asked before in a cache."""
+    before = _processor_s()
+    _compile([PROJECT], directory / "needs.txt")
+    return _processor_s() - before
+
+
+def _processor_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _without_extras(pin: str) -> str:
+    name, _, version = pin.partition("==")
+    return f"{name.partition('[')[0]}=={version}"
+
+
+def _compile(asked: Sequence[Path], found: Path, *words: str | Path) -> None:
+    _run(UV, "pip", "compile", "-q", *words, "-o", found, *asked)
+
+
+def _with_wheel(installed: Installed, directory: Path) -> Installed:
+    here = ("--offline", "--no-build-isolation", "--python", sys.executable)
+    built = directory / "dist"
+    _run(UV, "build", "-q", *here, "--wheel", "-o", built, ROOT)
     (wheel,) = built.glob("*.whl")
-    _run(UV, "pip", "install", "-q", "--offline", "--no-deps", "--python", python, wheel)
-    return Installed(python)
+    install = ("pip", "install", "-q", "--offline", "--no-deps", "--reinstall")
+    _run(UV, *install, "--python", installed.python, wheel)
+    return installed
 
 
 def _run(*command: str | Path) -> None:

@@ -14,6 +14,7 @@ OF_THE_INSTALLATION = (
     "warehouse",
     "other_uri_schemes",
     "warehouse_mode",
+    "warehouse_is_shared",
     "warehouse_connection",
     "ledger_url",
     "alert_channels",

@@ -11,7 +11,7 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import STEP_UNCHANGED
-from rehome.executors import refuse_unshared_ledger
+from rehome.executors import refuse_unshared
 from rehome.fleet import bound
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.base import ClusterOperator
@@ -158,7 +158,7 @@ class PlacePartitionsOperator(ClusterOperator):
         from rehome.planning.placement.add_partitions import place
         from rehome.warehouse import read_snapshot
 
-        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        refuse_unshared(context, installation.settings())
         plan_id = plan_ids.plan_id_of(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")

@@ -10,7 +10,7 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import sentence
-from rehome.executors import refuse_unshared_ledger
+from rehome.executors import refuse_unshared
 from rehome.fleet import due_clusters, plan_settings, policies
 from rehome.places.path_parts import path_part
 from rehome.run import evidence, plan_ids, run_params
@@ -43,7 +43,7 @@ class PlanFleetOperator(SparkJobOperator):
         """Plan; returns the ids of the plans that were recorded."""
         from rehome.clusters.due import NOT_DUE_WORDS, parse_fleet
 
-        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        refuse_unshared(context, installation.settings())
         now = utc_now()
         with installation.open_ledger() as ledger:
             due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)

@@ -9,7 +9,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import airflow_metrics, installation
 from rehome.domain.clock import utc_now
-from rehome.executors import refuse_unshared_ledger
+from rehome.executors import refuse_unshared
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
@@ -62,7 +62,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         from rehome.cluster.snapshot.take import take_snapshot
 
         if self.for_request:
-            refuse_unshared_ledger(context, installation.settings().ledger_url)
+            refuse_unshared(context, installation.settings())
             run_authority.refuse_unasked(context)
         begins = self.for_request and not plan_of_run.goes_on(context)
         planned = None

@@ -42,7 +42,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
         The schedule opens no connection where nothing can be owed: it may lead nowhere.
         """
-        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        refuse_unshared_ledger(context, installation.settings())
         with installation.open_ledger() as ledger:
             try:
                 self._sweep_if_any(context, ledger)

@@ -14,7 +14,7 @@ from rehome.domain.run.askers import RunDoor
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.text import listed
 from rehome.errors import sentence
-from rehome.executors import refuse_unshared_ledger
+from rehome.executors import refuse_unshared
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
 from rehome.operators import assets
 from rehome.run import drivers, run_askers
@@ -62,7 +62,7 @@ class WatchClustersOperator(RecordedOperator):
         from rehome.clusters.clusters_file import ClustersFileError
         from rehome.errors import RehomeError
 
-        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        refuse_unshared(context, installation.settings())
         starts, failed, run = list[str](), dict[str, str](), context["dag_run"]
         with installation.open_ledger() as ledger:
             with suppress(ClustersFileError):  # each cluster says so

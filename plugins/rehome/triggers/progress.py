@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -14,6 +15,7 @@ from rehome import alerting, installation
 from rehome.domain.clock import monotonic_s
 from rehome.fleet.clusters import work_through
 from rehome.settings import FIRST_POLL_S
+from rehome.triggers.in_threads import in_thread
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 
@@ -66,10 +68,10 @@ class ReassignmentTrigger(BaseTrigger):
         sending: set[asyncio.Task[None]] = set()
         try:
             while True:
-                outcome = await asyncio.to_thread(watch.poll)
+                outcome = await in_thread(watch.poll)
                 self.log.info("\n%s", outcome.text)
                 if outcome.due:
-                    sending.add(asyncio.create_task(asyncio.to_thread(alerting.send, outcome.due)))
+                    sending.add(asyncio.create_task(in_thread(partial(alerting.send, outcome.due))))
                 if outcome.reason:
                     yield TriggerEvent({"reason": outcome.reason, "watched": _as_json(watch)})
                     return
@@ -77,7 +79,7 @@ class ReassignmentTrigger(BaseTrigger):
         finally:
             # Closing connections to brokers that hang takes long; all triggers share the event
             # loop.
-            await asyncio.shield(asyncio.gather(asyncio.to_thread(watch.close), *sending))
+            await asyncio.shield(asyncio.gather(in_thread(watch.close), *sending))
 
     async def _opened(self) -> PlanWatch | ReassignmentWatch:
         """The watch; a ledger that is away is tolerated as it is at a poll."""
@@ -86,9 +88,9 @@ class ReassignmentTrigger(BaseTrigger):
         began = monotonic_s()
         while True:
             try:
-                return await asyncio.to_thread(self.open_watch)
+                return await in_thread(self.open_watch)
             except (LedgerNotOpenError, LedgerUnavailableError) as error:
-                settings = await asyncio.to_thread(installation.settings)
+                settings = await in_thread(installation.settings)
                 if monotonic_s() - began > settings.stall_timeout_s:
                     raise
                 self.log.warning("%s", error)

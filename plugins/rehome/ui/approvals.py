@@ -5,13 +5,11 @@ from __future__ import annotations
 from airflow.models.hitl import HITLDetail
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
-from airflow.utils.state import TaskInstanceState
 from sqlalchemy import select
 
+from rehome.airflow_versions import asking_states
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import PlanRecord
-
-ASKING = (TaskInstanceState.AWAITING_INPUT, TaskInstanceState.DEFERRED)
 
 
 def asking_task(record: PlanRecord) -> str | None:
@@ -24,7 +22,7 @@ def asking_task(record: PlanRecord) -> str | None:
         .where(
             TaskInstance.dag_id == record.dag_id,
             TaskInstance.run_id == record.run_id,
-            TaskInstance.state.in_(ASKING),
+            TaskInstance.state.in_(asking_states()),
             HITLDetail.responded_at.is_(None),
         )
         .limit(1)

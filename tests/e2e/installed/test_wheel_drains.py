@@ -1,58 +1,57 @@
-"""A drain by the wheel: in an Airflow of defaults that has Rehome from the package alone."""
+"""A drain by the wheel, in Airflows of defaults that have Rehome from the package alone."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from local.airflow.standalone import AirflowStandalone, Sources
 from local.kafka.cluster import LocalCluster
-from rehome.airflow_settings import AirflowSettings
 from rehome.cluster.gateway import ClusterGateway
-from rehome.domain.run.states import PlanState
-from rehome.ledger.store import Ledger
-from rehome.version import REHOME_VERSION
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
-from tests.e2e.runs import DAG, TIMEOUT_S
-from tests.plugins.wheel import installed_wheel
+from tests.e2e.installed.conftest import Outcome
+from tests.e2e.installed.drains import DRAINED, airflow_with, connects, drains, loads_all
+from tests.plugins.wheel import BETWEEN, LOWEST, NEWEST, Release, installed_wheel, installed_with
 
-DRAINED = 4
+SHOWN = (
+    "apache-airflow",
+    "apache-airflow-providers-apache-kafka",
+    "apache-airflow-providers-apache-spark",
+    "pyspark",
+    "great-expectations",
+    "confluent-kafka",
+    "pandas",
+    "SQLAlchemy",
+)
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
 
 
+@pytest.mark.parametrize("release", [None, LOWEST, BETWEEN, NEWEST], ids=str)
 def test_a_drain_in_an_airflow_that_has_the_wheel_and_nothing_else(
-    cluster: LocalCluster, gateway: ClusterGateway, topics: Topics, tmp_path: Path
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    topics: Topics,
+    tmp_path: Path,
+    release: Release | None,
+    outcome: Callable[[Outcome], None],
 ) -> None:
+    """None = the packages of these tests; others come from the package registry."""
     topic = topics.create([[DRAINED, 1], [2, DRAINED]])
     topics.fill(topic, 2_000)
     before = throttles_of(gateway, [topic])
-    installed, home = installed_wheel(tmp_path), tmp_path / "home"
-    connection = {"conn_type": "kafka", "extra": json.dumps(cluster.client_settings())}
-    dags = home / "dags"
-    assert installed.run("dags", "install", dags) == 0
-    own = Sources(
-        python=str(installed.python),
-        python_path=(),
-        dags=dags,
-        plugins=home / "plugins",
-        command=installed.command,
-        env={},
-    )
+    installed = installed_with(release, tmp_path) if release else installed_wheel(tmp_path)
+    home = tmp_path / "home"
     ledger_url = f"sqlite:///{home}/ledger.db"
     env = {"REHOME_LEDGER_URL": ledger_url, "REHOME_WAREHOUSE": (home / "warehouse").as_uri()}
-    settings = AirflowSettings.read().with_connections({"kafka_default": connection})
-    with AirflowStandalone(home, settings=settings, env=env, dags=(DAG,), sources=own) as airflow:
-        asked = {"action": "drain", "brokers": [DRAINED], "topics": [topic], "throttle": 1_000_000}
-        run = airflow.api.trigger(DAG, asked)
-        assert airflow.api.wait_for_run(DAG, run, TIMEOUT_S) == "success"
-        with Ledger.open(ledger_url) as ledger:
-            (plan,) = ledger.plans()
-        assert f"Rehome {REHOME_VERSION}" in airflow.api.page(f"plans/{plan.plan_id}")
-    assert plan.state is PlanState.DONE
+    with airflow_with(installed, home, cluster, env) as airflow:
+        loads_all(airflow.api)
+        connects(airflow.api, cluster)
+        drains(airflow, ledger_url, topic)
     found = gateway.current_topics([topic])[topic].partitions.values()
     assert all(DRAINED not in each.replicas for each in found)
     assert throttles_of(gateway, [topic]) == before
+    if release:
+        outcome(Outcome(f"drain-{release}", installed.versions(*SHOWN)))

@@ -10,7 +10,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.foreign.foreign_request import ForeignAction
-from rehome.executors import refuse_unshared_ledger
+from rehome.executors import refuse_unshared
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
@@ -89,7 +89,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         if begun(context):
             self.log.info("Carrying it out has begun: what was named stays.")
             return True
-        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        refuse_unshared(context, installation.settings())
         run_authority.refuse_unasked(context)
         bound.require(ledger, self.kafka_config_id, found.cluster_id, context)
         plan_id = plan_ids.plan_id_of(context)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from rehome.domain.run.approval_terms import Person
 
+ASKING = frozenset({"ApprovePlanOperator", "ApprovePartitionsOperator", "ApproveForeignOperator"})
+"""The operators that ask, as Airflow's database names them."""
+
 
 @dataclass(frozen=True, slots=True)
 class HumanAnswer:
@@ -90,12 +93,22 @@ def forget_earlier_questions() -> None:
 
 def _forget(session: Any, _context: Any, _instances: Any) -> None:
     # Before: with the flush the task instance gets its next id, and the row would follow it.
-    past = [item for item in session.new if type(item).__name__ == "HITLDetailHistory"]
+    past = [ti_id for item in session.new if (ti_id := _attempt_that_asked(item))]
     if not past:
         return
     from airflow.models.hitl import HITLDetail
     from sqlalchemy import delete
 
-    ids = [item.ti_history_id for item in past]
     table = HITLDetail.__table__
-    session.connection().execute(delete(table).where(table.c.ti_id.in_(ids)))
+    session.connection().execute(delete(table).where(table.c.ti_id.in_(past)))
+
+
+def _attempt_that_asked(item: Any) -> Any:
+    """The task instance's id of an attempt that goes into the history, if it may have asked."""
+    kind = type(item).__name__
+    if kind == "HITLDetailHistory":
+        return item.ti_history_id
+    # Airflow 3.1 keeps no history of questions: those of other DAGs' tasks are left to it.
+    if kind == "TaskInstanceHistory" and item.operator in ASKING:
+        return item.task_instance_id
+    return None

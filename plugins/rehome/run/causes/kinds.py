@@ -32,7 +32,7 @@ from rehome.execution.direct.direct_throttle import DirectThrottleError
 from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.observation.drift import DriftError
 from rehome.execution.throttle.configs import ThrottleError
-from rehome.executors import UnsharedLedgerError
+from rehome.executors import UnsharedLedgerError, UnsharedWarehouseError
 from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, NotHealedError
 from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
 from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
@@ -81,6 +81,7 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     NotHealedError: CauseKind.NOT_HEALED,
     BrokerAwayError: CauseKind.NOT_HEALED,
     DomainAwayError: CauseKind.NOT_HEALED,
+    UnsharedWarehouseError: CauseKind.WAREHOUSE,
     PathPartError: CauseKind.WAREHOUSE,
     StoreDriverError: CauseKind.WAREHOUSE,
     UriNotAllowedError: CauseKind.WAREHOUSE,
@@ -108,6 +109,7 @@ _FINAL = (
     WrongClusterError,
     MissingRightError,
     UnsharedLedgerError,
+    UnsharedWarehouseError,
 )
 # Causes of a ClusterUnreachableError that stay until the connection is changed.
 _MISCONFIGURED = frozenset(

@@ -77,3 +77,47 @@ def test_a_question_goes_into_the_history_and_the_next_attempt_has_none(
         of_first = HITLDetailHistory.ti_history_id == first
         past = session.scalars(select(HITLDetailHistory).where(of_first)).all()
         assert [each.body for each in past] == ["first"]
+
+
+@pytest.mark.parametrize(("operator", "left"), [("ApprovePlanOperator", 0), ("Another", 1)])
+def test_where_airflow_keeps_no_history_of_questions_rehomes_own_are_forgotten_too(
+    airflow_database: None, operator: str, left: int
+) -> None:
+    """As Airflow 3.1 does it: an attempt goes into the history, and its question does not."""
+    from airflow.models.hitl import HITLDetail
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.taskinstancehistory import TaskInstanceHistory
+    from airflow.sdk import DAG
+    from airflow.sdk.bases.operator import BaseOperator
+    from airflow.utils.session import create_session
+    from sqlalchemy import func, select
+
+    from tests.dags.runs import register
+
+    asks = type(operator, (BaseOperator,), {"execute": lambda self, context: None})
+    with DAG(f"asks_in_3_1_{operator}", schedule=None) as dag:
+        asks(task_id="approve")
+    run = register(dag).test()
+    hitl.forget_earlier_questions()
+    with create_session() as session:
+        of_run = TaskInstance.dag_id == dag.dag_id, TaskInstance.run_id == run.run_id
+        task = session.scalar(select(TaskInstance).where(*of_run))
+        assert task is not None
+        session.add(HITLDetail(ti_id=task.id, options=["Approve 1"], subject="?", body="first"))
+        session.flush()
+        session.add(TaskInstanceHistory(task, state="failed"))
+        session.flush()
+        kept = select(func.count()).where(HITLDetail.ti_id == task.id)
+        assert session.scalar(kept) == left
+        session.rollback()
+
+
+def test_the_operators_that_ask_are_known_by_their_names() -> None:
+    from rehome.operators.add_partitions import ApprovePartitionsOperator
+    from rehome.operators.approval.approve import ApprovePlanOperator
+    from rehome.operators.approval.asking import AskingOperator
+    from rehome.operators.foreign.approve import ApproveForeignOperator
+
+    ours = {ApproveForeignOperator, ApprovePartitionsOperator, ApprovePlanOperator}
+    assert ours == {each for each in AskingOperator.__subclasses__() if each.__module__ != __name__}
+    assert {each.__name__ for each in ours} == hitl.ASKING

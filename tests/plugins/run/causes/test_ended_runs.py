@@ -22,7 +22,7 @@ from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.control.approval import ApprovalLapsedError
 from rehome.execution.throttle.configs import ThrottleError
-from rehome.executors import UnsharedLedgerError
+from rehome.executors import UnsharedLedgerError, UnsharedWarehouseError
 from rehome.fleet.watch_runs import BrokerAwayError
 from rehome.ledger.base.fencing import LeaseLostError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
@@ -151,6 +151,7 @@ MISLED = MisledError(Misled(MisledBy.CONNECTION_BOUND_ELSEWHERE, "kafka_default"
 ALTER = MissingRightError("This run", "Cluster Alter")
 POLICY = PolicyError("kafka_default", ["drain is not among its actions."])
 UNSHARED = UnsharedLedgerError("The ledger is an SQLite file", next_step="Set up PostgreSQL")
+FOLDER = UnsharedWarehouseError("The warehouse is the folder /w", next_step="Name a store")
 SLOW = Plan("A", MOVES, rate=100_000)
 TRIED = Plan("A", MOVES, tried_out=True)
 GATEWAY = "world.airflow.standing_in.Gateway.__enter__"
@@ -182,7 +183,9 @@ WAYS = (
     Way("a connection that leads elsewhere", "snapshot", CauseKind.WRONG_CLUSTER,
         "kafka_default", raising("rehome.fleet.bound.require", MISLED)),
     Way("a ledger that workers do not share", "snapshot", CauseKind.LEDGER, "SQLite file",
-        raising(f"{OPERATORS}.snapshot.refuse_unshared_ledger", UNSHARED)),
+        raising(f"{OPERATORS}.snapshot.refuse_unshared", UNSHARED)),
+    Way("a warehouse that workers do not share", "snapshot", CauseKind.WAREHOUSE, "the folder",
+        raising(f"{OPERATORS}.snapshot.refuse_unshared", FOLDER)),
     Way("a disk that is full", "snapshot", CauseKind.FAULT, "No space left",
         raising("rehome.run.authority.own_snapshot.keep", OSError(28, "No space left"))),
     Way("a broker that may be restarting", "snapshot", CauseKind.NOT_HEALED, "Broker 3",

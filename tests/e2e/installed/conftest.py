@@ -1,0 +1,48 @@
+"""What was tried where: written down for the handbook, by the tests that try it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+RECORD = "REHOME_RECORD"
+"""Environment variable: the file that outcomes go to; without it none are kept."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Something that was tried, and has worked.
+
+    :param trial: its name in handbook/installations.yaml.
+    :param versions: what it was tried with.
+    """
+
+    trial: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture
+def outcome() -> Callable[[Outcome], None]:
+    """Keeps what has worked, with the date; what fails keeps its earlier date."""
+    return _keep
+
+
+def _keep(outcome: Outcome) -> None:
+    if RECORD not in os.environ:
+        return
+    path = Path(os.environ[RECORD])
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    row = asdict(outcome)
+    kept[row.pop("trial")] = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "python": platform.python_version(),
+        **row,
+    }
+    path.write_text(json.dumps(dict(sorted(kept.items())), indent=2) + "\n")

@@ -1,0 +1,131 @@
+"""What a company does first with the wheel in an Airflow of its own, up to a drained broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from local.airflow.api import AirflowApi
+from local.airflow.standalone import AirflowStandalone, Sources
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.airflow_settings import AirflowSettings
+from rehome.domain.run.states import PlanState
+from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.store import Ledger
+from rehome.version import REHOME_VERSION
+from tests.e2e.runs import DAG, TIMEOUT_S
+from tests.plugins.wheel import Installed
+
+DRAINED = 4
+SLOW = 50_000
+"""The copies then take longer than settings are taken as read: the trigger asks Airflow again."""
+ASKING = frozenset({"awaiting_input", "deferred"})
+
+
+def connection_to(cluster: LocalCluster) -> dict[str, Any]:
+    """The connection of a cluster without logins, of Rehome's own type."""
+    host, _, port = cluster.client_settings()["bootstrap.servers"].split(",")[0].partition(":")
+    return {"conn_type": "rehome_kafka", "host": host, "port": int(port)}
+
+
+@contextmanager
+def airflow_with(
+    installed: Installed, home: Path, cluster: LocalCluster, env: Mapping[str, str]
+) -> Iterator[AirflowStandalone]:
+    """An Airflow of defaults that has Rehome from the wheel alone."""
+    dags = home / "dags"
+    assert installed.run("dags", "install", dags) == 0
+    own = Sources(
+        python=str(installed.python),
+        python_path=(),
+        dags=dags,
+        plugins=home / "plugins",
+        command=installed.command,
+        env={},
+    )
+    settings = AirflowSettings.read().with_connections({"kafka_default": connection_to(cluster)})
+    with AirflowStandalone(home, settings=settings, env=env, dags=(DAG,), sources=own) as airflow:
+        yield airflow
+
+
+def loads_all(api: AirflowApi) -> None:
+    """See that Airflow has imported every DAG file and the plugin."""
+    assert api.ask("GET", "/importErrors")["import_errors"] == []
+    assert "rehome" in {each["name"] for each in api.ask("GET", "/plugins")["plugins"]}
+    assert api.ask("GET", "/plugins/importErrors")["import_errors"] == []
+
+
+def connects(api: AirflowApi, cluster: LocalCluster) -> None:
+    """Press the connection's *Test* button."""
+    asked = {"connection_id": "kafka_default", **connection_to(cluster)}
+    answer = api.ask("POST", "/connections/test", asked)
+    assert answer["status"], answer["message"]
+
+
+def drains(airflow: AirflowStandalone, ledger_url: str, topic: str) -> PlanRecord:
+    """Drain a broker of a topic: dry run, question, another question, answer, run, page."""
+    api = airflow.api
+    asked = {
+        "action": "drain",
+        "brokers": [DRAINED],
+        "topics": [topic],
+        "throttle": SLOW,
+        "approval": True,
+    }
+    dry = api.trigger(DAG, {**asked, "dry_run": True})
+    assert api.wait_for_run(DAG, dry, TIMEOUT_S) == "success"
+    plan_id = _plan(ledger_url).plan_id
+    run = api.trigger(DAG, {**asked, "plan_id": plan_id})
+    first = _asked(airflow, run, attempt=0)
+    assert plan_id in api.page(f"plans/{plan_id}")
+    _clear(api, run, "approve")
+    _asked(airflow, run, attempt=first)
+    api.answer(DAG, run, "approve", "Approve")
+    assert api.wait_for_run(DAG, run, TIMEOUT_S) == "success"
+    assert f"Rehome {REHOME_VERSION}" in api.page(f"plans/{plan_id}")
+    plan = _plan(ledger_url)
+    assert plan.state is PlanState.DONE
+    assert plan.approved_by == "admin"
+    return plan
+
+
+def _plan(ledger_url: str) -> PlanRecord:
+    with Ledger.open(ledger_url) as ledger:
+        (plan,) = ledger.plans()
+    return plan
+
+
+def _asked(airflow: AirflowStandalone, run: str, *, attempt: int) -> int:
+    """Wait until an attempt after this one waits for a person; returns its number.
+
+    Who answers before the scheduler hears of the worker's end has to answer again.
+    """
+
+    def waits() -> int:
+        task = airflow.api.task_instance(DAG, run, "approve")
+        number = int(task["try_number"])
+        asking = task["state"] in ASKING and number > attempt
+        return number if asking and _worker_seen_to_end(airflow, run, number) else 0
+
+    return wait_until(waits, f"a question after attempt {attempt}", TIMEOUT_S, 2.0)
+
+
+def _worker_seen_to_end(airflow: AirflowStandalone, run: str, attempt: int) -> bool:
+    words = ("executor event with state success", "'approve'", f"'{run}'", f"try_number={attempt},")
+    lines = airflow.log_file.read_text(errors="replace").splitlines()
+    return any(all(word in line for word in words) for line in lines)
+
+
+def _clear(api: AirflowApi, run: str, task_id: str) -> None:
+    """What a person does who clears a task in the UI, without those after it."""
+    asked = {
+        "dry_run": False,
+        "dag_run_id": run,
+        "task_ids": [task_id],
+        "only_failed": False,
+        "include_downstream": False,
+    }
+    api.ask("POST", f"/dags/{DAG}/clearTaskInstances", asked)
