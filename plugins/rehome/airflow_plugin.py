@@ -7,11 +7,14 @@ from __future__ import annotations
 from airflow.plugins_manager import AirflowPlugin
 
 from rehome.api.guard import ApiGuard
-from rehome.links import URL_PREFIX, VIEW, DataDocsLink, PlanPageLink, ReportLink
+from rehome.links import URL_PREFIX, VIEW, DataDocsLink, PlanPageLink, ReportLink, mounted
 from rehome.run.asking.hitl import forget_earlier_questions
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.ui.lazy_app import LazyPage
+
+MOUNTED = mounted()
+"""Airflow's UI takes these addresses as they are: it adds no path prefix."""
 
 forget_earlier_questions()
 
@@ -32,15 +35,15 @@ class RehomePlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Reassignments",
-            "href": f"{URL_PREFIX}/",
+            "href": f"{MOUNTED}/",
             "url_route": VIEW,
             "destination": "nav",
-            "icon": f"{URL_PREFIX}/static/icon.svg",
-            "icon_dark_mode": f"{URL_PREFIX}/static/icon-dark.svg",
+            "icon": f"{MOUNTED}/static/icon.svg",
+            "icon_dark_mode": f"{MOUNTED}/static/icon-dark.svg",
         },
         {
             "name": "Reassignment",
-            "href": f"{URL_PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}",
+            "href": f"{MOUNTED}/runs/{{DAG_ID}}/{{RUN_ID}}",
             "url_route": "reassignment",
             "destination": "dag_run",
         },

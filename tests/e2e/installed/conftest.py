@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,10 +39,9 @@ def _keep(outcome: Outcome) -> None:
         return
     path = Path(os.environ[RECORD])
     kept = json.loads(path.read_text()) if path.exists() else {}
-    row = asdict(outcome)
-    kept[row.pop("trial")] = {
+    kept[outcome.trial] = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "python": platform.python_version(),
-        **row,
+        "versions": dict(outcome.versions),
     }
     path.write_text(json.dumps(dict(sorted(kept.items())), indent=2) + "\n")
