@@ -9,12 +9,12 @@ from airflow.sdk import DAG
 from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.add_partitions import (
-    APPROVE_TASK,
     ApprovePartitionsOperator,
     CreatePartitionsOperator,
     PlacePartitionsOperator,
     TryPartitionsOperator,
 )
+from rehome.operators.approval.without_plan import APPROVE_TASK
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.params import keep_params_once, partition_params
 from rehome.task_texts import task

@@ -8,11 +8,11 @@ from airflow.sdk import DAG
 
 from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.approval.without_plan import APPROVE_TASK
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verify import VerifyReassignmentOperator
 from rehome.operators.foreign.adopt import AdoptionVerdictOperator, AdoptReassignmentsOperator
 from rehome.operators.foreign.approve import ApproveForeignOperator
-from rehome.operators.foreign.asked import ASKING_TASK
 from rehome.operators.foreign.cancel import CancelForeignOperator
 from rehome.operators.foreign.look import FollowReassignmentsSensor, LookAtReassignmentsOperator
 from rehome.operators.throttle import ClearThrottleOperator
@@ -51,7 +51,7 @@ with DAG(
 ) as dag:
     look = LookAtReassignmentsOperator(**task("look"))
     follow = FollowReassignmentsSensor(**task("follow"))
-    approve = ApproveForeignOperator(**task(ASKING_TASK))
+    approve = ApproveForeignOperator(**task(APPROVE_TASK))
     cancel = CancelForeignOperator(**task("cancel"))
     look >> follow
     look >> approve >> cancel

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from world.cases import MOVES, ONE, START
 from world.others import RATES
-from world.script import Config, Do, Plan, Script, Topic, What
+from world.script import Config, Do, Plan, Script, Topic, Watch, What
 
 OWN = (2, 400_000, None), (4, None, 300_000)
 PLAN_BY_BROKER = Plan("A", MOVES, 1_000_000, own=OWN)
@@ -146,6 +146,24 @@ FOREIGN_ADOPTED_AND_PAUSED = _foreign(
     Do(150.0, "A", What.RESUME),
 )
 """An adopted plan is paused and resumed, and paused again while its processes die: it ends."""
+
+FOREIGN_ADOPTED_PAST_WINDOW = replace(
+    _foreign(
+        Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)),
+        Do(40.0, "A", What.ANSWER, ("approve",)),
+        Do(56.0, "A", What.DELETE_RUN),
+        Do(150.0, "A", What.NEXT_WINDOW),
+        Do(195.0, "A", What.ANSWER, ("approve",)),
+        Do(300.0, "A", What.RESUME),
+        Do(330.0, "A", What.ANSWER, ("approve",)),
+    ),
+    configs=(*(replace(each, value="150000") for each in SLOW), *LISTED),
+    watches=(Watch("A", window_s=(180, 60), own_plan=False),),
+    quiet_s=900.0,
+)
+"""An adopted plan whose run was deleted is handed over to a window, which ends in mid-copy; a
+person resumes it then.
+"""
 
 FOREIGN_ADOPTED_RUN_DELETED = _foreign(
     Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)),

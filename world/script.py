@@ -18,6 +18,7 @@ class What(enum.StrEnum):
     START = "start"  # the number of a plan
     PAUSE = "pause"
     RESUME = "resume"
+    NEXT_WINDOW = "next_window"  # the plan that was started last, handed over to it
     CHANGE_THROTTLE = "change_throttle"  # bytes per second
     CHANGE_RATES = "change_rates"  # bytes per second or None, rates of brokers as Plan.own
     CHANGE_MOVES = "change_moves"  # moves at once

@@ -60,9 +60,10 @@ def told(stage: Stage) -> Seen:
         watching=watching_seen(stage),
         gate_refused=_refused(stage),
         let_act={
-            run: LetAct(stage.history.last_listed(f"{run}.look#"), at)
+            run: LetAct(stage.history.last_listed(f"{asked}.look#"), at)
             for rehome in stage.rehomes.values()
-            for run, at in rehome.person.let_act.items()
+            for asked, at in rehome.person.let_act.items()
+            for run in (asked, *rehome.person.that_carry_on(asked))
         },
     )
 

@@ -302,7 +302,8 @@ def test_bytes_that_did_not_move_are_not_counted_as_moved() -> None:
 
 
 def test_of_a_plan_that_no_planner_has_made_the_racks_are_not_known() -> None:
-    data, unknown = good_end(), "How evenly partitions are spread over the racks is not known"
+    data = good_end()
+    unknown = "spread over the racks, and how many bytes are copied between racks, is not known"
     assert unknown not in page(data).text
     summary = replace(data.plan.summary, rack_violations_before=None, rack_violations_after=None)
     text = page(replace(data, plan=replace(data.plan, summary=summary))).text

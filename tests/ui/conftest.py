@@ -52,6 +52,16 @@ def site(
 
 
 @pytest.fixture
+def url(page: FastAPI, site: Site) -> Iterator[str]:
+    """Where a browser finds the page of this ledger."""
+    from tests.ui.site import served
+
+    assert site.ledger is not None
+    with served(page) as address:
+        yield f"{address}/rehome"
+
+
+@pytest.fixture
 def client(page: FastAPI, site: Site) -> Callable[[str], TestClient]:
     """A browser of a user of a role: ``client("viewer")``; without a login: ``client("")``."""
     from fastapi.testclient import TestClient

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,27 +21,18 @@ from tests.ui.site import (
     Site,
     drain_moves,
     paused_heal,
-    served,
     snapshot_of,
     staying_open,
     token_of,
 )
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
 
 LONG = "of-all-customers-everywhere-" * 6
 NARROW, WIDE = ViewportSize(width=400, height=900), ViewportSize(width=1280, height=900)
-
-
-@pytest.fixture
-def url(page: FastAPI, site: Site) -> Iterator[str]:
-    assert site.ledger is not None
-    with served(page) as address:
-        yield f"{address}/rehome"
 
 
 @pytest.fixture

@@ -58,6 +58,7 @@ MENDED = (
     "FOREIGN_ADOPTED",
     "FOREIGN_ADOPTED_AND_KILLED",
     "FOREIGN_ADOPTED_AND_PAUSED",
+    "FOREIGN_ADOPTED_PAST_WINDOW",
     "FOREIGN_ADOPTED_RUN_DELETED",
     "FOLLOWED_UP",
 )
@@ -81,6 +82,13 @@ def test_what_is_mended_shows_nothing(name: str) -> None:
     assert outcome.violations == ()
     followed_up = sum(bool(plan.drains) for plan in outcome.script.plans)
     assert sum(outcome.states.values()) <= len(outcome.script.plans) + followed_up
+
+
+def test_an_adopted_plan_is_taken_back_at_its_windows_end_and_ends_as_wanted() -> None:
+    """Its first run is gone by then: who has adopted it has let each later run act on it."""
+    outcome = run(script("FOREIGN_ADOPTED_PAST_WINDOW"))
+    assert outcome.reached["alert", "paused_at_window_end"] == 1
+    assert outcome.states == {"done": 1}
 
 
 def test_a_cancel_that_does_not_look_again_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def taken_over(
 
 def _run_of(alter: Alter) -> str:
     """The run of the process that has asked for it."""
-    return alter.process.rpartition(".")[0]
+    return alter.process.partition(".")[0]
 
 
 def _leads_to(

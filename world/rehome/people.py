@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rehome.domain.clock import utc_now
@@ -25,6 +25,7 @@ ANSWERS: Mapping[str, str] = {
 CONTROLS = {
     What.PAUSE: Control.PAUSE,
     What.RESUME: Control.RESUME,
+    What.NEXT_WINDOW: Control.NEXT_WINDOW,
     What.CHANGE_THROTTLE: Control.CHANGE_THROTTLE,
     What.CHANGE_RATES: Control.CHANGE_THROTTLE,
     What.CHANGE_MOVES: Control.CHANGE_MOVES,
@@ -69,6 +70,12 @@ class Person:
         """Those that carry plans out; where there are none, those that have adopted one."""
         adopting = [run for run in self.airflow.others if run.graph.dag_id == FOREIGN]
         return self.airflow.runs or adopting
+
+    def that_carry_on(self, name: str) -> Iterator[str]:
+        """Names of the runs that go on with the plan that a run has adopted."""
+        adopting = (run for run in self.airflow.others if run.name == name)
+        adopted = {plan_id for run in adopting if (plan_id := plan_of(run))}
+        yield from (run.name for run in self.airflow.runs if plan_of(run) in adopted)
 
     def _plan_id(self) -> str | None:
         plans = [plan_of(run) for run in self._runs()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
@@ -13,11 +12,14 @@ from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import STEP_UNCHANGED
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
-from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
+from rehome.operators.approval.without_plan import (
+    ApproveProposedOperator,
+    Proposed,
+    require_approval,
+)
 from rehome.operators.base import ClusterOperator
 from rehome.operators.dry_run import REMEDIES_NAMED
 from rehome.run import (
-    approval_terms,
     evidence,
     plan_ids,
     recorded_plans,
@@ -25,10 +27,8 @@ from rehome.run import (
     run_params,
     run_request,
 )
-from rehome.run.asking import hitl
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
-from rehome.run.causes.recorded import tell_kind
 from rehome.run.evidence import REPORT_FILE
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.domain.kafka import TopicPartition
     from rehome.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
-    from rehome.execution.access.connection_policy import ConnectionPolicy
 
 NEW_PARTITIONS_FILE = "new_partitions.json"
-APPROVE_TASK = "approve"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
@@ -74,13 +72,22 @@ def _placed(context: Context) -> AddedPartitions:
     return AddedPartitions.from_json(content)
 
 
-def _terms(plan: AddedPartitions) -> dict[str, Any]:
+def _proposed(plan: AddedPartitions) -> Proposed:
     """What is approved: all of the placement, by its hash, and what people read of it."""
-    return {
-        "plan_hash": plan.plan_hash,
-        "totals": plan.totals,
-        "new_topics": plan.to_json()["new_topics"],
-    }
+    return Proposed(
+        name=f"the new partitions {plan.plan_id}",
+        plan_id=plan.plan_id,
+        cluster_id=plan.cluster_id,
+        digest=plan.plan_hash,
+        terms={
+            "plan_hash": plan.plan_hash,
+            "totals": plan.totals,
+            "new_topics": plan.to_json()["new_topics"],
+        },
+        reads=REPORT_FILE,
+        state_left="No partition was created.",
+        anew="it places them anew, and asks anew",
+    )
 
 
 def _begun(context: Context) -> bool:
@@ -92,28 +99,6 @@ def _begun(context: Context) -> bool:
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
     return any(event.kind is EventKind.ADDING_PARTITIONS for event in events)
-
-
-def _refuse_rejected(plan_id: str) -> None:
-    """See that no person has rejected the placement, or another one of the same run: a run that is
-    cleared asks nobody else.
-
-    :raises PlanConflictError: a person has.
-    """
-    from rehome.domain.run.approval.questions import AnswerKind
-    from rehome.errors import PlanConflictError
-
-    with installation.open_ledger() as ledger:
-        for each in ledger.questions(plan_id):
-            if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
-                raise PlanConflictError(
-                    f"{each.answered.by} has rejected the new partitions {plan_id}, and no other "
-                    "person is asked in this run",
-                    state_left="No partition was created.",
-                    next_step="If they are still wanted, trigger a new run: it places them anew, "
-                    "and asks "
-                    "anew.",
-                )
 
 
 def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
@@ -227,70 +212,30 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         return uri
 
 
-class ApprovePartitionsOperator(AskingOperator):
-    """Waits for a person's approval where the parameter ``approval`` asks for it.
-
-    The approval is bound to the hash of what was placed, and is a row of the ledger.
+class ApprovePartitionsOperator(ApproveProposedOperator):
+    """Waits for a person's approval of the placement where the parameter ``approval`` asks for it,
+    or the connection's policy.
     """
 
-    ui_color = "#f3e2e9"
-
     def __init__(self, **kwargs: Any):
-        asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
-        super().__init__(subject="Approve the new partitions?", **{**kwargs, **asking})
+        super().__init__(subject="Approve the new partitions?", **kwargs)
 
-    def step(self, context: Context) -> Any:
-        """Wait, or record that no person has to be asked."""
-        from rehome.domain.run.approval.questions import NoQuestion
-        from rehome.domain.run.askers import Askers
+    def proposed(self, context: Context) -> Proposed:
+        """What the task `place` has placed."""
+        return _proposed(_placed(context))
 
-        plan = _placed(context)
-        if _begun(context):
-            return None
-        _refuse_rejected(plan.plan_id)
-        evidence.require_dry_run(context, plan.plan_id)
-        asked = _request(context).approval or run_request.policy_of(context).approval
-        askers, terms = Askers(run_params.actor_of(context)), _terms(plan)
-        about = (context, terms, plan.plan_hash, askers, plan.cluster_id)
-        if not asked:
-            self.not_asked(*about, NoQuestion.NOT_REQUIRED)
-            return None
-        directory = recorded_plans.plan_directory(context)
-        report = f"{directory.uri}/{REPORT_FILE}"
-        body = _approval_text(plan, report, self.asked_before(context))
-        files = {REPORT_FILE: directory.digest(REPORT_FILE)}
-        return self.ask(*about, body=body, other=[self.REJECT], files=files)
+    def has_begun(self, context: Context) -> bool:
+        """Whether the run has sent its partitions to the controller."""
+        return _begun(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from rehome.domain.run.approval.questions import AnswerKind
-        from rehome.domain.run.askers import Askers
-        from rehome.execution.access.connection_policy import PolicyError
+    def needs_person(self, context: Context) -> bool:
+        """See that it was tried out; whether a person has to be asked."""
+        evidence.require_dry_run(context, plan_ids.plan_id_of(context))
+        return _request(context).approval or run_request.policy_of(context).approval
 
-        answer = hitl.answer_in(event)
-        asked = self.open_question(context, answer)
-        if answer.option == self.REJECT:
-            self.record(asked, answer, AnswerKind.REJECTED)
-            text = f"The new partitions were rejected by {answer.by}"
-            tell_kind(context, CauseKind.REJECTED, text, "No partition was created.")
-            self.options = [self.APPROVE, self.REJECT]
-            return super().execute_complete(context, event)
-        if not self.approves(context, asked, answer) or answer.by is None:
-            self.ask_again(context, asked, answer, "it names no option that there was.")
-        try:
-            now_asked = Askers(run_params.actor_of(context))
-            approval_terms.refuse_own_approval(context, answer.by, asked.question.askers, now_asked)
-        except PolicyError as error:
-            self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
-            raise
-        plan, directory = _placed(context), recorded_plans.plan_directory(context)
-        if _terms(plan) != asked.question.terms:
-            self.ask_again(context, asked, answer, "the placement is another one by now.")
-        if self.changed_files(directory, asked):
-            self.ask_again(context, asked, answer, f"{REPORT_FILE} is not what was linked.")
-        self.record(asked, answer, AnswerKind.APPROVED)
-        self.log.info("%s approved by %s", plan.plan_id, answer.by)
-        return None
+    def text(self, context: Context, file: str, again: str) -> str:
+        """Topics, counts and configs; the brokers are in the report."""
+        return _approval_text(_placed(context), file, again)
 
 
 def _approval_text(plan: AddedPartitions, report: str, again: str) -> str:
@@ -329,7 +274,8 @@ class CreatePartitionsOperator(ClusterOperator):
         policy.require(ADD_PARTITIONS, None, utc_now())
         # Also where creating them has begun: a run that was deleted and triggered again by another
         # person has the same id.
-        self._require_approval(context, plan, policy)
+        needed = _request(context).approval or policy.approval
+        require_approval(context, _proposed(plan), policy, by_person=needed)
         if not _begun(context):
             run_authority.refuse_unasked(context)
             evidence.require_dry_run(context, plan.plan_id)
@@ -343,53 +289,3 @@ class CreatePartitionsOperator(ClusterOperator):
             ledger.add_event(EventKind.PARTITIONS_ADDED, text, plan_id=plan.plan_id, **who)
         directory.write_text(REPORT_FILE, partitions_report(plan, (), created=True))
         self.log.info("%d partitions created and led: %s", len(created), text)
-
-    def _require_approval(
-        self, context: Context, plan: AddedPartitions, policy: ConnectionPolicy
-    ) -> None:
-        """See that the run's task `approve` is done by the ledger, for this placement.
-
-        :raises NotDoneError: it is not.
-        :raises PlanConflictError: a person has rejected it.
-        :raises PolicyError: the policy wants a person, or another one.
-        """
-        from rehome.domain.run.approval.questions import AnswerKind
-        from rehome.domain.run.askers import Askers
-
-        _refuse_rejected(plan.plan_id)
-        run = context["dag_run"]
-        with installation.open_ledger() as ledger:
-            asked = ledger.last_question(plan.plan_id)
-        answered = None if asked is None else asked.answered
-        what = None if answered is None else answered.answer
-        own = asked is not None and (asked.question.dag_id, asked.question.run_id) == (
-            run.dag_id,
-            run.run_id,
-        )
-        needed = _request(context).approval or policy.approval
-        if asked is None or not own or what not in (AnswerKind.APPROVED, AnswerKind.NOT_ASKED):
-            raise _not_approved(plan.plan_id, "nobody has answered the question of the run")
-        if asked.question.askers.plan != run_params.actor_of(context):
-            raise _not_approved(plan.plan_id, "another person has asked for what was approved")
-        lasting = timedelta(seconds=installation.settings().approval_lasts_s)
-        if utc_now() >= (asked.recorded_at or asked.shown_at) + lasting:
-            raise _not_approved(plan.plan_id, "what the ledger has was approved too long ago")
-        if asked.question.terms != _terms(plan):
-            raise _not_approved(plan.plan_id, "the ledger has an approval of another placement")
-        person = None if answered is None else answered.by
-        askers = Askers(run_params.actor_of(context))
-        for each in (askers, asked.question.askers):
-            names = frozenset[str]() if person is None else person.names
-            name = None if person is None else person.name or person.id
-            policy.require_approver(name, each, *names)
-        if needed and person is None:
-            raise _not_approved(plan.plan_id, "no person was asked, and one has to be")
-
-
-def _not_approved(plan_id: str, why: str) -> evidence.NotDoneError:
-    return evidence.NotDoneError(
-        f"New partitions {plan_id} are not approved: {why}. The task {APPROVE_TASK} is not done, "
-        "whatever its state says",
-        state_left="No partition was created.",
-        next_step=f"Clear the task {APPROVE_TASK}, with what comes after it: it asks.",
-    )

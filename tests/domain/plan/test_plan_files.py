@@ -134,6 +134,17 @@ def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema():
     assert moves_from_table(moves_table([])) == ()
 
 
+def test_of_a_plan_that_no_planner_has_made_nothing_is_known_of_racks():
+    """Adopted plans of before have 0 bytes between racks in their files."""
+    summary = a_plan().summary
+    assert summary.bytes_across_racks is None
+    unknown = dict.fromkeys(("rack_violations_before", "rack_violations_after"))
+    content = {**summary_to_json(summary), **unknown, "bytes_across_racks": 0}
+    assert summary_from_json(content).bytes_across_racks is None
+    content = {**summary_to_json(summary), "bytes_across_racks": 7}
+    assert summary_from_json(content).bytes_across_racks == 7
+
+
 def test_a_summary_survives_json():
     summary = a_plan().summary
     assert summary_from_json(json.loads(json.dumps(summary_to_json(summary)))) == summary

@@ -59,7 +59,8 @@ class PlanSummary:
         as a leader send, that much.
     :param rack_violations_before, rack_violations_after: partitions that are not spread over the
         racks as evenly as these allow; None = not known, for no planner has made the plan.
-    :param bytes_across_racks: bytes copied between branches of the rack tree's top level.
+    :param bytes_across_racks: bytes copied between branches of the rack tree's top level; None =
+        not known, for no planner has made the plan.
     :param planned_by: which loads the plan was made by, and why not by others; a sentence.
     :param resources: before, after and band of each broker; prices: what each target costs.
     :param elections: partitions of which nothing but the leader changes.
@@ -100,7 +101,7 @@ class PlanSummary:
     infeasible: tuple[Infeasible, ...] = ()
     ratio_to_bound: float | None = None
     makespan_bound_s: float | None = None
-    bytes_across_racks: int = 0
+    bytes_across_racks: int | None = None
     planned_by: str = ""
     resources: tuple[ResourceBalance, ...] = ()
     prices: tuple[TargetPrice, ...] = ()
@@ -156,4 +157,6 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     values["topics"] = None if topics is None else TopicBalance(**topics)
     least = values.get("min_leaders")
     values["min_leaders"] = None if least is None else LeaderMinimums(**least)
+    if values["rack_violations_before"] is None:  # older adopted plans have 0 for what is not known
+        values["bytes_across_racks"] = None
     return PlanSummary(**values)

@@ -13,7 +13,7 @@ from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.foreign.asked import (
     refuse_by_policy,
-    require_approval,
+    require_person,
     required,
 )
 from rehome.run import (
@@ -104,7 +104,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
         from rehome.domain.run.approval_terms import Terms
         from rehome.execution.foreign.adopt import adopted_plan, still_in_flight
 
-        answered = require_approval(context, asked, policy)
+        answered = require_person(context, asked, policy)
         plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
         directory, actor = recorded_plans.plan_directory(context), run_params.actor_of(context)
         if recorded_plans.recorded_plan(ledger, plan_id) is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Replicas, TopicPartition
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
-from rehome.run import evidence, plan_ids, recorded_plans, run_params
+from rehome.errors import STEP_UNCHANGED
+from rehome.operators.approval.without_plan import Proposed, require_approval
+from rehome.run import evidence, plan_ids, recorded_plans
 from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rehome.ledger.store import Ledger
 
 NAMED_FILE = "foreign_reassignments.json"
-ASKING_TASK = "approve"
 _SNAPSHOTS_READ = 5
 """So many snapshots are read for the orders of before."""
 
@@ -72,15 +71,24 @@ def required(context: Context) -> NamedReassignments:
     return found
 
 
-def terms_of(asked: NamedReassignments) -> dict[str, Any]:
+def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
     """What is approved: all that is named, by its digest, and what people read of it."""
-    return {
-        "digest": asked.digest,
-        "action": asked.action.value,
-        "reassignments": len(asked.reassignments),
-        "clean_throttles": asked.clean_throttles,
-        "rate_bytes_per_s": asked.rate_bytes_per_s,
-    }
+    return Proposed(
+        name=f"the reassignments that {plan_id} names",
+        plan_id=plan_id,
+        cluster_id=asked.cluster_id,
+        digest=asked.digest,
+        terms={
+            "digest": asked.digest,
+            "action": asked.action.value,
+            "reassignments": len(asked.reassignments),
+            "clean_throttles": asked.clean_throttles,
+            "rate_bytes_per_s": asked.rate_bytes_per_s,
+        },
+        reads=NAMED_FILE,
+        state_left=STEP_UNCHANGED,
+        anew="it describes what is in flight, and asks again",
+    )
 
 
 def begun(context: Context) -> bool:
@@ -104,24 +112,7 @@ def refuse_by_policy(asked: NamedReassignments, policy: ConnectionPolicy) -> Non
     policy.require(action, asked.rate_bytes_per_s, utc_now())
 
 
-def refuse_rejected(plan_id: str) -> None:
-    """See that no person has rejected what the run has named.
-
-    :raises PlanConflictError: a person has.
-    """
-    from rehome.domain.run.approval.questions import AnswerKind
-
-    with installation.open_ledger() as ledger:
-        for each in ledger.questions(plan_id):
-            if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
-                raise PlanConflictError(
-                    f"{plan_id} was rejected by {each.answered.by}, and that stays",
-                    state_left=STEP_UNCHANGED,
-                    next_step="Trigger a new run: it describes what is in flight, and asks again.",
-                )
-
-
-def require_approval(
+def require_person(
     context: Context, asked: NamedReassignments, policy: ConnectionPolicy
 ) -> Answered:
     """See that a person has approved exactly this in this run, by the ledger; the answer.
@@ -130,40 +121,8 @@ def require_approval(
     :raises PlanConflictError: a person has rejected it.
     :raises PolicyError: the policy wants another person.
     """
-    from rehome.domain.run.approval.questions import AnswerKind
-    from rehome.domain.run.askers import Askers
-
-    plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
-    refuse_rejected(plan_id)
-    with installation.open_ledger() as ledger:
-        last = ledger.last_question(plan_id)
-    answered = None if last is None else last.answered
-    if last is None or answered is None or answered.answer is not AnswerKind.APPROVED:
-        raise _not_approved(plan_id, "nobody has approved it")
-    if (last.question.dag_id, last.question.run_id) != (run.dag_id, run.run_id):
-        raise _not_approved(plan_id, "another run has asked")
-    if last.question.askers.plan != run_params.actor_of(context):
-        raise _not_approved(plan_id, "another person has asked for what was approved")
-    lasting = timedelta(seconds=installation.settings().approval_lasts_s or 0)
-    if utc_now() >= (last.recorded_at or last.shown_at) + lasting:
-        raise _not_approved(plan_id, "it was approved too long ago")
-    if last.question.terms != terms_of(asked) or last.question.digest != asked.digest:
-        raise _not_approved(plan_id, "the ledger has an approval of something else")
-    person = answered.by
-    if person is None:
-        raise _not_approved(plan_id, "no person has answered")
-    for askers in (Askers(run_params.actor_of(context)), last.question.askers):
-        policy.require_approver(person.name or person.id, askers, *person.names)
-    return answered
-
-
-def _not_approved(plan_id: str, why: str) -> evidence.NotDoneError:
-    return evidence.NotDoneError(
-        f"{plan_id} is not approved: {why}. The task {ASKING_TASK} is not done, whatever its "
-        "state says",
-        state_left=STEP_UNCHANGED,
-        next_step=f"Clear the task {ASKING_TASK}, with what comes after it: it asks.",
-    )
+    proposed = proposed_by(asked, plan_ids.plan_id_of(context))
+    return require_approval(context, proposed, policy, by_person=True)
 
 
 def orders_before(

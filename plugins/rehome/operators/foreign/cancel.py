@@ -11,7 +11,7 @@ from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
     begun,
     refuse_by_policy,
-    require_approval,
+    require_person,
     required,
 )
 from rehome.run import drivers, plan_ids, run_authority, run_params
@@ -46,7 +46,7 @@ class CancelForeignOperator(ClusterOperator):
         asked, plan_id = required(context), plan_ids.plan_id_of(context)
         policy = self.policy_on(asked.cluster_id)
         refuse_by_policy(asked, policy)
-        answered = require_approval(context, asked, policy)
+        answered = require_person(context, asked, policy)
         if not begun(context):
             run_authority.refuse_unasked(context)
         about = {"plan_id": plan_id, "cluster_id": asked.cluster_id}

@@ -12,14 +12,14 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
+from rehome.operators.approval.without_plan import APPROVE_TASK, refuse_rejected
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
-    ASKING_TASK,
     NAMED_FILE,
     begun,
     orders_before,
+    proposed_by,
     refuse_by_policy,
-    refuse_rejected,
     request_of,
 )
 from rehome.run import evidence, plan_ids, recorded_plans, run_authority
@@ -40,8 +40,8 @@ ADOPTION = ("adopt", "progress", "clear_throttle", "verify", "report", "verdict"
 _TASKS_OF: Mapping[ForeignAction, Collection[str]] = {
     ForeignAction.DESCRIBE: (),
     ForeignAction.FOLLOW: ("follow",),
-    ForeignAction.CANCEL: (ASKING_TASK, "cancel"),
-    ForeignAction.ADOPT: (ASKING_TASK, *ADOPTION),
+    ForeignAction.CANCEL: (APPROVE_TASK, "cancel"),
+    ForeignAction.ADOPT: (APPROVE_TASK, *ADOPTION),
 }
 """Tasks that an action needs after `look`."""
 
@@ -93,7 +93,6 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         run_authority.refuse_unasked(context)
         bound.require(ledger, self.kafka_config_id, found.cluster_id, context)
         plan_id = plan_ids.plan_id_of(context)
-        refuse_rejected(plan_id)
         request, rate = request_of(context), None
         if request.action is ForeignAction.ADOPT:
             default = installation.settings(self.kafka_config_id).auto_throttle_bytes_per_s
@@ -106,6 +105,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
             request.clean_throttles,
             rate,
         )
+        refuse_rejected(proposed_by(asked, plan_id))
         refuse_by_policy(asked, self.policy_on(found.cluster_id))
         if not asked.reassignments:
             self.log.info("Nothing of other clients is in flight, of what is asked about.")

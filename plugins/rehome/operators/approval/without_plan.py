@@ -1,0 +1,218 @@
+"""What a run that makes no plan asks a person about, and whether one has approved it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from rehome import installation
+from rehome.domain.clock import utc_now
+from rehome.domain.run.causes.cause import CauseKind
+from rehome.errors import PlanConflictError
+from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
+from rehome.run import approval_terms, evidence, plan_ids, recorded_plans, run_params
+from rehome.run.asking import hitl
+from rehome.run.causes.recorded import tell_kind
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from rehome.domain.run.approval.questions import Answered, QuestionRecord
+    from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.run.asking.hitl import HumanAnswer
+
+APPROVE_TASK = "approve"
+"""The task that asks, in every DAG that has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a run proposes to do, all of it by a digest.
+
+    :param name: as a sentence names it, in the plural.
+    :param terms: what people read of it in the ledger.
+    :param reads: name of the file that the person reads.
+    :param state_left: where it is not approved. :param anew: what a new run does, as a sentence
+        ends.
+    """
+
+    name: str
+    plan_id: str
+    cluster_id: str
+    digest: str
+    terms: Mapping[str, Any]
+    reads: str
+    state_left: str
+    anew: str
+
+    @property
+    def at_first(self) -> str:
+        """The name, as the first words of a sentence."""
+        return self.name[0].upper() + self.name[1:]
+
+
+def refuse_rejected(proposed: Proposed) -> None:
+    """See that no person has rejected it, or another proposal of the same run: a run that is
+    cleared asks nobody else.
+
+    :raises PlanConflictError: a person has.
+    """
+    from rehome.domain.run.approval.questions import AnswerKind
+
+    with installation.open_ledger() as ledger:
+        for each in ledger.questions(proposed.plan_id):
+            if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
+                raise PlanConflictError(
+                    f"{each.answered.by} has rejected {proposed.name}, and no other person is "
+                    "asked in this run",
+                    state_left=proposed.state_left,
+                    next_step=f"If they are still wanted, trigger a new run: {proposed.anew}.",
+                )
+
+
+def require_approval(
+    context: Context, proposed: Proposed, policy: ConnectionPolicy, *, by_person: bool
+) -> Answered:
+    """See that the run's task `approve` is done by the ledger, for exactly this; its answer.
+
+    :param by_person: whether a person has to have answered, whatever was so when it was asked.
+    :raises NotDoneError: it is not.
+    :raises PlanConflictError: a person has rejected it.
+    :raises PolicyError: the policy wants a person, or another one.
+    """
+    from rehome.domain.run.approval.questions import AnswerKind
+    from rehome.domain.run.askers import Askers
+
+    refuse_rejected(proposed)
+    run, actor = context["dag_run"], run_params.actor_of(context)
+    with installation.open_ledger() as ledger:
+        last = ledger.last_question(proposed.plan_id)
+    answered = None if last is None else last.answered
+    own = last is not None and (last.question.dag_id, last.question.run_id) == (
+        run.dag_id,
+        run.run_id,
+    )
+    counts = (AnswerKind.APPROVED, AnswerKind.NOT_ASKED)
+    if last is None or answered is None or not own or answered.answer not in counts:
+        raise _not_approved(proposed, "nobody has answered the question of the run")
+    if last.question.askers.plan != actor:
+        raise _not_approved(proposed, "another person has asked for what was approved")
+    lasting = timedelta(seconds=installation.settings().approval_lasts_s)
+    if utc_now() >= (last.recorded_at or last.shown_at) + lasting:
+        raise _not_approved(proposed, "what the ledger has was approved too long ago")
+    if (last.question.terms, last.question.digest) != (proposed.terms, proposed.digest):
+        raise _not_approved(proposed, "the ledger has an approval of something else")
+    person = answered.by
+    names = frozenset[str]() if person is None else person.names
+    name = None if person is None else person.name or person.id
+    for askers in (Askers(actor), last.question.askers):
+        policy.require_approver(name, askers, *names)
+    if person is None and by_person:
+        raise _not_approved(proposed, "no person was asked, and one has to be")
+    return answered
+
+
+def _not_approved(proposed: Proposed, why: str) -> evidence.NotDoneError:
+    return evidence.NotDoneError(
+        f"{proposed.at_first} are not approved: {why}. The task {APPROVE_TASK} is not done, "
+        "whatever its state says",
+        state_left=proposed.state_left,
+        next_step=f"Clear the task {APPROVE_TASK}, with what comes after it: it asks.",
+    )
+
+
+class ApproveProposedOperator(AskingOperator):
+    """Waits for a person's approval of what the run proposes.
+
+    The approval is bound to the digest of all of it, and is a row of the ledger.
+    """
+
+    ui_color = "#f3e2e9"
+
+    def __init__(self, **kwargs: Any):
+        asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
+        super().__init__(**{**kwargs, **asking})
+
+    @abstractmethod
+    def proposed(self, context: Context) -> Proposed:
+        """What the ledger knows that the run proposes.
+
+        :raises NotDoneError: the task before has proposed nothing.
+        """
+
+    @abstractmethod
+    def has_begun(self, context: Context) -> bool:
+        """Whether the run has begun to carry it out: then nobody is asked."""
+
+    @abstractmethod
+    def needs_person(self, context: Context) -> bool:
+        """Whether a person has to be asked. It also sees that what comes before it is done."""
+
+    @abstractmethod
+    def text(self, context: Context, file: str, again: str) -> str:
+        """What the person is asked, as Markdown.
+
+        :param file: URI of the one to read. :param again: why it is asked again; "" = it is not.
+        """
+
+    def step(self, context: Context) -> Any:
+        """Wait, or record that no person has to be asked."""
+        from rehome.domain.run.approval.questions import NoQuestion
+        from rehome.domain.run.askers import Askers
+
+        proposed = self.proposed(context)
+        if self.has_begun(context):
+            return None
+        refuse_rejected(proposed)
+        askers = Askers(run_params.actor_of(context))
+        about = (context, proposed.terms, proposed.digest, askers, proposed.cluster_id)
+        if not self.needs_person(context):
+            self.not_asked(*about, NoQuestion.NOT_REQUIRED)
+            return None
+        directory, name = recorded_plans.plan_directory(context), proposed.reads
+        text = self.text(context, f"{directory.uri}/{name}", self.asked_before(context))
+        files = {name: directory.digest(name)}
+        return self.ask(*about, body=text, other=[self.REJECT], files=files)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
+        from rehome.domain.run.approval.questions import AnswerKind
+
+        answer = hitl.answer_in(event)
+        asked = self.open_question(context, answer)
+        if answer.option == self.REJECT:
+            self.record(asked, answer, AnswerKind.REJECTED)
+            text = f"What {plan_ids.plan_id_of(context)} proposes was rejected by {answer.by}"
+            tell_kind(context, CauseKind.REJECTED, text, "Nothing was changed.")
+            self.options = [self.APPROVE, self.REJECT]
+            return super().execute_complete(context, event)
+        if not self.approves(context, asked, answer):
+            self.ask_again(context, asked, answer, "it names no option that there was.")
+        self._approve(context, asked, answer)
+        return None
+
+    def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
+        """Approve what was shown, if it is what would be done now and the person may."""
+        from rehome.domain.run.approval.questions import AnswerKind
+        from rehome.domain.run.askers import Askers
+        from rehome.execution.access.connection_policy import PolicyError
+
+        person = answer.by
+        assert person is not None, "open_question has seen to it"
+        try:
+            now_asked = Askers(run_params.actor_of(context))
+            approval_terms.refuse_own_approval(context, person, asked.question.askers, now_asked)
+        except PolicyError as error:
+            self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            raise
+        now = self.proposed(context)
+        if (now.terms, now.digest) != (asked.question.terms, asked.question.digest):
+            self.ask_again(context, asked, answer, "the run proposes something else by now.")
+        if changed := self.changed_files(recorded_plans.plan_directory(context), asked):
+            why = f"{', '.join(changed)} is not what was linked."
+            self.ask_again(context, asked, answer, why)
+        self.record(asked, answer, AnswerKind.APPROVED)
+        self.log.info("%s approved by %s", plan_ids.plan_id_of(context), person)
