@@ -14,7 +14,6 @@ from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.ledger.base.audit_tables import AUDIT_EXPORTS
 from rehome.ledger.migrations import append_only, written_once
 from rehome.ledger.store import Ledger
-from tests.ledger.base.test_migrations import at_revision
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.small_plans import make_plan
 
@@ -122,16 +121,6 @@ def test_a_migration_may_rewrite_a_table_and_leaves_its_triggers_in_place(ledger
     assert [event.detail for event in ledger.events()] == ["anew", "detail 1", "detail 2"]
     with pytest.raises(IntegrityError, match="is append-only"):
         by_another_client(ledger, "DELETE FROM events")
-
-
-def test_a_ledger_from_before_is_append_only_once_it_is_opened(ledger_url: str) -> None:
-    event = "INSERT INTO events (at, actor, kind, detail) VALUES ('2026-01-01', 'ann', 'k', 'd')"
-    at_revision(ledger_url, "0026", event, event)
-    with Ledger.open(ledger_url) as ledger:
-        for statement in ("DELETE FROM events", "UPDATE events SET actor = 'eve'"):
-            with pytest.raises(IntegrityError, match="is append-only"):
-                by_another_client(ledger, statement)
-        assert ledger.audit() == ledger.audit_exports() == []
 
 
 def test_the_newest_schema_has_every_trigger(ledger_url: str) -> None:

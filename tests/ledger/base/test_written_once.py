@@ -13,7 +13,6 @@ from rehome.ledger.base.approval_tables import QUESTIONS
 from rehome.ledger.migrations import written_once
 from rehome.ledger.store import Ledger
 from tests.ledger.base.test_append_only import by_another_client
-from tests.ledger.base.test_migrations import at_revision
 from tests.ledger.stores.approvals.test_questions import ANN, AT, QUESTION
 
 OPEN = "question_id = 2"
@@ -81,18 +80,3 @@ def test_a_migration_may_rewrite_the_table(ledger: Ledger) -> None:
         connection.exec_driver_sql("UPDATE questions SET detail = 'anew' WHERE question_id = 1")
     with pytest.raises(IntegrityError, match="are written once"):
         by_another_client(ledger, "UPDATE questions SET detail = '' WHERE question_id = 1")
-
-
-def test_answers_from_before_stay_when_the_ledger_is_opened(ledger_url: str) -> None:
-    row = (
-        "INSERT INTO questions (plan_id, cluster_id, dag_id, run_id, task_id, try_number, ti_id, "
-        "terms, digest, shown, plan_asked_by, asked_by, terms_asked_by, shown_at, answer) VALUES "
-        "('p1', 'c', 'd', 'r', 't', 1, 'ti', '{}', '', '{}', 'bob', 'carl', '{}', '2026-01-01', "
-        "'rejected')"
-    )
-    at_revision(ledger_url, "0030", row)
-    with Ledger.open(ledger_url) as ledger:
-        (found,) = ledger.questions("p1")
-        assert (found.question.plan_asked_by, found.question.run_asked_by) == ("bob", "carl")
-        with pytest.raises(IntegrityError, match="are written once"):
-            by_another_client(ledger, "UPDATE questions SET answer = 'approved'")

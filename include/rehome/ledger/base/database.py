@@ -39,6 +39,8 @@ from rehome.private_files import close_file, folder, private_file
 BUSY_TIMEOUT_S = 30.0
 POOLED, POOLED_S = 3, 600
 """Connections that a pool keeps, and seconds until one is opened anew."""
+PASS_THROUGH = "commit 4b21452f of Rehome's repository"
+"""The last version that upgrades ledgers from before the baseline."""
 _DISK_FULL = "53100"
 _VERSION = "SELECT version_num FROM alembic_version"
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
@@ -277,9 +279,18 @@ def _migrate(engine: Engine) -> None:
     known, newest = _revisions()
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
+    if current is not None and current < min(known):
+        raise LedgerNotOpenError(
+            f"The ledger has the schema {current}, and this version of Rehome upgrades ledgers "
+            f"from the schema {min(known)} on",
+            state_left="Nothing in it was changed.",
+            next_step=f"Open it once with {PASS_THROUGH}, as by `rehome audit export --out "
+            "FILE`: that upgrades it. Then use this version.",
+        )
     if current is not None and current not in known:
         raise LedgerNotOpenError(
             f"The ledger has the schema {current}, which a newer version of Rehome wrote",
+            state_left="Nothing in it was changed.",
             next_step="Use that version, or point ledger_url at another ledger.",
         )
     if current == newest:
