@@ -51,6 +51,7 @@ FLOORS = """
     planning.limits
     load_history         quality.plan                    quality.snapshot      old_data
     planning.model       planning.effort                 quality.facts         quality.engine
+    ledger.whole
     ledger.store         warehouse                       cluster.gateway
     ledger.stores        cluster.snapshot                cluster.calls
     ledger.base          cluster.clients

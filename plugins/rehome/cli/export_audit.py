@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 PRIVATE = 0o600
 
 
-def open_ledger(url: str | None) -> Ledger:
+def open_ledger(url: str | None, *, new: bool = False) -> Ledger:
     """The ledger at the URL; None = that of Airflow's settings.
+
+    :param new: whether it may be a file that is not there yet.
 
     :raises RehomeError: it cannot be opened.
     """
@@ -47,7 +49,11 @@ def open_ledger(url: str | None) -> Ledger:
     from rehome.ledger.store import Ledger
 
     parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
+    if (
+        not new
+        and parsed.get_backend_name() == "sqlite"
+        and not Path(parsed.database or "").exists()
+    ):
         raise RehomeError(
             f"There is no ledger at {url}",
             next_step="Set AIRFLOW_HOME and the environment as Airflow's processes have them, or "

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rehome.cli import dag_files, export_audit, foreign, import_settings
+from rehome.cli import copy_ledger, dag_files, export_audit, foreign, import_settings
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean
 from rehome.cli.remote import approve, ask, plan, show, watch
@@ -19,7 +19,10 @@ from rehome.version import REHOME_VERSION
 
 _ABOUT = """Plans of Kafka reassignments from a shell, by the API of your Airflow; and what is
 run on the machine of that Airflow. `rehome COMMAND --help` explains one."""
-MODULES = (plan, ask, approve, show, watch, foreign, dag_files, import_settings, export_audit)
+MODULES = (
+    *(plan, ask, approve, show, watch, foreign, dag_files, import_settings),
+    *(export_audit, copy_ledger),
+)
 """Each has ``verbs()``: a module with commands of its own is added here."""
 
 

@@ -301,6 +301,11 @@ def _migrate(engine: Engine) -> None:
         command.upgrade(config, "head")
 
 
+def newest_schema() -> str | None:
+    """The schema that this version of Rehome gives a ledger."""
+    return _revisions()[1]
+
+
 @cache
 def _revisions() -> tuple[Collection[str], str | None]:
     """All there are, and the newest: of their files, each of which Alembic compiles to know it."""
