@@ -87,7 +87,7 @@ def import_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
         found = {name: rows for name, rows in _counted(connection, all_of=True).items() if rows}
         if found != counts:
             raise LedgerFileError(
-                f"The ledger would have {found} rows, and the file says {counts}",
+                f"Rows by table would be {found}, and the file says {counts}",
                 state_left=UNCHANGED,
                 next_step="Report it: the file is as it was written.",
             )
