@@ -80,7 +80,7 @@ def exported(ledger: Ledger) -> io.BytesIO:
 def test_every_row_of_every_table_comes_through_and_so_does_the_way_back(
     full: Ledger, ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whole, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(whole, "LEDGER_ROWS_AT_ONCE", 1)
     counts = {name: len(rows) for name, rows in rows_of(full).items()}
     assert min(counts.values()) >= 1, "a table is without a row"
     with Ledger.open(ledger_url) as there:

@@ -23,8 +23,9 @@ from rehome.ledger.base.models import IDENTITY, METADATA, UtcDateTime
 from rehome.ledger.store import Ledger
 from rehome.version import REHOME_VERSION
 
-FORMAT = 1
-_ROWS_AT_ONCE = 1_000
+FILE_FORMAT = 1
+"""Of the header: another layout of lines gets another number."""
+LEDGER_ROWS_AT_ONCE = 1_000
 UNCHANGED = "The ledger is as it was."
 
 
@@ -43,7 +44,7 @@ def export_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
 
     write(
         {
-            "rehome_ledger": FORMAT,
+            "rehome_ledger": FILE_FORMAT,
             "schema": newest_schema(),
             "ledger_id": ledger.ledger_id,
             "version": REHOME_VERSION,
@@ -52,7 +53,9 @@ def export_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
     )
     with ledger.reading() as connection:
         for table in METADATA.sorted_tables:
-            rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(table))
+            rows = connection.execution_options(yield_per=LEDGER_ROWS_AT_ONCE).execute(
+                select(table)
+            )
             for row in rows.mappings():
                 write([table.name, dict(row)])
                 counts[table.name] += 1
@@ -81,7 +84,7 @@ def import_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
         connection.execute(IDENTITY.delete())
         for name, rows in groupby(_rows(file), key=lambda row: row[0]):
             table = METADATA.tables[name]
-            while some := [_typed(table, row) for _, row in islice(rows, _ROWS_AT_ONCE)]:
+            while some := [_typed(table, row) for _, row in islice(rows, LEDGER_ROWS_AT_ONCE)]:
                 connection.execute(insert(table), some)
         _count_on(connection)
         found = {name: rows for name, rows in _counted(connection, all_of=True).items() if rows}
@@ -122,7 +125,7 @@ def _checked(file: BinaryIO) -> dict[str, int]:
 def _check_header(line: bytes) -> None:
     try:
         header = json.loads(line)
-        known = header["rehome_ledger"] == FORMAT
+        known = header["rehome_ledger"] == FILE_FORMAT
     except (ValueError, KeyError, TypeError):
         known = False
     if not known:

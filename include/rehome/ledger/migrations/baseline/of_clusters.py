@@ -7,7 +7,7 @@ from alembic import op
 
 from rehome.ledger.base.models import UtcDateTime
 
-SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """A number that the database counts."""
 
 
@@ -34,7 +34,7 @@ def create_tables_of_clusters() -> None:
     op.create_index("ix_alerts_plan_id", "alerts", ["plan_id"])
     op.create_table(
         "audit",
-        sa.Column("audit_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("audit_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("decision", sa.String(40), nullable=False),
         sa.Column("door", sa.String(20), nullable=False),
@@ -52,7 +52,7 @@ def create_tables_of_clusters() -> None:
     op.create_index("ix_audit_plan", "audit", ["plan_id", "at"])
     op.create_table(
         "audit_exports",
-        sa.Column("export_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("export_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("by", sa.String(250), nullable=False),
         sa.Column("since", UtcDateTime),
@@ -97,7 +97,7 @@ def create_tables_of_clusters() -> None:
     )
     op.create_table(
         "events",
-        sa.Column("event_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("event_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200)),
         sa.Column("cluster_id", sa.String(200)),
         sa.Column("at", UtcDateTime, nullable=False),

@@ -7,7 +7,7 @@ from alembic import op
 
 from rehome.ledger.base.models import UtcDateTime
 
-SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """A number that the database counts."""
 
 
@@ -15,7 +15,7 @@ def create_tables_of_plans() -> None:
     """Create them, parents first."""
     op.create_table(
         "dry_runs",
-        sa.Column("dry_run_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("dry_run_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), nullable=False),
         sa.Column("dag_id", sa.String(250), nullable=False),
         sa.Column("run_id", sa.String(250), nullable=False),
@@ -72,7 +72,7 @@ def create_tables_of_plans() -> None:
     op.create_index("ix_plans_cluster_id", "plans", ["cluster_id"])
     op.create_table(
         "questions",
-        sa.Column("question_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("question_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), nullable=False),
         sa.Column("cluster_id", sa.String(200), nullable=False),
         sa.Column("dag_id", sa.String(250), nullable=False),
@@ -99,7 +99,7 @@ def create_tables_of_plans() -> None:
     op.create_index("ix_questions_ti_id", "questions", ["ti_id"])
     op.create_table(
         "recorded_files",
-        sa.Column("file_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("file_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), nullable=False),
         sa.Column("name", sa.String(100), nullable=False),
         sa.Column("digest", sa.String(64), nullable=False),
@@ -154,7 +154,7 @@ def create_tables_of_plans() -> None:
     )
     op.create_table(
         "flow_samples",
-        sa.Column("sample_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("sample_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), sa.ForeignKey("plans.plan_id"), nullable=False),
         sa.Column("since", UtcDateTime, nullable=False),
         sa.Column("at", UtcDateTime, nullable=False),
@@ -204,7 +204,7 @@ def create_tables_of_plans() -> None:
     )
     op.create_table(
         "progress_samples",
-        sa.Column("sample_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("sample_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), sa.ForeignKey("plans.plan_id"), nullable=False),
         sa.Column("sampled_at", UtcDateTime, nullable=False),
         sa.Column("bytes_done", sa.BigInteger, nullable=False),
@@ -223,7 +223,7 @@ def create_tables_of_plans() -> None:
     op.create_index("ix_progress_samples_plan", "progress_samples", ["plan_id", "sampled_at"])
     op.create_table(
         "rate_changes",
-        sa.Column("change_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("change_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), sa.ForeignKey("plans.plan_id"), nullable=False),
         sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("rate_bytes_per_s", sa.BigInteger, nullable=False),
@@ -252,7 +252,7 @@ def create_tables_of_plans() -> None:
     op.create_index("ix_replica_statuses_at", "replica_statuses", ["plan_id", "status_at"])
     op.create_table(
         "throttle_entries",
-        sa.Column("entry_id", SERIAL, primary_key=True, autoincrement=True),
+        sa.Column("entry_id", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("plan_id", sa.String(200), sa.ForeignKey("plans.plan_id"), nullable=False),
         sa.Column("cluster_id", sa.String(200), nullable=False),
         sa.Column("resource_type", sa.String(20), nullable=False),
