@@ -111,7 +111,7 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 # Each version of Airflow in an environment of its own, below .state/airflows: 1.3 GB each.
 .PHONY: test-airflows
 test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow; writes where it was tried
-	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 10800 $(PY) -m pytest tests/e2e/installed -m "" $(ARGS)
+	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 10800 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
 	@$(PY) -m handbook.reference
 
 SEEDS := 1000

@@ -46,6 +46,7 @@ pytest_plugins = [
     "tests.session.shown_elsewhere",
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
+    "tests.session.tried",
 ]
 
 # Without a deadline: on a busy machine a case may take longer than 0.2 s.

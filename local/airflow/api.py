@@ -17,7 +17,7 @@ ENDED = frozenset({"success", "failed"})
 class AirflowApi:
     """Asks one Airflow's API as one user.
 
-    :param url: where UI and API are, without a path.
+    :param url: where UI and API are, with the path prefix where there is one.
     """
 
     def __init__(self, url: str, user: str, password: str) -> None:

@@ -77,6 +77,7 @@ class AirflowStandalone:
     :param before: arguments of Python that are run when the database is there, before anything
         that serves; its environment is Airflow's.
     :param sources: where it has Rehome from.
+    :param path: what its addresses begin with, as behind a proxy: ``/airflow``.
 
     ``api`` asks it what a person asks in the UI.
     """
@@ -90,6 +91,7 @@ class AirflowStandalone:
         dags: Collection[str] = ("reassign_partitions",),
         before: Sequence[str] = (),
         sources: Sources = CHECKOUT,
+        path: str = "",
     ) -> None:
         self.home = home
         self.settings = settings or AirflowSettings.read()
@@ -98,6 +100,7 @@ class AirflowStandalone:
         self._more_env = dict(env or {})
         self._before = [*before]
         self._sources = sources
+        self._path = path
         self._port, *self._other_ports = free_ports(3)
         self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
@@ -118,7 +121,7 @@ class AirflowStandalone:
     @property
     def url(self) -> str:
         """Where UI and API are."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._port}{self._path}"
 
     @property
     def log_file(self) -> Path:

@@ -75,7 +75,8 @@ class MaintenanceWindowTimetable(Timetable):
         ):
             return None
         interval = _interval(window)
-        return DagRunInfo(run_after=interval.start, data_interval=interval)
+        # Airflow 3.2 asks for fields that others do not have.
+        return DagRunInfo.exact(interval.start)._replace(data_interval=interval)
 
     def infer_manual_data_interval(self, *, run_after: datetime) -> DataInterval:
         """The window that is open then, or else the one that opened last. A run outside of it finds

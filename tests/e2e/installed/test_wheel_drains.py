@@ -11,9 +11,9 @@ from local.kafka.cluster import LocalCluster
 from rehome.cluster.gateway import ClusterGateway
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
-from tests.e2e.installed.conftest import Outcome
 from tests.e2e.installed.drains import DRAINED, airflow_with, connects, drains, loads_all
 from tests.plugins.wheel import BETWEEN, LOWEST, NEWEST, Release, installed_wheel, installed_with
+from tests.session.tried import Outcome
 
 SHOWN = (
     "apache-airflow",
@@ -50,6 +50,7 @@ def test_a_drain_in_an_airflow_that_has_the_wheel_and_nothing_else(
         loads_all(airflow.api)
         connects(airflow.api, cluster)
         drains(airflow, ledger_url, topic)
+        assert "Failed to fetch run info" not in airflow.log_file.read_text(errors="replace")
     found = gateway.current_topics([topic])[topic].partitions.values()
     assert all(DRAINED not in each.replicas for each in found)
     assert throttles_of(gateway, [topic]) == before

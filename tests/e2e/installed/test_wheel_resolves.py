@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.installed.conftest import Outcome
 from tests.plugins.wheel import BETWEEN, LOWEST, NEWEST, Release, processor_s_of_resolving, resolved
+from tests.session.tried import Outcome
 
 LONGEST_S = 10.0
 
