@@ -47,6 +47,7 @@ DAGS = [
 ]
 
 
+@pytest.mark.slow
 def test_dags_parse_without_heavy_imports() -> None:
     code = f"""
 import sys

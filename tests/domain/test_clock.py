@@ -65,6 +65,7 @@ def _files() -> Iterator[Path]:
         yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
+@pytest.mark.slow
 def test_what_the_simulator_runs_takes_time_and_identities_from_the_clock() -> None:
     found = {}
     for path in _files():

@@ -110,6 +110,7 @@ def _global(module: ModuleType, node: ast.expr) -> Any:
     return None
 
 
+@pytest.mark.slow
 def test_every_map_that_is_asked_for_a_member_has_all_of_them() -> None:
     partial = {name: missing for name, missing in looked_up().items() if missing}
     for name in ASKED_WITH_KNOWN_MEMBERS:
@@ -117,6 +118,7 @@ def test_every_map_that_is_asked_for_a_member_has_all_of_them() -> None:
     assert partial == DEALT_WITH_BEFORE
 
 
+@pytest.mark.slow
 def test_maps_are_found() -> None:
     found = looked_up()
     assert len(found) > 30

@@ -100,6 +100,7 @@ class InProgress:
         return self.at[-1]
 
 
+@pytest.mark.slow
 def test_a_poll_of_a_plan_ten_times_as_large_reads_as_much(tmp_path: Path) -> None:
     read = []
     for moves, done in ((30, 20), (300, 270)):

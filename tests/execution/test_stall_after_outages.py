@@ -113,6 +113,7 @@ def test_polls_that_are_a_little_late_delay_the_stall_by_as_little(
     assert not simulated.targets, "what was in flight is taken back"
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_after_a_long_hold_gets_the_usual_time(
     plan: Plan,
     simulated: SimulatedCluster,

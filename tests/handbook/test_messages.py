@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from handbook.messages import DRAWN, SEED, drawn, messages
 from handbook.said import VALUE
 from handbook.sentences import ROOT
@@ -12,6 +14,7 @@ SECOND = ROOT / "docs/decisions/100-forty-other-messages-read-by-an-operator.md"
 READING = ROOT / "docs/decisions/072-forty-messages-read.md"
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_messages_again() -> None:
     found = drawn()
     assert found == drawn()

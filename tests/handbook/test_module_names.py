@@ -27,6 +27,7 @@ def missing_paths(text: str) -> list[str]:
     return [path for path in MODULE_PATH.findall(text) if not (ROOT / path).is_file()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_path_of_a_module_leads_to_one(page: Path) -> None:
     assert missing_paths(page.read_text()) == []

@@ -45,5 +45,6 @@ def test_what_is_a_fault_in_a_template(line: str, faulty: bool) -> None:
     assert bool(list(template_faults(line))) is faulty
 
 
+@pytest.mark.slow
 def test_every_sentence_of_the_code_passes() -> None:
     assert list(found_in(ROOT)) == []

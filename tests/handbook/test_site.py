@@ -61,6 +61,7 @@ def test_pages_need_no_other_host_and_diagrams_are_drawn(browser: Browser, site:
         expect(tab.page.locator(".md-search-result__link").first).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["no-page.md", "other.md#no-such-anchor", "../no-such-file.py"])
 def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
     docs = tmp_path / "docs"

@@ -55,6 +55,7 @@ def test_two_days_are_rolled_up_each_by_itself_and_add_up(cluster: Cluster) -> N
     assert total.rates["in"].quantile(0.95, PARTITIONS)[5] == pytest.approx(5 * RATE, rel=0.049)
 
 
+@pytest.mark.slow
 def test_one_snapshot_at_a_time_gives_the_same_as_all_at_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:

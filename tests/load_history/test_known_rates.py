@@ -149,6 +149,7 @@ def test_a_topic_created_anew_has_none_of_its_namesakes_history(cluster: Cluster
     assert np.isnan(found.rates["bytes_in"]).all()
 
 
+@pytest.mark.slow
 def test_a_partition_that_is_busy_for_a_moment_counts_by_its_mean(cluster: Cluster) -> None:
     for number in range(22):
         written = 6_000_000 if number > 15 else 0

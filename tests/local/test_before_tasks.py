@@ -12,6 +12,7 @@ from local.airflow.standalone import BEFORE_TASKS
 TELL = "import airflow_local_settings, sys; print(*sorted({'kafka', 'pyarrow'} & {*sys.modules}))"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "imported"), [("scheduler", "kafka pyarrow"), ("triggerer", "")]
 )

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rehome.metrics.catalog import METRICS
 from tests.metrics.otlp_receiver import OtlpReceiver
 
@@ -31,6 +33,7 @@ airflow_metrics.emit(each)
 """
 
 
+@pytest.mark.slow
 def test_every_metric_arrives_with_its_labels_as_attributes() -> None:
     """In a process of its own: OpenTelemetry has one provider for each."""
     with OtlpReceiver() as receiver:

@@ -35,6 +35,7 @@ def test_only_a_plan_with_a_throttle_mentions_taking_it_back(
         assert ("throttles are taken back" in effects) is not unthrottled, (control, effects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("window", "reported"),
     [

@@ -134,6 +134,7 @@ def test_what_grows_while_it_is_copied_is_never_more_than_all_of_it(
     assert "20 B are left to copy." in reported
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("left_s", "ends", "misses"), [(50.0, True, False), (70.0, False, True), (None, False, False)]
 )

@@ -5,8 +5,8 @@ made once: a second Airflow or secured cluster takes more of a small machine tha
 it takes of it even while no test uses it, a fixture of the session ends with the last
 test that needs it: first come the tests on Airflow and on brokers, last those that only compute.
 
-Of two files of the same kind, one with slow tests comes first: what is long must not be what all
-other processes wait for in the end.
+Of files of the same kind, those with slow tests alone come first, then those with some: what is long
+must not be what all other processes wait for in the end.
 
 Each process imports every test file, and pytest rewrites a new one when it is imported first. So
 each process begins with other folders, and finds most of the rest rewritten by the others.
@@ -81,13 +81,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         or any(fixture.argname == "cluster" for fixture in _of_the_session(item))
     }
 
-    with_slow_tests = {
-        _file_of(item.nodeid) for item in items if item.get_closest_marker("slow") is not None
-    }
+    slow = {item: item.get_closest_marker("slow") is not None for item in items}
+    some_slow = {_file_of(item.nodeid) for item, is_slow in slow.items() if is_slow}
+    some_quick = {_file_of(item.nodeid) for item, is_slow in slow.items() if not is_slow}
 
-    def turn(item: pytest.Item) -> tuple[int, bool, str]:
+    def turn(item: pytest.Item) -> tuple[int, bool, bool, str]:
         file = _file_of(item.nodeid)
-        return kind(file), file not in with_slow_tests, file
+        return kind(file), file not in some_slow, file in some_quick, file
 
     def kind(file: str) -> int:
         costly = costly_fixture(file)

@@ -63,6 +63,8 @@ MENDED = (
     "FOLLOWED_UP",
 )
 
+pytestmark = pytest.mark.slow
+
 
 NAMED = {**vars(cases), **vars(cases_of_requests)}
 

@@ -13,6 +13,8 @@ from tests.world.mutants import FOUND_WITHIN, Mutant
 from world.judge.violations import Kind
 from world.outcome import run
 
+pytestmark = pytest.mark.slow
+
 
 def _named(mutant: Mutant) -> str:
     return mutant.name.replace(" ", "-")

@@ -57,6 +57,7 @@ def test_a_row_compares_with_the_best_only_where_that_is_close_to_its_bound():
     assert row(made, poor)["bytes_over"] is None
 
 
+@pytest.mark.slow
 def test_committed_optima_are_those_of_the_cases():
 
     names = {one["name"] for one in json.loads(OPTIMA.read_text())}

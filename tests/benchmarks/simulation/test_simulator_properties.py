@@ -165,6 +165,7 @@ def test_every_plan_is_done_within_its_slots(examples: int) -> None:
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(60, 5000)
 def test_in_any_simulation_no_disk_overflows_and_every_admission_has_an_outcome(
     examples: int,
@@ -179,6 +180,7 @@ def test_in_any_simulation_no_disk_overflows_and_every_admission_has_an_outcome(
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(60, 5000)
 def test_resuming_from_any_prefix_of_the_ledger_ends_in_the_same_assignment(examples: int) -> None:
     @property_of(examples)
@@ -235,6 +237,7 @@ def test_nothing_is_in_flight_after_a_window_and_the_next_one_goes_on(examples: 
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(60, 5000)
 def test_a_kept_backlog_decides_as_a_fresh_one_does(examples: int) -> None:
     def both(

@@ -72,6 +72,7 @@ def as_json(cluster_id: str, action: str, made: tuple[Move, ...], *, allow: bool
     return json.dumps(content, separators=(",", ":"))
 
 
+@pytest.mark.slow
 @examples(150)
 @given(made=moves(), cluster_id=st.text(max_size=4), action=st.sampled_from(Action), allow=...)
 def test_columns_say_what_the_objects_say(

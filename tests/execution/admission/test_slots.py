@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def observed_moves(draw: st.DrawFn) -> tuple[list[Move], Observation]:
     return moves, Observation(now, partitions, {}, frozenset(BROKERS), sizes=sizes)
 
 
+@pytest.mark.slow
 @few_and_many(100, 5000)
 def test_many_moves_at_once_take_what_each_takes_alone(examples: int) -> None:
     @property_of(examples)

@@ -97,6 +97,7 @@ def record(plan: Plan, url: str) -> None:
         ledger.approve(plan.plan_id, plan.plan_hash, "")
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(plans(), st.integers(1, 3), st.lists(st.integers(1, 4), max_size=4))
 def test_after_any_crash_every_plan_reaches_its_target_within_its_slots(
@@ -116,6 +117,7 @@ def test_after_any_crash_every_plan_reaches_its_target_within_its_slots(
             assert len({start.partition for start in starts}) == len(starts)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(plans(), st.sampled_from(BROKERS), st.integers(0, 6), st.integers(1, 6))
 def test_a_broker_that_dies_leaves_every_started_move_with_a_recorded_end(

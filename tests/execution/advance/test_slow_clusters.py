@@ -66,6 +66,7 @@ def settings(cluster: SlowCluster) -> set[str]:
     return {f"{where} {key}" for where, key in cluster.configs if not is_mark(key)}
 
 
+@pytest.mark.slow
 def test_throttles_of_thousands_of_topics_are_set_up_and_taken_down_however_long_it_takes(
     time: VirtualTime, ledger: Ledger, approved: MakePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ class NeverCancels(SimulatedCluster):
         return dict.fromkeys(targets, BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", self.answer))
 
 
+@pytest.mark.slow
 def test_a_cancel_that_is_refused_for_good_has_a_bound_and_an_end_that_says_what_is_left(
     ledger: Ledger, approved: Any, clock: SetClock
 ) -> None:

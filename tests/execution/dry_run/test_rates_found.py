@@ -65,6 +65,7 @@ def test_a_broker_with_a_throttle_of_its_own_has_it_in_what_is_predicted(box: Bo
     assert held() == {Slot(Direction.OUT, 1): 900, into(3): 1000}, "another client's, which holds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "severity", "message"),
     [

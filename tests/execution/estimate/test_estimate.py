@@ -144,6 +144,7 @@ def test_fetches_that_are_large_against_the_rate_are_reckoned_with() -> None:
     assert slower.most_s > 1.4 * slow.most_s
 
 
+@pytest.mark.slow
 @few_and_many(10, 300)
 def test_nine_of_ten_plans_on_brokers_that_keep_quotas_take_as_long_as_predicted(
     examples: int,

@@ -101,6 +101,7 @@ plans = st.builds(
 )
 
 
+@pytest.mark.slow
 @few_and_many(4, 300)
 def test_the_rest_comes_as_it_was_played_out_at_every_poll(examples: int) -> None:
     """Shares, waits and admission: the simulated cluster gets to the same end."""
@@ -119,6 +120,7 @@ def test_the_rest_comes_as_it_was_played_out_at_every_poll(examples: int) -> Non
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "rate", "at_once"),
     [
@@ -144,6 +146,7 @@ def test_the_rest_of_a_large_plan_follows_from_its_beginning(
     assert beginning.work < whole.work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("brokers", "moves_per_broker", "sigma", "seed", "adding", "most"),
     [(5, 11, 0.52, 787, 1, 1.02), (5, 9, 0.13, 362, 2, 1.10), (6, 7, 0.56, 74, 3, 1.10)],
@@ -186,6 +189,7 @@ def side_by_side(sizes: Sequence[int], adding: int = 1) -> Plan:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "seconds"),
     [

@@ -104,6 +104,7 @@ def test_neither_a_quiet_time_nor_the_burst_after_it_changes_the_rate() -> None:
     assert quiet == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poll_s", [0.5, 0.6, 0.7])
 def test_a_cut_that_was_asked_for_is_met_after_its_silence(poll_s: float) -> None:
     loop = Loop(poll_s, [At(60, Asked(rate_bytes_per_s=RATE // 2))]).run()

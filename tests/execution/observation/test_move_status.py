@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def readings(draw: st.DrawFn) -> tuple[Move, Observation]:
     )
 
 
+@pytest.mark.slow
 @few_and_many(300, 5000)
 def test_a_move_that_is_said_to_be_untouched_would_have_been_found_so(examples: int) -> None:
     @property_of(examples)

@@ -99,6 +99,7 @@ plans = st.builds(
 reactions_s = st.sampled_from([5.0, 15.0])
 
 
+@pytest.mark.slow
 @few_and_many(3, 500)
 def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(examples: int) -> None:
     @property_of(examples)
@@ -110,6 +111,7 @@ def test_the_eta_keeps_its_promise_where_brokers_deliver_what_is_expected(exampl
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(1, 500)
 def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examples: int) -> None:
     @property_of(examples)
@@ -142,6 +144,7 @@ class OneSlow(Copies):
         self.set_rates(lambda slot: rate_bytes_per_s * (0.5 if slot.broker == 2 else 1.0))
 
 
+@pytest.mark.slow
 def test_a_slow_broker_is_found_out_before_the_others_have_ended() -> None:
     plan = random_plan(5, 20, 0.5, seed=4)
     policy = replace(POLICY, rate_bytes_per_s=round(busiest_bytes(plan) / 900), reaction_s=5.0)
@@ -153,6 +156,7 @@ def test_a_slow_broker_is_found_out_before_the_others_have_ended() -> None:
     assert max(abs(errors[tenth]) for tenth in range(3, 10)) <= 0.10, errors
 
 
+@pytest.mark.slow
 def test_a_throttle_changed_in_mid_run_changes_the_eta_at_once() -> None:
     plan = random_plan(4, 20, 0.5, seed=1)
     rate = round(busiest_bytes(plan) / 600)
@@ -241,6 +245,7 @@ def test_moves_that_wait_for_a_dead_broker_are_not_predicted() -> None:
     assert eta_s(plan, running(plan), replace(sight, live_brokers=frozenset({1}))) is None
 
 
+@pytest.mark.slow
 def test_the_cap_on_partitions_in_flight_bounds_large_plans_too() -> None:
     """A hundred brokers that could all be busy, and few partitions that may be moved at once."""
     plan = random_plan(100, 6, 0.3, seed=1)
@@ -251,6 +256,7 @@ def test_the_cap_on_partitions_in_flight_bounds_large_plans_too() -> None:
     assert (last.sampled_at - first.sampled_at).total_seconds() > 2 * busiest_bytes(plan) / RATE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("drawn", "at_once", "wake_s", "from_tenth"),
     [
@@ -270,6 +276,7 @@ def test_how_soon_the_next_moves_start_counts_where_few_may_be_in_flight(
     check_large(monkeypatch, random_plan(*drawn), at_once, wake_s, from_tenth)
 
 
+@pytest.mark.slow
 def test_how_soon_the_next_moves_start_counts_where_tiny_ones_share_slots(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -308,6 +315,7 @@ def test_when_every_copy_is_complete_no_time_is_left() -> None:
     assert eta_s(plan, view, replace(sight, partitions=arrived, ongoing={})) == 0
 
 
+@pytest.mark.slow
 @few_and_many(10, 200)
 def test_on_brokers_that_keep_quotas_the_eta_is_off_by_a_tenth_at_most_as_a_rule(
     examples: int,

@@ -54,6 +54,7 @@ def box(tmp_path: Path) -> Iterator[Draining]:
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sites", ["aa", "ab"], ids=["one ledger", "two ledgers"])
 def test_the_end_of_one_plan_leaves_the_cordon_to_the_other(box: Draining, sites: str) -> None:
     first, second = sites

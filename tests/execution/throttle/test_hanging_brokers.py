@@ -144,6 +144,7 @@ def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses
             del cluster.configs[ConfigResource.topic(topic), key]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT])
 @pytest.mark.parametrize("from_the_start", [True, False], ids=["from the start", "in the middle"])
 def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_those_that_refuse(

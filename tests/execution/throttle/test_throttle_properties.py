@@ -137,6 +137,7 @@ def cluster_of(plan: Plan, by_default: bool, foreign: Configs) -> SimulatedClust
     return cluster
 
 
+@pytest.mark.slow
 @few_and_many(6, 300)
 def test_after_any_crash_throttles_are_as_before_once_the_plan_is_over(examples: int) -> None:
     @property_of(examples)
@@ -153,6 +154,7 @@ def test_after_any_crash_throttles_are_as_before_once_the_plan_is_over(examples:
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(6, 300)
 def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> None:
     @property_of(examples)
@@ -169,6 +171,7 @@ def test_a_plan_that_is_given_up_leaves_no_throttle_either(examples: int) -> Non
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(1, 100)
 def test_no_rate_of_the_governors_outlives_the_plan_whatever_crashes(examples: int) -> None:
     rate = 50_000_000

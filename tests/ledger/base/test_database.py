@@ -34,6 +34,7 @@ def _open_and_count(url: str, times: int) -> None:
             ledger.add_event(EventKind.REQUEST, str(number))
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_ledger_at_once_all_succeed_and_lose_nothing(
     ledger_url: str,
 ) -> None:
@@ -285,6 +286,7 @@ def test_a_pool_keeps_a_connection_for_the_next_read(postgresql: PostgreSQL) -> 
         assert connected.call_count == opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooled", [False, True])
 def test_a_server_that_is_away_is_named_and_is_used_again_once_it_is_back(
     pooled: bool, postgresql: PostgreSQL

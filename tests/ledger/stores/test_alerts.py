@@ -182,6 +182,7 @@ def _claims(url: str) -> int:
         return sum(len(ledger.raise_alerts([STALLED])) for _ in range(10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["processes", "threads"])
 def test_one_of_many_processes_that_find_the_same_alert_sends_it(
     ledger_url: str, pool: str

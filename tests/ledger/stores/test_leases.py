@@ -173,6 +173,7 @@ def _take(url: str, owner: str, start: Any, got: Any) -> None:
             got.put((owner, None))
 
 
+@pytest.mark.slow
 def test_exactly_one_of_the_processes_that_ask_at_once_gets_the_first_lease(
     ledger: Ledger, ledger_url: str
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_throttle_below_the_one_that_was_approved_is_not_asked_for(ledger: Led
     assert asked_by(ledger) == {Term.RATE: "carl"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "params", "asked"),
     [

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -152,6 +153,7 @@ def leader(of: Cluster, partition):
     return of.leaders.get(partition, chosen[0] if chosen else None)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(of=ailing(), count=st.integers(1, 2))
 def test_demoted_brokers_lead_and_prefer_nothing_that_others_could_lead(of, count):

@@ -214,6 +214,7 @@ def grown(seed: int, dirs: int = 4, replicas: int = 200) -> Stored:
     return Stored(holds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_new_log_dir_is_filled_with_hardly_more_than_the_fewest_bytes(seed):
     of = grown(seed)
@@ -228,6 +229,7 @@ def test_a_new_log_dir_is_filled_with_hardly_more_than_the_fewest_bytes(seed):
     assert plan(after, tolerance=0.02).moves == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_neither_the_order_of_rows_nor_a_second_run_changes_the_plan(seed):
     snapshot = grown(seed).snapshot()
@@ -258,6 +260,7 @@ def fewest_bytes(sizes: list[int], at: list[int], dirs: int, tolerance: float) -
     return best
 
 
+@pytest.mark.slow
 def test_few_replicas_are_balanced_with_the_fewest_bytes_of_all_ways():
     found = 0
     for seed in range(40):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pytest
+
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.request.request import Action, ReassignmentRequest
@@ -76,6 +78,7 @@ def random_cluster(rng: Random) -> Cluster:
     )
 
 
+@pytest.mark.slow
 def test_no_repair_leaves_what_the_gate_does_not_accept():
     rng = Random(36)
     for _ in range(2_000 if ALL else 150):

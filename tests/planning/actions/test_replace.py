@@ -113,6 +113,7 @@ def test_pairs_that_make_no_sense_are_refused(pairs):
         parse_request({"action": "replace", "replacements": pairs})
 
 
+@pytest.mark.slow
 @examples(200)
 @given(of=clusters(), pick=st.permutations(range(7)), two=st.booleans(), dead=st.booleans())
 def test_replaced_brokers_end_empty_and_all_else_stays_in_its_place(of, pick, two, dead):

@@ -68,6 +68,7 @@ def test_large_clusters_and_thorough_plans_have_larger_budgets(monkeypatch: pyte
     assert budget_of_work(1, 50.0) == 50 * 5e6
 
 
+@pytest.mark.slow
 def test_a_search_ends_with_its_budget_says_so_and_is_no_worse_than_nothing():
     first, again = planned(HARD), planned(HARD)
     assert first.search_cut

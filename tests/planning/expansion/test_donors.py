@@ -62,6 +62,7 @@ def expanded(of: Cluster, new: int, **params) -> tuple[np.ndarray, np.ndarray, s
     return loads(of), loads(of.after(made)), {n.subject.broker for n in made.summary.infeasible}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerances", [{}, ANY_SPREAD])
 @pytest.mark.parametrize(
     ("of", "new"),
@@ -93,6 +94,7 @@ def test_the_fullest_gives_first():
     assert after[3] >= 1 - 2 * TOLERANCE
 
 
+@pytest.mark.slow
 def test_donors_of_a_topic_keep_their_share_of_it():
     of = dealt(9, 3, partitions=36)
     made = plan(of, action="expand", brokers=[9, 10, 11], tolerances={"topic_spread": 0.1})
@@ -134,6 +136,7 @@ def with_new_brokers(draw) -> tuple[Cluster, int]:
     )
 
 
+@pytest.mark.slow
 @seed(20261127)
 @examples(60)
 @given(with_new_brokers(), st.sampled_from([{}, ANY_SPREAD]))

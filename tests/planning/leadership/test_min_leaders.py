@@ -147,6 +147,7 @@ def reachable(brokers, rows, least):
     return round(found.fun)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(posed())
 def test_no_order_of_replicas_does_better(case):
@@ -165,6 +166,7 @@ def test_no_order_of_replicas_does_better(case):
     assert named == {b for b, lack in lacks.items() if lack}
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(posed())
 def test_a_rebalance_reaches_every_minimum_by_copies(case):

@@ -144,6 +144,7 @@ def test_a_refusal_names_expectations_rows_and_remedies_but_not_what_passed(
     assert "numbers: holds" in describe([result])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enabled", [True, False])
 def test_garbage_collection_is_as_before_afterwards(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()

@@ -103,6 +103,7 @@ def test_a_corruption_is_caught_by_the_rules_that_name_it(
     assert {item.rule for item in broken[name]} == CORRUPTIONS[name][1]
 
 
+@pytest.mark.slow
 def test_every_rule_has_a_corruption_that_breaks_it() -> None:
     requests = [checked.request for checked in spoilt().values()]
     rules = {rule.name for request in requests for rule in plan_rules(request, rack_levels=3)}

@@ -48,6 +48,7 @@ def test_the_requests_that_change_a_cluster_are_known() -> None:
     } == CHANGES
 
 
+@pytest.mark.slow
 def test_every_module_that_changes_a_cluster_is_listed_with_what_it_changes() -> None:
     """Where this fails: is the new effect among the terms of an approval?"""
     found = {module for module, _ in calls() if not module.startswith(OUTSIDE)}

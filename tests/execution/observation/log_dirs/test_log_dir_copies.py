@@ -49,6 +49,7 @@ def test_bytes_between_log_dirs_count_in_the_ledger_and_in_progress(
     assert end.progress.sample.bytes_done == end.progress.sample.bytes_total == 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", [WITHIN, BOTH, ACROSS], ids=["one", "both", "and brokers"])
 def test_a_crash_at_any_request_neither_repeats_nor_loses_a_copy(
     of: Move, ledger: Ledger, approved: Approved
