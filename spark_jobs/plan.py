@@ -36,16 +36,14 @@ from rehome.planning.options import PlanOptions
 from rehome.planning.planner import guarded, make_plan
 from rehome.planning.result.summary_figures import NO_HISTORY
 from rehome.planning.rollback import rollback_plan
-from rehome.planning.slices.slice_planner import OVERLAID, plan_in_slices
 from rehome.quality.engine.context import prepare
-from rehome.settings import THROTTLE_EFFICIENCY, Settings
+from rehome.settings import THROTTLE_EFFICIENCY
 from rehome.warehouse import (
     PlanDirectory,
     PlanExistsError,
     Warehouse,
     read_snapshot,
     replicas_in,
-    replicas_uri,
 )
 from spark_jobs.background_process import in_background
 from spark_jobs.gated_plan import (
@@ -57,17 +55,10 @@ from spark_jobs.gated_plan import (
     read_request,
 )
 from spark_jobs.session import MANY_REPLICAS, compile_for, spark_session
-from spark_jobs.spark_slices import slices_of, spark_slices
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.quality.gates import Evidence
-
-
-RATED = "rated_replicas.parquet"
-"""While a plan is made in slices: the replicas with the rates that the history knows."""
 
 
 class Planned(NamedTuple):
@@ -110,20 +101,17 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         replicas = replicas_in(options.snapshot)
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
-    overlaid = request.action in OVERLAID and replicas > options.max_driver_replicas
-    work = partial(_planned, options, request)
-    here = partial(work, partial(plan_request, options, request))
+    here = partial(_planned, options, request, partial(plan_request, options, request))
     with ExitStack() as held:
-        many = replicas >= MANY_REPLICAS and not overlaid
+        many = replicas >= MANY_REPLICAS
         planned = held.enter_context(in_background(here)) if many else here
         spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
         compile_for(spark, replicas)
         proof = Proof(spark, out, request, _limits(options), options.quality)
         held.callback(proof.publish)
         proof.of_snapshot(options.snapshot, snapshot)
-        sliced = partial(work, partial(_plan_in_slices, spark, options, request, out))
         try:
-            found = sliced() if overlaid else planned()
+            found = planned()
         except RehomeError as error:
             raise RefusedError.invalid(error) from None
         if found.history is not None:
@@ -203,27 +191,6 @@ def _taken_back(options: argparse.Namespace) -> Plan:
     return done
 
 
-def _plan_in_slices(
-    spark: SparkSession,
-    options: argparse.Namespace,
-    request: ReassignmentRequest,
-    out: PlanDirectory,
-    snapshot: Snapshot,
-) -> Plan:
-    count = slices_of(len(snapshot.replicas), options.max_driver_replicas)
-    without = replace(snapshot, replicas=snapshot.replicas.slice(0, 0))
-    uri = replicas_uri(options.snapshot)
-    if options.history:  # the rates that it knows are not in the snapshot
-        out.write_table(RATED, snapshot.replicas)
-        uri = f"{out.uri}/{RATED}"
-    try:
-        with spark_slices(spark, uri, count) as slices:
-            plan = plan_in_slices(without, request, slices, _plan_options(options, request))
-    finally:
-        out.remove(RATED)
-    return guarded(plan, request)
-
-
 def _plan_options(options: argparse.Namespace, request: ReassignmentRequest) -> PlanOptions:
     plan_id = options.plan_id or Path(options.out.rstrip("/")).name
     return plan_options(options, plan_id, request)
@@ -285,12 +252,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
     add_history_options(parser)
-    parser.add_argument(
-        "--max-driver-replicas",
-        type=int,
-        default=Settings().max_driver_replicas,
-        help="beyond that many, Spark plans the cluster in slices",
-    )
     parser.add_argument(
         "--quality", default="", help="URI of the Great Expectations project of all plans"
     )

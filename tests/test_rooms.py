@@ -40,7 +40,7 @@ FLOORS = """
     execution.admission  execution.throttle
     execution.observation                                execution.governor
     execution.access     execution.actions   execution.policy_from_request   execution.stall
-    planning.rollback    planning.slices                 watching
+    planning.rollback                                    watching
     planning.planner     planning.explain
     planning.actions
     planning.rebalance

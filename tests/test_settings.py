@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from rehome.clusters.own_settings import settings_problems
 from rehome.errors import InvalidRequestError
 from rehome.settings import Settings, settings_described
 
@@ -47,6 +48,16 @@ def test_every_problem_is_reported_with_its_place_and_the_accepted_values(
     assert "The default is 10." in text
     assert "s3cret" not in str(refused.value)
     assert "Variable rehome" in refused.value.next_step
+
+
+def test_a_setting_of_an_earlier_version_is_ignored_wherever_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert Settings.load().removed == ()
+    assert Settings.load({"max_driver_replicas": "any"}).removed == ("max_driver_replicas",)
+    assert settings_problems({"max_driver_replicas": "any"}) == []
+    monkeypatch.setenv("REHOME_MAX_DRIVER_REPLICAS", "10")
+    assert Settings.load().removed == ("max_driver_replicas",)
 
 
 def test_settings_do_not_change() -> None:

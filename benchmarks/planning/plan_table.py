@@ -8,6 +8,19 @@ from typing import Any
 
 from benchmarks import document
 
+LARGEST_COLUMNS = {
+    "policy": "policy",
+    "replicas": "replicas",
+    "read s": "read_s",
+    "solve s": "solve_s",
+    "CPU s": "cpu_s",
+    "write s": "write_s",
+    "total s": "total_s",
+    "replica moves": "replica_moves",
+    "bytes / bound": "moved_over_bound",
+    "violations": "hard_violations",
+    "peak GB": "peak_gb",
+}
 COLUMNS = {
     "case": "case",
     "policy": "policy",
@@ -63,3 +76,11 @@ def write_document(results: list[dict[str, Any]]) -> None:
     where = f"Made {made['date'][:10]} on {made['cores']} cores shared with other work."
     lines = [where, "", *table(results), "", *summary(results)]
     document.put(document.DOCS / "benchmarks.md", "bench-plan", lines)
+
+
+def write_largest(results: list[dict[str, Any]]) -> None:
+    """Put what one process takes for the largest clusters into the document."""
+    rows = [result | {"peak_gb": round(result["peak_rss_bytes"] / 1e9, 1)} for result in results]
+    where = f"Made {results[0]['date'][:10]} on {results[0]['cores']} cores shared with other work."
+    lines = [where, "", *document.table(LARGEST_COLUMNS, rows)]
+    document.put(document.DOCS / "benchmarks.md", "bench-plan ARGS=--largest", lines)

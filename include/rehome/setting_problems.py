@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,10 @@ from rehome.field_descriptions import Described
 
 ENVIRONMENT = "REHOME_"
 """What the name of a setting begins with in the environment."""
+REMOVED_SETTINGS: Mapping[str, str] = {
+    "max_driver_replicas": "nothing: one process plans a cluster of any size",
+}
+"""Settings of earlier versions, which this one accepts and ignores, and what holds instead."""
 _MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
 _NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
 
@@ -24,6 +29,21 @@ CORRECT_SETTINGS = (
 def env_name(name: str) -> str:
     """The environment variable of a setting."""
     return f"{ENVIRONMENT}{name.upper()}"
+
+
+def without_removed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that this version ignores."""
+    return {name: value for name, value in given.items() if name not in REMOVED_SETTINGS}
+
+
+def given_settings(
+    known: Iterable[str], overrides: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the environment sets, then ``overrides``; and the names of those that are ignored."""
+    names = (*known, *REMOVED_SETTINGS)
+    given = {name: os.environ[env_name(name)] for name in names if env_name(name) in os.environ}
+    given.update(overrides)
+    return without_removed(given), tuple(sorted(REMOVED_SETTINGS.keys() & given.keys()))
 
 
 def problems_of(

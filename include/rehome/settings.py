@@ -7,7 +7,6 @@ the connection ``rehome_ledger`` replaces ``ledger_url``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from rehome import setting_types as types
 from rehome.domain.request import limits
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Described, Shown, Unit, ValueText, described
-from rehome.setting_problems import CORRECT_SETTINGS, env_name, problems_of
+from rehome.setting_problems import CORRECT_SETTINGS, given_settings, problems_of
 
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""
@@ -225,13 +224,6 @@ class Settings(BaseModel):
             "plan can be cancelled, or continued by another run. It is at least four polls.",
         ),
     ] = 60.0
-    max_driver_replicas: Annotated[
-        types.Count,
-        Field(
-            title="Replicas planned in one process",
-            description="Beyond that many, Spark plans a cluster in slices.",
-        ),
-    ] = 50_000_000
     min_free_disk_fraction: Annotated[
         float,
         Field(
@@ -371,6 +363,13 @@ class Settings(BaseModel):
         ),
     ] = None
 
+    _removed: tuple[str, ...] = ()
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Settings that were given, and that this version ignores."""
+        return self._removed
+
     @property
     def reaction_s(self) -> float:
         """Time until the next poll, and until the worker acts."""
@@ -382,14 +381,11 @@ class Settings(BaseModel):
 
         :raises InvalidRequestError: names every unknown setting, and every value that does not fit.
         """
-        given: dict[str, Any] = {
-            name: os.environ[env_name(name)]
-            for name in cls.model_fields
-            if env_name(name) in os.environ
-        }
-        given.update(overrides or {})
+        given, removed = given_settings(cls.model_fields, overrides or {})
         try:
-            return cls.model_validate(given)
+            found = cls.model_validate(given)
+            found._removed = removed
+            return found
         except ValidationError as error:
             problems = list(problems_of(error, overrides or {}, known_settings()))
             raise InvalidRequestError(problems, next_step=CORRECT_SETTINGS) from None

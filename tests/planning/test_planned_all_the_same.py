@@ -142,10 +142,6 @@ OF_NO_STATE = {
     "planner.check_hidden": "what is hidden would stay, and cannot be proved to be gone",
     "rebalance.rebalance._planned": NAMED,
     "rollback.rollback_plan": "another cluster; and as planner._that_fits",
-    "slices.slice_planner.plan_in_slices": "how it is called",
-    "slices.slice_planner._refuse": "what the slices refuse, as the others say",
-    "slices.slice_planner._that_fit": "as planner._that_fits",
-    "slices.slice_steps.__init__": NAMED,
 }
 """Functions that refuse by no state which a plan could leave as it is, and what they do judge."""
 RAISES = ("raise_if", "InvalidRequestError")

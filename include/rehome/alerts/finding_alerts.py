@@ -29,7 +29,7 @@ _NEXT_STEPS: Mapping[FindingKind, str] = {
     FindingKind.UNDER_REPLICATED: "Check the brokers that hold the replicas out of sync.",
     FindingKind.SLOW_BROKER: "Check its disks, its network and its logs.",
     FindingKind.SLOW_LOG_DIR: "Check the disk; evacuate_log_dirs empties it.",
-    FindingKind.REMOVED_RULE: "Remove it from the watch rules: the next version refuses it.",
+    FindingKind.REMOVED_RULE: "Remove it: the next version refuses it.",
     FindingKind.FOREIGN_REASSIGNMENT: "Rehome leaves it alone. Plans wait for it, unless they are "
     "allowed to run at the same time (additional).",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rehome.setting_problems import problems_of, unknown_setting
+from rehome.setting_problems import problems_of, unknown_setting, without_removed
 from rehome.settings import Settings, known_settings
 
 OF_THE_INSTALLATION = (
@@ -33,9 +33,10 @@ def settings_problems(overrides: Mapping[str, Any]) -> list[str]:
     """What is wrong with settings of a cluster: a sentence for each problem, [] = nothing."""
     known = known_settings()
     shared = [name for name in overrides if name in OF_THE_INSTALLATION]
+    unknown = [name for name in without_removed(overrides) if name not in known]
     problems = [f"Setting {name} holds for all clusters: it cannot be set here." for name in shared]
     try:
         Settings.model_validate({n: v for n, v in overrides.items() if n in known})
     except ValidationError as error:
         problems += problems_of(error, overrides, known)
-    return problems + [unknown_setting(name, known) for name in overrides if name not in known]
+    return problems + [unknown_setting(name, known) for name in unknown]

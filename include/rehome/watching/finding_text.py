@@ -121,7 +121,8 @@ def _throttles(_: str, facts: Mapping[str, Any]) -> str:
 
 
 def _removed(subject: str, facts: Mapping[str, Any]) -> str:
-    return f"The watch rule {subject} is ignored. In its place: {facts['successor']}."
+    what = subject if subject.startswith("setting ") else f"watch rule {subject}"
+    return f"The {what} is ignored. In its place: {facts['successor']}."
 
 
 _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {

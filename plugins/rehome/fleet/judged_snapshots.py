@@ -162,6 +162,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
         domains_away=away_in(ledger, snapshot),
         forecast_days=installation.settings(connection).forecast_days,
         wrong_connections=bound.wrong_connections(ledger, cluster_id),
+        removed_settings=installation.settings(connection).removed,
     )
 
 

@@ -114,7 +114,6 @@ class PlanReassignmentOperator(SparkJobOperator):
             *("--max-partitions-in-flight", str(settings.max_partitions_in_flight)),
             *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
-            *("--max-driver-replicas", str(settings.max_driver_replicas)),
         ]
         with installation.open_ledger() as ledger:
             self.application_args += ["--ledger-id", ledger.ledger_id]

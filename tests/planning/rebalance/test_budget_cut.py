@@ -14,7 +14,6 @@ from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subject
 from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.resources import Resource
 from rehome.errors import InvalidRequestError
@@ -26,7 +25,6 @@ from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.planner.test_plan_properties import check_hard_rules, fits
 from tests.planning.planner.test_plan_properties import plan as planned
-from tests.planning.slices.test_slice_planner import sliced
 from tests.planning.strategies import clusters
 
 THOROUGH = examples(100)
@@ -237,23 +235,6 @@ def test_the_same_request_goes_on_day_by_day_until_everything_is_done(of, reques
     assert made.summary.infeasible == ()
 
 
-@pytest.mark.parametrize("budget", [{"budget_moves": 2}, {"budget_bytes": 290}])
-def test_slices_use_the_budget_that_other_slices_leave(budget):
-    of = cluster([""] * 4, [(0,)] * 12)
-    asked = {"action": "drain", "brokers": [0], **budget}
-    made = sliced(of, parse_request(asked), 3)
-    assert made.summary.replica_moves == 2
-    assert infeasible(made) == (kept(0, 10),)
-
-
-def test_slices_say_together_what_they_leave():
-    of = cluster([""] * 4, [(0,), (1,), (2,)] * 10)
-    asked = {"action": "set_replication_factor", "replication_factor": 2, "budget_moves": 25}
-    made = sliced(of, parse_request(asked), 3)
-    assert made.summary.replica_moves == 25
-    assert infeasible(made) == (left(SubjectKind.REPLICATION_FACTOR, 5, "2"),)
-
-
 def test_where_copies_are_counted_the_broker_with_the_fewest_replicas_is_emptied_first():
     of = cluster([""] * 4, [(0,)] + [(1,)] * 10, [100] + [1] * 10)
     assert moved(plan(of, action="drain", brokers=[0, 1], budget_moves=1)) == [0]
@@ -273,15 +254,3 @@ def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_a
     repaired = plan(lost, action="fix_offline_replicas", budget_moves=1)
     assert repaired.summary.ratio_to_bound == 0.25
     assert plan(lost, action="fix_offline_replicas").summary.asked_bound_bytes is None
-
-
-@pytest.mark.parametrize("action", ["rebalance", "drain"])
-def test_slices_are_compared_with_the_bound_of_all_that_was_asked_of_them(action):
-    of = cluster([""] * 2, [(0,)] * 24)
-    asked = {"action": action} | ({"brokers": [0]} if action == "drain" else {})
-    whole = sliced(of, parse_request(asked), 3)
-    part = sliced(of, parse_request(asked | {"budget_moves": 3}), 3)
-    assert whole.summary.asked_bound_bytes is None
-    assert part.summary.bytes_to_move == 300
-    assert part.summary.asked_bound_bytes == whole.summary.lower_bound_bytes > 300
-    assert part.summary.ratio_to_bound == round(300 / whole.summary.lower_bound_bytes, 4)

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.parse_request import parse_request
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
-from tests.planning.slices.in_process import plan_sliced
 from tests.planning.strategies import clusters
 
 POTENTIAL, INTO_LEADERS = "potential_bytes_out", "leader_bytes_in"
@@ -52,17 +50,13 @@ def hot() -> Cluster:
     rates=st.lists(st.integers(0, 40), min_size=14, max_size=14),
     tolerance=st.sampled_from([0.0, 0.05, 0.3]),
     one_sided=st.booleans(),
-    slices=st.sampled_from([0, 0, 2]),
 )
-def test_every_broker_has_its_share_or_is_named(of, rates, tolerance, one_sided, slices):
+def test_every_broker_has_its_share_or_is_named(of, rates, tolerance, one_sided):
     traffic = dict(zip(of.replicas, rates, strict=False))
     of = replace(of, bytes_in=traffic, bytes_out={p: 2 * r for p, r in traffic.items()})
     asked = FREE | dict.fromkeys(BOTH, tolerance)
     params = {"action": "rebalance", "tolerances": asked, "one_sided": one_sided}
-    if slices:
-        made = plan_sliced(of.snapshot(), parse_request(params), slices)
-    else:
-        made = plan(of, **params)
+    made = plan(of, **params)
     after, live = of.after(made), set(of.racks) - of.dead
     loads, brokers = stated(made), [load.broker for load in made.summary.brokers]
     named = {

@@ -21,7 +21,6 @@ from rehome.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.jbod import overfilled, with_disks
-from tests.planning.slices.in_process import plan_sliced
 
 GB = 10**9
 
@@ -215,14 +214,6 @@ def unless_full(make: Callable[[], Plan]) -> Plan | None:
 def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(jbod, request):
     of, disks = jbod
     made = unless_full(lambda: planned(with_disks(of, disks), **request))
-    assert made is None or overfilled(made.moves, disks) == []
-
-
-@examples(15)
-@given(jbod=jbods(), request=st.sampled_from(REQUESTS))
-def test_a_plan_in_slices_fills_no_log_dir_either(jbod, request):
-    of, disks = jbod
-    made = unless_full(lambda: plan_sliced(with_disks(of, disks), parse_request(request), 2))
     assert made is None or overfilled(made.moves, disks) == []
 
 

@@ -21,7 +21,7 @@ AS_OLD_AS_IT_LIKES = ("--max-snapshot-age-s", "1e10")
 class Planned:
     """A rebalance of the cluster whose traffic is uneven and whose disks are level."""
 
-    def __init__(self, directory: Path, hours: str, *more: str) -> None:
+    def __init__(self, directory: Path, hours: str) -> None:
         cluster = Cluster(directory.as_uri())
         for number in range(5):
             cluster.snapshot(20 * number)
@@ -39,7 +39,6 @@ class Planned:
                 *("--out", self.out.uri),
                 *("--history", cluster.warehouse.uri, "--min-history-hours", hours),
                 *AS_OLD_AS_IT_LIKES,
-                *more,
             ]
         )
 
@@ -49,12 +48,8 @@ class Planned:
 
 
 @pytest.mark.usefixtures("spark", "passed_snapshot")
-@pytest.mark.parametrize("more", [(), ("--max-driver-replicas", "10")], ids=["whole", "in slices"])
-def test_traffic_is_balanced_once_the_history_shows_it(
-    tmp_path: Path, more: tuple[str, ...]
-) -> None:
-    """That the parallelism of slices does not show is in test_slices.py."""
-    planned = Planned(tmp_path, "1", *more)
+def test_traffic_is_balanced_once_the_history_shows_it(tmp_path: Path) -> None:
+    planned = Planned(tmp_path, "1")
     assert planned.exit_code == 0
     gates = planned.out.read_json("gates.json")
     assert {gate["gate"] for gate in gates if gate["passed"]} == {"snapshot", "history", "plan"}
@@ -62,8 +57,7 @@ def test_traffic_is_balanced_once_the_history_shows_it(
     assert plan.moves
     assert plan.summary.planned_by == "bytes, bytes in per second and bytes out per second"
     curve = [point.bytes_to_move for point in plan.summary.curve]
-    assert curve[:1] + curve[-1:] == ([] if more else [0, plan.summary.bytes_to_move])
-    assert not planned.out.exists(job.RATED)
+    assert curve[:1] + curve[-1:] == [0, plan.summary.bytes_to_move]
     load = planned.out.read_json("load.json")
     assert {item["resource"]: item["known"] for item in load["resources"]} == {
         "bytes_in": True,

@@ -13,7 +13,9 @@ import pytest
 from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
 from rehome.domain.request.limits import BrokerSet
 from rehome.load_history.forecast import DiskForecast
-from rehome.watching.finding import Seen
+from rehome.settings import Settings
+from rehome.watching.finding import FindingRecord, Seen
+from rehome.watching.finding_text import text_of
 from rehome.watching.judging.judge import ClusterFacts, judge
 from rehome.watching.kinds import FindingKind
 from rehome.watching.rules import REMOVED, WatchRules
@@ -247,3 +249,15 @@ def test_a_rule_that_this_version_ignores_is_a_finding_with_what_holds_instead()
         (FindingKind.REMOVED_RULE, "slow_followers"),
     ]
     assert found[0].facts == {"successor": REMOVED["disk_days"]}
+
+
+def test_a_setting_that_this_version_ignores_is_a_finding_with_what_holds_instead() -> None:
+    facts = ClusterFacts(removed_settings=Settings.load({"max_driver_replicas": 7}).removed)
+    (found,) = judge(cluster(), WatchRules(), facts, []).seen
+    assert found.key == (FindingKind.REMOVED_RULE, "setting max_driver_replicas")
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    record = FindingRecord("c1", *found.key, at, at, at, 3, 0, at, None, found.facts)
+    assert text_of(record) == (
+        "The setting max_driver_replicas is ignored. In its place: nothing: one process plans a "
+        "cluster of any size."
+    )

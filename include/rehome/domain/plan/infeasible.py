@@ -22,7 +22,7 @@ class SubjectKind(enum.StrEnum):
     RACK = "rack"  # `name` is its path in the rack tree
     TOPIC = "topic"
     MIN_LEADERS = "min_leaders"  # of the topic in `name`; of `broker`, or of all
-    ALL_TOPICS = "all_topics"
+    ALL_TOPICS = "all_topics"  # only of plans that an earlier version has stored
     PARTITION = "partition"
     OFFLINE_REPLICAS = "offline_replicas"  # of `broker`, or of all
     REPLICATION_FACTOR = "replication_factor"  # all partitions that lack the number in `name`
@@ -83,7 +83,7 @@ class Obstacle(enum.StrEnum):
     REPLACEMENT_FULL = "replacement_full"  # the same: there is no room
     REPLACEMENT_LIMITED = "replacement_limited"  # the same: a cap or the broker set is in the way
     SHIFTED_SHARE = "shifted_share"  # limits of others shift what it can hold
-    PLANNED_IN_PARTS = "planned_in_parts"  # no part sees a whole topic
+    PLANNED_IN_PARTS = "planned_in_parts"  # only of plans that an earlier version has stored
     IN_FLIGHT = "in_flight"  # being reassigned already
     LOG_DIR_MOVE_IN_FLIGHT = "log_dir_move_in_flight"
     NO_SOURCE = "no_source"  # no live leader to copy from

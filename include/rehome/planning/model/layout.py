@@ -94,19 +94,6 @@ class Layout:
             may &= (self._held_of[row, broker] + more <= limits.placed[k, broker]) | (more == 0)
         return may
 
-    def packed(self) -> Ints:
-        """(B, V) bytes of copies on each volume, as packed; copies that fit nowhere count on the
-        first volume.
-        """
-        total = np.zeros_like(self.headrooms)
-        if self.headrooms.shape[1] == 1:
-            total[:, 0] = self.incoming
-            return total
-        new = is_new(self.rows, self.origin)
-        broker, size = self.rows[new].astype(np.int64), self.size[np.nonzero(new)[0]]
-        np.add.at(total, (broker, np.maximum(pack(self.headrooms, broker, size), 0)), size)
-        return total
-
     def overfull(self) -> Ints:
         """Brokers whose log dirs cannot hold the copies to them, as packed."""
         tight = np.append(self.incoming > self._packing.least, False)  # the last one is NONE's

@@ -8,14 +8,12 @@ been deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from rehome.domain.plan.move_table import MoveCounts
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import is_new
 from rehome.planning.search.state import Problem, Search
@@ -28,26 +26,6 @@ def budget_of(request: ReassignmentRequest) -> Floats:
     """(2,) bytes and replicas that may be copied; infinite = any number."""
     limits = (request.budget_bytes, request.budget_moves)
     return np.array([np.inf if limit is None else float(limit) for limit in limits])
-
-
-def for_each_of(parts: int, request: ReassignmentRequest) -> ReassignmentRequest:
-    """The request with its budget divided by ``parts``, rounded down."""
-    of_bytes, of_moves = (
-        None if limit is None else limit // parts
-        for limit in (request.budget_bytes, request.budget_moves)
-    )
-    return replace(request, budget_bytes=of_bytes, budget_moves=of_moves)
-
-
-def less(request: ReassignmentRequest, spent: Iterable[MoveCounts]) -> ReassignmentRequest:
-    """The request with its budget reduced by what other moves have spent."""
-    budget_bytes, budget_moves = request.budget_bytes, request.budget_moves
-    for moves in spent:
-        if budget_bytes is not None:
-            budget_bytes -= moves.bytes_to_move
-        if budget_moves is not None:
-            budget_moves -= moves.replica_moves
-    return replace(request, budget_bytes=budget_bytes, budget_moves=budget_moves)
 
 
 def keep_within_budget(problem: Problem, budget: Floats) -> bool:

@@ -21,7 +21,6 @@ class Obstacles:
     :ivar kept_uneven: those of them that disks, or exclusions, keep off better racks.
     :ivar topics: names of topics that are not spread.
     :ivar few_leaders: topics with a broker below the requested minimum of leaders.
-    :ivar no_topic_spread: whether the plan spreads no topic at all.
     """
 
     def __init__(self, named: Iterable[Infeasible]) -> None:
@@ -32,7 +31,6 @@ class Obstacles:
         self.kept_uneven: set[str] = set()
         self.topics: set[str] = set()
         self.few_leaders: set[tuple[str, BrokerId]] = set()
-        self.no_topic_spread = False
         for item in named:
             self._read(item)
 
@@ -53,5 +51,3 @@ class Obstacles:
             self.topics.add(item.subject.name)
         elif kind is SubjectKind.MIN_LEADERS and broker is not None:
             self.few_leaders.add((item.subject.name, broker))
-        elif kind is SubjectKind.ALL_TOPICS:
-            self.no_topic_spread = True

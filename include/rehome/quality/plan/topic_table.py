@@ -64,7 +64,7 @@ def topics_after(checked: Checked) -> pa.Table:
             "topic": names,
             "replicas": after.sum(axis=1),
             "off_brokers": [ids[brokers].tolist() or None for brokers in off],
-            "is_named": [obstacles.no_topic_spread or name in obstacles.topics for name in names],
+            "is_named": [name in obstacles.topics for name in names],
         },
         schema=_SCHEMA,
     )

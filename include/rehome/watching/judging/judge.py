@@ -13,6 +13,7 @@ from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.limits import BrokerSet
 from rehome.load_history.forecast import DiskForecast
+from rehome.setting_problems import REMOVED_SETTINGS
 from rehome.watching.finding import Seen
 from rehome.watching.judging.columns import Columns
 from rehome.watching.judging.spread import MOST_NAMED, TopicGroups, badly_spread, off_their_share
@@ -62,6 +63,7 @@ class ClusterFacts:
         3`` or ``topic orders``, and the name of the snapshot's column.
     :param domains_away: what is away as a whole, as people name it.
     :param forecast_days: a disk that is full before is a finding.
+    :param removed_settings: that hold for the cluster, and that this version ignores.
     :param wrong_connections: name → what is wrong with it, of those through which nothing acts that
         lead to the cluster, or are bound to it.
     """
@@ -75,6 +77,7 @@ class ClusterFacts:
     domains_away: Sequence[str] = ()
     forecast_days: float = 14.0
     wrong_connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed_settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,10 @@ def judge(
             for name, about in facts.wrong_connections.items()
         ),
         *(Seen(FindingKind.REMOVED_RULE, n, {"successor": REMOVED[n]}) for n in rules.removed),
+        *(
+            Seen(FindingKind.REMOVED_RULE, f"setting {n}", {"successor": REMOVED_SETTINGS[n]})
+            for n in facts.removed_settings
+        ),
     ]
     unknown: set[FindingKind | tuple[FindingKind, str]] = {
         (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in traffic

@@ -1,1 +1,0 @@
-"""Plans of clusters that are too large for one process, made in slices."""
