@@ -9,7 +9,7 @@ import pytest
 
 from rehome.alerts.finding_alerts import of_findings, with_own_alert
 from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind
+from rehome.watching.kinds import FindingKind, WatchPolicy
 from rehome.watching.rules import WatchRules
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -38,3 +38,14 @@ def test_a_finding_alerts_where_no_other_alert_covers_it(
     alerts, over = of_findings(findings, [], "kafka_default", rules, own)
     assert {alert.facts["finding"] for alert in alerts} == alerted
     assert not over
+
+
+@pytest.mark.parametrize(("away", "heals"), [([], True), (["rack /c"], False)])
+def test_an_alert_promises_no_heal_while_a_whole_rack_is_away(away: list[str], heals: bool) -> None:
+    facts = {"replicas": 3, "domains_away": away}
+    dead = [found(FindingKind.DEAD_BROKER, "broker 5", facts)]
+    rules = WatchRules(policy=WatchPolicy.HEAL)
+    (alert,), _ = of_findings(dead, [], "kafka_default", rules, frozenset())
+    assert ("heals it" in alert.next_step) is heals
+    assert ("Nothing is healed" in alert.text) is not heals
+    assert ("Bring the brokers back" in alert.next_step) is not heals

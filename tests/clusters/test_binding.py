@@ -76,3 +76,11 @@ def test_people_are_alerted_until_it_leads_where_it_is_bound_to() -> None:
     assert "cluster X" in alert.text
     assert "bind it to that cluster on the page" in alert.next_step
     assert of_connection("kafka_berlin", None) == ([], [alert.key])
+
+
+def test_what_is_found_on_a_cluster_that_a_connection_strays_to_is_not_told() -> None:
+    strays = Misled(MisledBy.CONNECTION_BOUND_ELSEWHERE, "kafka_berlin", "X", "B")
+    assert strays.strays_to("X")
+    assert not strays.strays_to("B"), "its own cluster is told of, whoever has taken the snapshot"
+    both = Misled(MisledBy.TWO_ENTRIES, "kafka_berlin", "B", "B", "berlin", ("berlin", "oslo"))
+    assert not both.strays_to("B")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -51,6 +52,14 @@ def test_what_would_come_to_the_same_waits_for_the_finding_to_open_anew(
     assert found.holds(OPENED, later, by_person=True)
     assert not found.holds(later, later)
     assert "closed and opened anew" in next_step(found)
+
+
+def test_a_plan_that_could_do_all_it_was_to_names_no_reasons_to_change() -> None:
+    found = attempt(Attempted.NOT_ENOUGH)
+    assert "what the reasons name" not in next_step(found)
+    assert "what is left takes a person" in next_step(found)
+    kept = replace(found, reasons=("Partition orders-0: a cap",))
+    assert "what the reasons name" in next_step(kept)
 
 
 def test_what_a_budget_left_is_gone_on_with_at_once_and_what_has_not_ended_is_waited_for() -> None:

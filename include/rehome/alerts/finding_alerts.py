@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKey, AlertKind
+from rehome.domain.request.request import Action
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.watching.finding import FindingRecord
 from rehome.watching.finding_text import text_of, title_of
@@ -33,6 +34,11 @@ _NEXT_STEPS: Mapping[FindingKind, str] = {
     FindingKind.FOREIGN_REASSIGNMENT: "Rehome leaves it alone. Plans wait for it, unless they are "
     "allowed to run at the same time (additional).",
 }
+_ON_SITE: Mapping[FindingKind, str] = {
+    FindingKind.OFFLINE_LOG_DIR: "The finding stays open until the disk is free, or replaced, and "
+    "the broker is restarted: that is for a person.",
+}
+"""What no plan does."""
 
 
 def with_own_alert(*, planned_through: bool) -> frozenset[FindingKind]:
@@ -110,7 +116,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
         AlertKind.FINDING,
         subject_of(finding),
         f"{title_of(finding.kind)}. {text_of(finding)}",
-        next_step(finding.kind, policy_for(finding, rules)),
+        next_step(finding, policy_for(finding, rules)),
         cluster_id=finding.cluster_id,
         connection=connection,
         graded=finding.kind.severity,
@@ -118,20 +124,29 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
     )
 
 
-def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
+def next_step(finding: FindingRecord, policy: WatchPolicy) -> str:
     """What a person should do, or what happens if no one does anything."""
+    kind = finding.kind
+    if finding.facts.get("domains_away"):
+        return (
+            "Bring the brokers back: they have their data. If they are lost, trigger "
+            f"reassign_partitions with action {action_of(kind)} by hand."
+        )
     if kind not in REMEDIED:
         return _NEXT_STEPS.get(kind, "Read the cluster's page.")
-    action = f"action {action_of(kind)}"
+    return f"{_by_policy(action_of(kind), policy)} {_ON_SITE.get(kind, '')}".rstrip()
+
+
+def _by_policy(action: Action, policy: WatchPolicy) -> str:
     why_not = "Why none is started, or not yet, is in the log of watch_clusters."
     match policy:
         case WatchPolicy.WATCH:
-            return f"Find out why; reassign_partitions with {action} remedies it."
+            return f"Find out why; reassign_partitions with action {action} remedies it."
         case WatchPolicy.PROPOSE:
-            run = f"the run of reassign_partitions with {action}"
+            run = f"the run of reassign_partitions with action {action}"
             return f"Answer {run} that asks for approval. {why_not}"
         case WatchPolicy.HEAL:
-            return f"A run of rebalance_in_window with {action} heals it. {why_not}"
+            return f"A run of rebalance_in_window with action {action} heals it. {why_not}"
 
 
 def kinds_counted(findings: Sequence[FindingRecord]) -> dict[tuple[str, str], int]:

@@ -42,6 +42,12 @@ class Misled:
     entry: str = ""
     entries: Sequence[str] = ()
 
+    def strays_to(self, cluster_id: str) -> bool:
+        """Whether it leads by mistake to a cluster that is not its own: that it does is told, and
+        nothing of what is found there.
+        """
+        return self.cluster_id == cluster_id != self.bound_id
+
     @property
     def text(self) -> str:
         """What is wrong, as a sentence without a full stop."""

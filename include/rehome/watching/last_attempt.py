@@ -17,6 +17,11 @@ NEXT = (
     "reassign_partitions; or set its policy to watch."
 )
 
+ALL_DONE = (
+    "No other run is started before it has closed and opened anew. The plan has done all that it "
+    "was to do: what is left takes a person, or more time."
+)
+
 
 class Attempted(enum.StrEnum):
     """What came of a run that was started for a finding."""
@@ -122,6 +127,8 @@ def next_step(found: LastAttempt) -> str:
             f"It is not tried again before {found.again_at:%Y-%m-%d %H:%M} UTC. To have it tried "
             "again now, trigger watch_clusters by hand."
         )
+    if found.outcome is Attempted.NOT_ENOUGH and not found.reasons:
+        return ALL_DONE
     return NEXT if found.outcome in FINAL else ""
 
 

@@ -113,7 +113,8 @@ class WatchClustersOperator(RecordedOperator):
             for fresh in snapshots:
                 last = judged_snapshots.judged(ledger, fresh.uri, connection, rules)
                 self._tell(cluster_id, last)
-                self._raise(ledger, cluster_id, connection or taken_through, last, rules)
+                if not (misled is not None and misled.strays_to(cluster_id)):
+                    self._raise(ledger, cluster_id, connection or taken_through, last, rules)
             assert last is not None
             if misled is not None:
                 bound.tell(ledger, misled, context)
