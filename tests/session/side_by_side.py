@@ -5,8 +5,8 @@ made once: a second Airflow or secured cluster takes more of a small machine tha
 it takes of it even while no test uses it, a fixture of the session ends with the last
 test that needs it: first come the tests on Airflow and on brokers, last those that only compute.
 
-Of files of the same kind, those with slow tests alone come first, then those with some: what is long
-must not be what all other processes wait for in the end.
+Of files of the same kind, those with slow tests alone come first, then those with some: what is
+long must not be what all other processes wait for in the end.
 
 Each process imports every test file, and pytest rewrites a new one when it is imported first. So
 each process begins with other folders, and finds most of the rest rewritten by the others.

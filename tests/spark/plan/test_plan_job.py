@@ -146,11 +146,11 @@ def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -
 
 
 @pytest.mark.usefixtures("spark", "passed_snapshot")
-def test_a_plan_is_refused_if_a_slice_refuses_it(plan_job: Job) -> None:
+def test_a_plan_that_no_disk_has_room_for_is_refused(plan_job: Job) -> None:
     rows = Rows()
     for row in rows.log_dirs:
         row["usable_bytes"] = 100
-    assert plan_job.run(rows, DRAIN, ["--max-driver-replicas", "10"]) == 2
+    assert plan_job.run(rows, DRAIN) == 2
     assert "disk space" in plan_job.failure()["message"]
 
 
