@@ -8,6 +8,8 @@ from tests.quality.plan.cases import rules_broken_by
 from tests.quality.plan.checked_plans import drain, fixed, lowered, raised, rebalance, tree
 from tests.quality.plan.plan_corruptions import CORRUPTIONS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_a_corruption_breaks_the_rules_that_it_breaks_on_spark(name: str) -> None:
