@@ -152,6 +152,10 @@ bench-limits: setup ## measure what caps and broker sets cost, in time and bytes
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
 	@$(PY) -m benchmarks.snapshots.load $(ARGS)
 
+.PHONY: bench-growth
+bench-growth: setup ## measure how much data a day leaves at 100,000 partitions
+	@$(PY) -m benchmarks.snapshots.growth $(ARGS)
+
 .PHONY: bench-gates
 bench-gates: setup ## measure both gates on a million replicas
 	@$(PY) -m benchmarks.snapshots.gates $(ARGS)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.execution import contenders, execute, governor, page, poll
+from benchmarks.snapshots import growth
 from local.kafka.cluster import LocalCluster
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.kafka import TopicPartition
@@ -101,3 +103,17 @@ def test_the_page_of_a_small_plan_is_measured() -> None:
     assert result["first_ms"] > 0
     assert result["refresh_cpu_ms_1"] > 0
     assert result["news_ms_10"] > 0
+
+
+def test_what_a_day_leaves_is_measured_of_files_and_of_rows(tmp_path: Path) -> None:
+    asked = Namespace(partitions=100, moves=20, hours=0.01, poll_s=12.0)
+    rows = growth.measured(asked, tmp_path)
+    assert [row["what"] for row in rows] == [
+        "snapshot, files",
+        "snapshot, rows",
+        "plan of 20 moves, 0.01 hours: files",
+        "plan of 20 moves, 0.01 hours: rows",
+    ]
+    assert rows[0]["mb"] > 0
+    assert min(rows[2]["mb"], rows[3]["mb"]) > 0
+    assert rows[0]["mb_a_day"] == pytest.approx(rows[0]["mb"] * 144, abs=0.1)

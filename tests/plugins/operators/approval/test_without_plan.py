@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import OngoingReassignment, TopicPartition
-from rehome.domain.run.approval.questions import NoQuestion
+from rehome.domain.run.approval.questions import AnswerKind, NoQuestion
 from rehome.domain.run.askers import Askers
 from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyError
@@ -30,6 +30,7 @@ from rehome.operators.foreign.asked import NAMED_FILE, require_person
 from rehome.run import evidence, plan_ids, recorded_plans
 from rehome.run.asking import hitl
 from tests.dags.approval.answers import Given
+from tests.ledger.people import answers_of
 from tests.plugins.run.asked import run_of, task_of
 
 NAMED = NamedReassignments(
@@ -152,6 +153,19 @@ def test_a_policy_that_was_tightened_meanwhile_counts(context: Context) -> None:
     assert require_person(context, NAMED, ANYBODY)
     with pytest.raises(PolicyError, match="another person has to approve it"):
         require_person(context, NAMED, FOUR_EYES)
+
+
+def test_an_answer_of_the_one_who_has_asked_does_not_count_under_four_eyes(
+    context: Context, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = {"approval": True, "own_approval": False}
+    extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": policy}
+    kafka = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
+    task = asks(context)
+    with pytest.raises(PolicyError, match="another person has to approve it"):
+        answers(task, context, Given(by="ann"))
+    assert answers_of(ledger, plan_ids.plan_id_of(context)) == [AnswerKind.NOT_COUNTED]
 
 
 def swap_what_is_named(context: Context) -> None:
