@@ -68,8 +68,6 @@ def test_the_page_is_found_in_airflows_ui_and_by_the_link_to_a_plan(
         expect(frame.locator("#plan-head .state")).to_be_visible()
         tab.page.goto(link)
         expect(frame.locator("#plan-head .state")).to_be_visible()
-        frame.locator("header").get_by_role("link", name="Clusters").click()
-        expect(frame.get_by_role("heading", name="Clusters")).to_be_visible()
     outcome(
         Outcome("path-prefix", {"apache-airflow": airflow.api.ask("GET", "/version")["version"]})
     )
