@@ -215,7 +215,7 @@ def test_a_crash_leaves_its_cause(plan_job: Job, monkeypatch: pytest.MonkeyPatch
         "Caused by: java.lang.OutOfMemoryError: Java heap space\n\t... 12 more"
     )
 
-    def crashes(*_: object) -> None:
+    def crashes(*_: object, **__: object) -> None:
         raise RuntimeError(said)
 
     monkeypatch.setattr(job, "read_snapshot", crashes)

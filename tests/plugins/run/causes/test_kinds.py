@@ -24,6 +24,7 @@ LIKE_THEIR_BASE = {
     "WindowSettingsError": "so are the settings that stand for it",
     "BrokersDisagreeError": "a call to the cluster has failed",
     "EndedError": "it names its kind itself",
+    "LedgerFileError": "no task raises it: the command line alone reads such a file",
 }
 OTHER_EXCEPTIONS = {"AirflowSkipException"}
 
