@@ -114,6 +114,11 @@ test-airflows: setup ## the wheel in the lowest, the newest and another version 
 	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 10800 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
 	@$(PY) -m handbook.reference
 
+.PHONY: bench-day
+bench-day: setup ## one day of a watched cluster on real brokers, with all that goes wrong; writes docs/on-call.md
+	timeout -k 30 5400 $(PY) -m pytest tests/dags/day/test_day.py -m "" $(ARGS)
+	$(PY) -m tests.dags.day.table
+
 SEEDS := 1000
 
 .PHONY: simulate

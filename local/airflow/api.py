@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -51,6 +52,11 @@ class AirflowApi:
     def set_paused(self, dag_id: str, *, paused: bool) -> None:
         """What the switch in the UI does: a paused DAG's schedule starts no runs."""
         self.ask("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
+
+    def edit_connection(self, name: str, kind: str, extra: Mapping[str, Any]) -> None:
+        """What a person does who edits a connection in the UI."""
+        body = {"connection_id": name, "conn_type": kind, "extra": json.dumps(dict(extra))}
+        self.ask("PATCH", f"/connections/{name}", body)
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
         """The DAG's newest runs, newest first, as the API returns them."""

@@ -106,7 +106,7 @@ def world(
     home, ledger_url = tmp_path_factory.mktemp("airflow"), postgresql.new_database()
     named = {"rehome_ledger": _as_connection(ledger_url)}
     dags = (*DAGS, AFTER_PLANS)
-    with _started(home, cluster, ledger_url, dags, env, named, every) as started:
+    with started_airflow(home, cluster, ledger_url, dags, env, named, every) as started:
         yield started
 
 
@@ -124,7 +124,7 @@ def idle_world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) 
         "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
         "REHOME_WINDOW_OWN_PLAN": "false",
     }
-    with _started(home, cluster, ledger_url, DAGS, env, every=every) as started:
+    with started_airflow(home, cluster, ledger_url, DAGS, env, every=every) as started:
         yield started
 
 
@@ -161,12 +161,12 @@ def mortal_gateway(mortal: LocalCluster) -> Iterator[ClusterGateway]:
 def _impatient(home: Path, cluster: LocalCluster, dags: tuple[str, ...]) -> Iterator[World]:
     ledger_url = f"sqlite:///{home}/ledger.db"
     env = {**IMPATIENT, "REHOME_LEDGER_URL": ledger_url}
-    with _started(home, cluster, ledger_url, dags, env) as started:
+    with started_airflow(home, cluster, ledger_url, dags, env) as started:
         yield started
 
 
 @contextmanager
-def _started(
+def started_airflow(
     home: Path,
     cluster: LocalCluster,
     ledger_url: str,
@@ -175,6 +175,7 @@ def _started(
     connections: Mapping[str, Mapping[str, object]] | None = None,
     every: timedelta = timedelta(0),
 ) -> Iterator[World]:
+    """An Airflow with these DAGs on a cluster."""
     warehouse = (home / "warehouse").as_uri()
     with Webhook() as webhook, Ledger.open(ledger_url) as ledger, StatsdListener() as statsd:
         settings = AirflowSettings.read().with_connections(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -16,17 +17,23 @@ class Webhook:
 
     :param answers: what it answers to the first requests; to others, 204. Of a number below 0 the
         connection is closed without an answer.
+
+    ``answers_after_s`` may be set meanwhile: how long it takes to answer.
     """
+
+    answers_after_s = 0.0
 
     def __init__(self, *answers: int) -> None:
         self.reported: list[dict[str, Any]] = []
         self.requests: list[tuple[dict[str, str], bytes]] = []
         reported, requests, left = self.reported, self.requests, list(answers)
+        webhook = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 requests.append((dict(self.headers.items()), body))
+                time.sleep(webhook.answers_after_s)
                 answer = left.pop(0) if left else NO_CONTENT
                 if answer < 0:
                     self.close_connection = True
