@@ -25,7 +25,8 @@ from tests.ledger.set_clock import SetClock
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = (
     *(f"include/rehome/{room}" for room in ("page", "reporting", "alerts", "metrics", "watching")),
-    *("plugins/rehome/ui", "plugins/rehome/airflow_metrics.py"),
+    *(f"plugins/rehome/{room}" for room in ("ui", "cli", "notifiers", "api", "hooks", "scheduled")),
+    *(f"plugins/rehome/{module}.py" for module in ("airflow_metrics", "alerting", "links")),
 )
 READS = {
     *("samples", "move_sums", "moves_changed", "flying", "hurts", "turns", "ended_runs_of"),
@@ -39,8 +40,12 @@ PICTURES = {
     "include/rehome/reporting/charts/progress_charts.py": {"bytes_done", "bytes_total"},
     "include/rehome/reporting/report.py": {"in_place"},
     "plugins/rehome/airflow_metrics.py": {"flying"},
+    "plugins/rehome/api/decisions.py": {"not_recorded"},
+    "plugins/rehome/cli/foreign.py": {"eta_s", "bytes_in_place"},
 }
-"""Who draws samples over time, a bar of the account, or counts its moves in flight by broker."""
+"""Who draws samples over time, a bar of the account, counts its moves in flight by broker, or names
+figures of something else than a plan: entries of the audit, other clients' reassignments.
+"""
 
 
 def of_their_own(source: str) -> Iterator[str]:
