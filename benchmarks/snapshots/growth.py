@@ -162,8 +162,8 @@ def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=100_000)
-    parser.add_argument("--moves", type=int, default=1_000, help="of the plan of each day")
-    parser.add_argument("--hours", type=float, default=0.1, help="that the plan takes")
+    parser.add_argument("--moves", type=int, default=10_000, help="of the plan of each day")
+    parser.add_argument("--hours", type=float, default=4.0, help="that the plan takes")
     parser.add_argument("--poll-s", type=float, default=5.0)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
