@@ -189,3 +189,13 @@ FOLLOWED_UP = Script(
     quiet_s=400.0,
 )
 """What has appeared on a drained broker is followed up, and each of the two plans is approved."""
+
+NEW_LEDGER_IN_MID_POLL = Script(
+    276,
+    5,
+    (Topic("t", ((3, 5), (1, 4)), 120_000_000, min_isr=2),),
+    (Plan("A", (("t", 1, (2, 1)),), 1_000_000, slots=1),),
+    does=(Do(5.7, "A", What.START, (0,)), Do(43.6, "A", What.LEDGER_NEW)),
+    quiet_s=400.0,
+)
+"""Seed 269: the ledger is replaced between a poll and what it records of a plan."""

@@ -17,6 +17,7 @@ from rehome.domain.run.progress import Gain, ProgressSample, ReplicaState, Repli
 from rehome.domain.run.states import MoveState
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+from rehome.ledger.base.plan_rows import select_plan, unknown_plan
 from rehome.ledger.stores.copies.gains import put_gains
 from rehome.ledger.stores.rates import put_flows
 
@@ -81,9 +82,12 @@ class SampleStore(Database):
 
         :param flows: what brokers have copied since the last sample, where that is known.
         :param gains: what each copy has received since.
+        :raises PlanConflictError: the ledger knows no such plan: it is another one by now.
         """
         with self.writing() as connection:
             last = _last(connection, plan_id)
+            if last is None and select_plan(connection, plan_id) is None:
+                raise unknown_plan(plan_id)
             if last is not None and sample.sampled_at <= last.sampled_at:
                 return Recorded(kept=False, progressed=False)
             if last is not None and last.received_bytes and sample.received_bytes is not None:
