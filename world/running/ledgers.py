@@ -18,44 +18,66 @@ from rehome.domain.plan.plan import Plan
 from rehome.ledger.base.database import LedgerUnavailableError
 from rehome.ledger.base.fencing import Lease
 from rehome.ledger.store import Ledger
+from world.running.prepared import PreparedStatements
 from world.running.scheduler import Point, Scheduler
 
 STATEMENTS_KEPT = 1000
 """Prepared by SQLite: more than a run has. To prepare one takes as long as to carry it out."""
 
 
-class AlwaysOpen:
-    """An engine as ledgers use one, whose only connection is never given back: a pool's part takes
+class OpenConnection:
+    """The only connection of a simulated ledger; it is never given back, for a pool's part takes
     longer than most statements. Transactions of a simulated ledger never lie within each other.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self.connection = engine.connect()
+    def __init__(self, engine: AlwaysOpen, held: Connection, raw: sqlite3.Connection) -> None:
+        self.engine = engine
+        self._held, self._raw = held, raw
+        self.execute = PreparedStatements(held, raw).execute
 
-    def begin(self) -> Transaction:
-        """One that is committed, or rolled back, when it is left; see :class:`Transaction`."""
-        return Transaction(self.connection)
+    def commit(self) -> None:
+        """Keep what was written."""
+        if self._held.in_transaction():
+            self._held.commit()
+        self._raw.commit()
+
+    def rollback(self) -> None:
+        """Take it back."""
+        if self._held.in_transaction():
+            self._held.rollback()
+        self._raw.rollback()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._held, name)
+
+
+class AlwaysOpen:
+    """An engine as ledgers use one, with one connection; it is itself the context of the
+    transaction on it.
+    """
+
+    def __init__(self, engine: Engine, raw: sqlite3.Connection) -> None:
+        self.connection = OpenConnection(self, engine.connect(), raw)
+        self.begun = False
+
+    def begin(self) -> AlwaysOpen:
+        """A transaction that is committed, or rolled back, when it is left."""
+        return self
 
     def execution_options(self, **_options: Any) -> AlwaysOpen:
         """Readers and writers are the same here."""
         return self
 
-
-class Transaction:
-    """As a context: the connection."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._held = connection.begin()
-
-    def __enter__(self) -> Connection:
-        return self._connection
+    def __enter__(self) -> OpenConnection:
+        self.begun = True
+        return self.connection
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.begun = False
         if kind is None:
-            self._held.commit()
+            self.connection.commit()
         else:
-            self._held.rollback()
+            self.connection.rollback()
 
 
 class Shelf:
@@ -68,7 +90,7 @@ class Shelf:
             ":memory:", check_same_thread=False, cached_statements=STATEMENTS_KEPT
         )
         engine = create_engine("sqlite://", creator=lambda: self.connection, poolclass=StaticPool)
-        self.engine = AlwaysOpen(engine)
+        self.engine = AlwaysOpen(engine, self.connection)
         self.user: LedgerSite | None = None
 
     def belongs_to(self, user: LedgerSite, *, traced: bool) -> None:
@@ -148,16 +170,6 @@ class LedgerSite:
             raise LedgerUnavailableError("The ledger cannot be used now: simulated")
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """From BEGIN to COMMIT nothing else runs."""
-        self.point(Point.BEGIN)
-        self.inside = True
-        try:
-            yield
-        finally:
-            self.inside = False
-
-    @contextmanager
     def apart(self) -> Iterator[None]:
         """What the judge reads: meanwhile nothing else runs, and the trace does not have it."""
         before, self.inside, self._judged = self.inside, True, True
@@ -190,24 +202,35 @@ class SimulatedLedger(Ledger):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """As the real one."""
-        connection = self._site.engine.connection
-        if self._site.inside and connection.in_transaction():
-            yield connection
-            return
-        if self._site.inside:  # the judge reads, apart from what runs
+        """As the real one: from BEGIN to COMMIT nothing else runs."""
+        site = self._site
+        if site.inside:  # within a transaction; or the judge reads, apart from what runs
+            if site.engine.begun:
+                yield cast(Connection, site.engine.connection)
+                return
             with super().reading() as connection:
                 yield connection
             return
-        with self._site.transaction(), super().reading() as connection:
-            yield connection
+        site.point(Point.BEGIN)
+        site.inside = True
+        try:
+            with super().reading() as connection:
+                yield connection
+        finally:
+            site.inside = False
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """As the real one."""
-        with self._site.transaction(), super().writing() as connection:
-            yield connection
-        self._site.point(Point.COMMITTED)
+        site = self._site
+        site.point(Point.BEGIN)
+        site.inside = True
+        try:
+            with super().writing() as connection:
+                yield connection
+        finally:
+            site.inside = False
+        site.point(Point.COMMITTED)
 
     def create_plan(self, plan: Plan, *args: Any, **options: Any) -> None:
         """As the real one; the stage knows of it."""

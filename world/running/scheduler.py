@@ -97,6 +97,8 @@ class Scheduler:
         self._count = 0
         self._points = 0
         self._some_ended = False
+        self._until_s, self._over = 0.0, True
+        self._is_over: Callable[[], bool] = lambda: False
 
     # -- of actors ------------------------------------------------------------------------------
 
@@ -204,24 +206,13 @@ class Scheduler:
 
     def run(self, until_s: float, ended: Callable[[], bool] = lambda: False) -> None:
         """Run actors until a time, until all have ended, or until ``ended``."""
-        while not ended():
-            if self._some_ended:
-                self._live = [actor for actor in self._live if actor.ended is None]
-                self._some_ended = False
-            if self._points > MOST_POINTS:
-                raise Stuck(f"{self._points} points by {self.at_s:.0f} s")
-            if not self._live:
-                self._pass_to(until_s)
-                return
-            soonest = min([actor.ready_at for actor in self._live])
-            if soonest > until_s:
-                self._pass_to(until_s)
-                return
-            self._pass_to(soonest)
-            ready = [actor for actor in self._live if actor.ready_at <= self.at_s]
-            self.current = self.rng.choice(ready)
-            self.current.thread.switch()
-            self.current = None
+        self._until_s, self._is_over = until_s, ended
+        self._over = False
+        while not self._over:
+            chosen = self._choose()
+            if chosen is not None:
+                chosen.thread.switch()  # back when one has ended, or nobody is next
+                self.current = None
 
     def raised(self) -> Iterator[tuple[Actor, BaseException]]:
         """Actors that an error has ended."""
@@ -253,7 +244,34 @@ class Scheduler:
             raise Abandoned
         return actor
 
+    def _choose(self) -> Actor | None:
+        """Who runs next, from now on; None = this run is over."""
+        self.current = None
+        if self._is_over():
+            self._over = True
+            return None
+        if self._some_ended:
+            self._live = [actor for actor in self._live if actor.ended is None]
+            self._some_ended = False
+        if self._points > MOST_POINTS:
+            raise Stuck(f"{self._points} points by {self.at_s:.0f} s")
+        soonest = min([actor.ready_at for actor in self._live], default=NEVER)
+        if soonest > self._until_s or not self._live:
+            self._pass_to(self._until_s)
+            self._over = True
+            return None
+        self._pass_to(soonest)
+        self.current = self.rng.choice([each for each in self._live if each.ready_at <= self.at_s])
+        return self.current
+
     def _give_way(self, actor: Actor) -> None:
-        self._hub.switch()
+        """Let the next one run: without a way through the hub, which takes as long again."""
+        try:
+            chosen = self._choose()
+        except Exception as error:  # noqa: BLE001 - it is the world's, not this actor's
+            self._hub.throw(error)
+        else:
+            if chosen is not actor:
+                (self._hub if chosen is None else chosen.thread).switch()
         if actor.ended is not None:
             raise Abandoned
