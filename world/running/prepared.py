@@ -117,14 +117,17 @@ class PreparedStatements:
     """Those of one connection, each from the second time on that it is carried out.
 
     Statements are told apart by their numbers (:func:`id`). One that is prepared lives as long as
-    this does; one that is gone is forgotten, for its number may become another's.
+    this does; one that was met once is forgotten when it is gone, for its number may become
+    another's.
+
+    :ivar kept: statements that are prepared.
     """
 
     def __init__(self, connection: Connection, raw: sqlite3.Connection) -> None:
         self._connection, self._raw = connection, raw
         self._met: dict[int, ref[Any]] = {}
         self._known: dict[tuple[Any, ...], CompiledStatement | None] = {}
-        self._kept: list[Any] = []
+        self.kept: list[Any] = []
 
     def execute(self, statement: Any, given: Any = None) -> Any:
         """As :meth:`sqlalchemy.Connection.execute`."""
@@ -146,7 +149,7 @@ class PreparedStatements:
         if number not in self._met:
             self._met[number] = ref(statement, lambda _gone: self._met.pop(number))
             return None
-        self._kept.append(statement)
+        self.kept.append(statement)
         found = self._known[key] = _compiled(statement, given, self._connection.dialect)
         return found
 
