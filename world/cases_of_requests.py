@@ -190,6 +190,19 @@ FOLLOWED_UP = Script(
 )
 """What has appeared on a drained broker is followed up, and each of the two plans is approved."""
 
+LISTS_OF_A_LOST_LEDGER = Script(
+    169,
+    5,
+    (Topic("t", ((3, 4), (4, 3), (2, 3)), 120_000_000, min_isr=2),),
+    (Plan("A", (("t", 2, (2, 3, 5, 1)),), 1_000_000, slots=1, at_once=1),),
+    does=(Do(14.9, "A", What.START, (0,)), Do(47.4, "A", What.LEDGER_NEW)),
+    quiet_s=903.9,
+    watches=(Watch("A", every_s=90, window_s=(240, 300), rate=5_000_000),),
+)
+"""Seed 169 with all plans in steps: a plan of the new ledger puts its items on the lists that have
+those of the lost one, and takes its own back. What is left the sweep names.
+"""
+
 NEW_LEDGER_IN_MID_POLL = Script(
     276,
     5,

@@ -89,7 +89,8 @@ class Stage:
         ``waits_unnamed``: that wait for a person, and no person was alerted; ``asked_to_end``: that
         a person has cancelled in the end; ``cancelled_in_vain``: of those, what has not ended.
     :ivar elsewhere: another cluster; None = no connection ever leads there.
-    :ivar away: when a ledger could not be used; ``begun_anew``: when a new one took its place.
+    :ivar away: when a ledger could not be used; ``ledgers``: the ids of those that each
+        installation has had, and since when.
     """
 
     def __init__(self, script: Script, trace: Trace | None = None) -> None:
@@ -115,7 +116,7 @@ class Stage:
         self.asked_to_end: set[str] = set()
         self.cancelled_in_vain: list[str] = []
         self.away: dict[str, list[Span]] = {}
-        self.begun_anew: dict[str, float] = {}
+        self.ledgers: dict[str, list[tuple[float, str]]] = {}
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
@@ -204,6 +205,7 @@ class Stage:
 
         site = LedgerSite(name, self.scheduler)
         site.on_plan = lambda plan: self._made(rehome, plan)
+        self._has_ledger(name, site)
         installation = Installation(
             name,
             site,
@@ -263,6 +265,7 @@ class Stage:
                 site.back_up()
             case What.LEDGER_RESTORED:
                 site.restore()
+                self._has_ledger(does.who, site)
             case What.LED_ELSEWHERE:
                 assert self.elsewhere is not None
                 self.elsewhere.led.add(does.who)
@@ -270,9 +273,13 @@ class Stage:
                 self.elsewhere.led.discard(does.who)
             case What.LEDGER_NEW:
                 site.begin_anew()
-                self.begun_anew[does.who] = self.scheduler.at_s
+                self._has_ledger(does.who, site)
             case _:
                 rehome.person.does(does)
+
+    def _has_ledger(self, name: str, site: LedgerSite) -> None:
+        """From now on."""
+        self.ledgers.setdefault(name, []).append((self.scheduler.at_s, site.ledger_id))
 
     def _start(self, rehome: Rehome, script: Plan) -> None:
         """A person triggers a run."""

@@ -13,6 +13,7 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState
 from rehome.errors import RehomeError
 from rehome.ledger.store import Ledger
+from world.judge.configs import Ledgers
 from world.judge.flights import Span
 from world.judge.judge import Seen
 from world.judge.placement import LetAct
@@ -51,7 +52,7 @@ def told(stage: Stage) -> Seen:
         lost=dict(lost_messages(stage)),
         wiped=stage.model.world.wiped,
         spent={name: dict(r.installation.spent) for name, r in stage.rehomes.items()},
-        begun_anew=stage.begun_anew,
+        ledgers=Ledgers(stage.ledgers),
         named={name: r.installation.named for name, r in stage.rehomes.items()},
         paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
         ended_at=stage.scheduler.at_s,

@@ -79,34 +79,36 @@ class Truth:
                 return ""
 
     def _not_as_found(self, said: Statement, claim: AsFound) -> str:
+        by = self.configs.ledgers.of(said.by, said.since)
         for setting in claim.settings:
             known = self.configs.keys.get(setting)
             if known is None:
                 continue
             moments = known.between(said.since, said.at)
-            if not any(as_wanted(known, moment, said.by) for moment in moments):
+            if not any(as_wanted(known, moment, by) for moment in moments):
                 last = moments[-1]
                 where = f"{setting[0]} {setting[1]}"
                 return f"{where} is as it was found; it holds {last.actual!r}, not {last.seen!r}"
         return ""
 
     def _left(self, said: Statement) -> str:
-        needed = self._needed_by_others(said)
+        needed, by = self._needed_by_others(said), self.configs.ledgers.of(said.by, said.since)
         for known in self.configs.keys.values():
             if (known.key[0].name or "default", known.key[1]) in needed:
                 continue  # it was left for another Rehome, which has marked it
             moments = known.between(said.since, said.at)
-            if all(said.by in moment.ours for moment in moments):
+            if all(by in moment.ours for moment in moments):
                 return f"no throttle is left; {known.key[0]} {known.key[1]} is ours still"
         return ""
 
     def _needed_by_others(self, said: Statement) -> set[tuple[str, str]]:
+        by = self.configs.ledgers.of(said.by, said.since)
         return needed_rates(
             [
                 name
                 for (_, name), known in self.configs.keys.items()
                 if name.startswith(NEEDS)
-                and any(m.ours.keys() - {said.by} for m in known.between(said.since, said.at))
+                and any(m.ours.keys() - {by} for m in known.between(said.since, said.at))
             ]
         )
 

@@ -6,14 +6,44 @@ rate, or a cordon, has one value: what others have set last, or deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from rehome.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigKey, ConfigWrite, History, TopicChanged
 from world.judge.violations import Kind, Violation
 
 OF_LISTS = ".throttled.replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgers:
+    """Whose it is what an installation writes: its ledger's. One that takes the place of another
+    knows nothing of what that has left, and answers for none of it.
+
+    :param had: the ids of the ledgers that each installation has had, and since when.
+    """
+
+    had: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
+
+    def of(self, name: str, at: float) -> str:
+        """The owner that an installation is at a time: with its first ledger, by its name alone."""
+        had = self.had.get(name, ())
+        present = next((ledger_id for since, ledger_id in reversed(had) if since <= at), "")
+        return name if not present or present == had[0][1] else f"{name} {present}"
+
+    def present(self, name: str) -> str:
+        """With the ledger that it has in the end."""
+        return self.of(name, inf)
+
+    def gone(self, name: str) -> set[str]:
+        """With those that it has not any more."""
+        return {self.of(name, since) for since, _ in self.had.get(name, ())} - {self.present(name)}
+
+
+ONE_EACH = Ledgers()
+"""Each installation has had one ledger."""
 
 
 def items(value: str | None) -> tuple[str, ...]:
@@ -27,7 +57,7 @@ class Moment:
     """What a key holds from a time on, what others want of it, and who has left what there.
 
     :param wanted: None = nothing; of a list, its items joined.
-    :param ours: by Rehome, what it has set here that others do not want.
+    :param ours: by Rehome and ledger, what it has set here that others do not want.
     :param seen: what others want as far as anybody could see: without what they have set between
         our last reading of the key and our own write of it.
     :param shared: items that others have named, too, when we had set them before: nobody can tell
@@ -115,11 +145,12 @@ class Configs:
     keys: dict[ConfigKey, KeyHistory]
     taken_away: list[Violation]
     unavoidable: int
+    ledgers: Ledgers = field(default_factory=Ledgers)
 
     @classmethod
-    def of(cls, history: History) -> Configs:
+    def of(cls, history: History, ledgers: Ledgers = ONE_EACH) -> Configs:
         """Follow every write."""
-        found = cls({}, [], 0)
+        found = cls({}, [], 0, ledgers)
         for key, value in history.initial.items():
             found.keys[key] = KeyHistory.beginning(key, value)
         for write in history.writes:
@@ -143,9 +174,10 @@ class Configs:
         known = self.keys.setdefault(where, KeyHistory.beginning(where, None))
         before = known.last
         foreign = write.owner == OTHERS
+        owner = self.ledgers.of(write.owner, write.at)
         wanted = _wanted(known, before, write) if foreign else before.wanted
         seen = wanted if foreign else _seen(known, before, write)
-        ours = {owner: set(values) for owner, values in before.ours.items()}
+        ours = {each: set(values) for each, values in before.ours.items()}
         there = items(write.after) if known.is_list else (write.after,)
         shared = before.shared
         if foreign:
@@ -156,7 +188,7 @@ class Configs:
         else:
             added = set(there) - _not_ours(known, write, wanted, seen)
             known.ever_ours |= {value for value in added if value is not None}
-            ours.setdefault(write.owner, set()).update(v for v in added if v is not None)
+            ours.setdefault(owner, set()).update(v for v in added if v is not None)
             if known.is_list:
                 known.ever_ours |= _appended(write)
                 both = _asked_at_once(known, write, wanted)
@@ -167,7 +199,7 @@ class Configs:
         moment = Moment(write.at, write.after, wanted, seen, ours, shared)
         known.moments.append(moment)
         if not foreign:
-            known.written[write.owner] = write.at
+            known.written[owner] = write.at
             self._refuse_taking_away(known, write, before, moment)
 
     def _refuse_taking_away(

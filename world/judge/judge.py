@@ -12,7 +12,7 @@ from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import ThrottleEntry
 from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
-from world.judge.configs import Configs, KeyHistory
+from world.judge.configs import Configs, KeyHistory, Ledgers, as_wanted
 from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
 from world.judge.heals import Watching, wrong_in_watching
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
@@ -48,8 +48,8 @@ class Seen:
 
     :param false_accounts: what was false in accounts of plans when they were read.
     :param open_entries: what ledgers name as set or owed, at the end.
-    :param begun_anew: installations whose ledger is a new one, and since when; ``named``: the keys
-        that their last sweeps have named as another installation's, to be settled by a person.
+    :param ledgers: that each installation has had; ``named``: the keys that their last sweeps have
+        named as another installation's, to be settled by a person.
     :param never_ended: plans that had not ended when they should have, and wait for nobody.
     :param waits_unnamed: plans that no run drives any more, and of which nobody was told.
     :param lost: acknowledged messages that no leader has any more, by partition.
@@ -80,7 +80,7 @@ class Seen:
     gate_refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
     elsewhere: Sequence[tuple[float, str]] = ()
     watching: Watching = field(default_factory=Watching)
-    begun_anew: Mapping[str, float] = field(default_factory=dict)
+    ledgers: Ledgers = field(default_factory=Ledgers)
     wiped: Mapping[PartitionKey, float] = field(default_factory=dict)
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def judge(seen: Seen) -> Verdict:
     if seen.elsewhere:
         changed = [Violation(Kind.WRONG_CLUSTER, "elsewhere", t, at) for at, t in seen.elsewhere]
         return Verdict(tuple(changed))
-    configs = Configs.of(seen.history)
+    configs = Configs.of(seen.history, seen.ledgers)
     partitions = Partitions.of(seen.log)
     lists = {plan.plan_id: plan.lists for plan in seen.plans}
     windows = {p.plan_id: p.window_s for p in seen.plans if p.window_s is not None}
@@ -191,11 +191,21 @@ def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
 
 
 def _of_a_ledger_that_is_gone(known: KeyHistory, seen: Seen) -> bool:
-    """Whether a new ledger is in its place, and names this as not its own."""
+    """Whether another ledger is in its place, and names this as not its own; which has never
+    changed it, or has put items of its own on that list, and taken them back.
+    """
     return any(
-        known.key in seen.named.get(owner, ()) and known.written.get(owner, since) < since
-        for owner, since in seen.begun_anew.items()
+        known.key in seen.named.get(name, ())
+        and _left_by(known, seen.ledgers.gone(name), seen.ledgers.present(name))
+        for name in seen.ledgers.had
     )
+
+
+def _left_by(known: KeyHistory, gone: set[str], present: str) -> bool:
+    if not gone & known.written.keys():
+        return False
+    others = known.is_list and known.last.ours and known.last.ours.keys() <= gone
+    return present not in known.written or bool(others and as_wanted(known, known.last, present))
 
 
 def _config_violation(known: KeyHistory) -> Violation:

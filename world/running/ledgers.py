@@ -142,6 +142,13 @@ class LedgerSite:
         """A new connection to it, as any process opens one."""
         return SimulatedLedger(self)
 
+    @property
+    def ledger_id(self) -> str:
+        """Of the one that is there now."""
+        with self.apart():
+            ((found,),) = self._shelf.connection.execute("SELECT ledger_id FROM identity")
+        return str(found)
+
     def begin_anew(self) -> None:
         """An empty ledger takes its place, with an identity of its own."""
         _template().backup(self._shelf.connection)

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from rehome.domain.claims import EndsIn, InFlight
+from rehome.domain.claims import AsFound, EndsIn, InFlight
 from rehome.domain.configs import ConfigOperation, ConfigResource
 from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.run.states import PlanState
 from world.history import OTHERS, Alter, ConfigWrite, DirAsked, History, IsrTaken
+from world.judge.configs import Ledgers
 from world.judge.judge import MOST_CALLS, Seen, judge
 from world.judge.placement import LetAct
 from world.judge.plan_seen import PlanSeen
@@ -189,9 +190,41 @@ def test_what_a_ledger_that_is_gone_has_left_is_named_by_the_new_one() -> None:
     left = seen(history)
     named = {"A": frozenset({(default, RATES[0])})}
     assert kinds(left) == {Kind.LEFT_BEHIND}
-    assert kinds(replace(left, begun_anew={"A": 6.0})) == {Kind.LEFT_BEHIND}
-    assert kinds(replace(left, begun_anew={"A": 4.0}, named=named)) == {Kind.LEFT_BEHIND}
-    assert kinds(replace(left, begun_anew={"A": 6.0}, named=named)) == set()
+    assert kinds(replace(left, ledgers=replaced(6.0))) == {Kind.LEFT_BEHIND}
+    assert kinds(replace(left, ledgers=replaced(4.0), named=named)) == {Kind.LEFT_BEHIND}
+    assert kinds(replace(left, ledgers=replaced(6.0), named=named)) == set()
+
+
+def replaced(*times: float) -> Ledgers:
+    """A new ledger takes the place of the one before at each of these times."""
+    return Ledgers({"A": [(0.0, "a"), *((at, f"b{at}") for at in times)]})
+
+
+@pytest.mark.parametrize(
+    ("own", "end", "found"),
+    [
+        ("0:1,1:2", "0:1", set()),  # its own item is gone: what is left is the lost ledger's
+        ("0:1,1:2", "0:1,1:2", {Kind.LEFT_BEHIND}),
+        ("0:1,1:2", "1:2", {Kind.LEFT_BEHIND}),
+        ("0:1", "0:1", set()),  # it needed the same: that was there before
+    ],
+)
+def test_a_new_ledger_answers_for_what_it_has_put_on_a_list_beside_what_was_lost(
+    own: str, end: str, found: set[Kind]
+) -> None:
+    history, topic = world(), ConfigResource.topic("t")
+    for at, after in ((5.0, "0:1"), (7.0, own), (9.0, end)):
+        before = history.writes[-1].after if history.writes else None
+        written = ConfigWrite(
+            int(at), at, "A", "A:x", topic, LISTS[0], before, after, ConfigOperation.SET, None
+        )
+        history.writes.append(written)
+    left = replace(seen(history), named={"A": frozenset({(topic, LISTS[0])})})
+    assert kinds(replace(left, ledgers=replaced(6.0))) == found
+    assert kinds(replace(left, ledgers=replaced(4.0))) == {Kind.LEFT_BEHIND}
+    said = Statement("A", "p", "clear", (AsFound(((topic, LISTS[0]),)),), 9.0, 9.5)
+    told = replace(left, ledgers=replaced(6.0), statements=[said])
+    assert (Kind.FALSE_CLAIM in kinds(told)) is (Kind.LEFT_BEHIND in found)
 
 
 @pytest.mark.parametrize(
