@@ -11,6 +11,7 @@ from rehome.errors import PlanConflictError
 from rehome.ledger.base.records import PlanRecord
 from world.airflow.shape import IN_WINDOW
 from world.history import OTHERS
+from world.rehome.channel import Answers
 from world.script import What
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def become_quiet(stage: Stage) -> None:
     for rehome in stage.rehomes.values():
         rehome.strikes.clear()
         rehome.installation.site.away = False
+        if rehome.installation.receiver is not None:
+            rehome.installation.receiver.how = Answers.AT_ONCE
         rehome.airflow.unpause()
         rehome.airflow.unpause(IN_WINDOW)
         rehome.person.answer("approve")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from world.airflow.shape import IN_WINDOW, REASSIGN, graph_of
+from world.luck_of_actors import with_actors
 from world.others import LISTS, RATES
 from world.script import Blow, Config, Do, OwnRates, Plan, Script, Strike, Topic, Watch, What
 
@@ -45,7 +46,7 @@ OPERATIONS = ("ALL", "ALL", "ALTER_CONFIGS", "DESCRIBE")
 
 def script_of(seed: int) -> Script:
     """The script of a seed."""
-    return _Drawing(seed).script()
+    return with_actors(_Drawing(seed).script(), seed)
 
 
 class _Drawing:

@@ -40,6 +40,7 @@ class What(enum.StrEnum):
     LEDGER_RESTORED = "ledger_restored"
     LEDGER_NEW = "ledger_new"
     LED_ELSEWHERE = "led_elsewhere"  # seconds: its connection leads to another cluster
+    CHANNEL_FALTERS = "channel_falters"  # how, as world.rehome.channel.Answers has it; seconds
     # An admin, with Kafka's own tools.
     SET_RATE = "set_rate"  # broker or None for the default, key, bytes per second
     DELETE_RATE = "delete_rate"  # broker or None, key
@@ -209,6 +210,7 @@ class Script:
     :param order: seed of who runs next, of latencies, lags and ids.
     :param quiet_s: from then on nothing is done any more; brokers and ledgers are back.
     :param watches: installations that watch the cluster.
+    :param channels: names of the installations whose alerts a webhook gets.
     """
 
     order: int
@@ -220,6 +222,7 @@ class Script:
     strikes: tuple[Strike, ...] = ()
     quiet_s: float = 900.0
     watches: tuple[Watch, ...] = ()
+    channels: tuple[str, ...] = ()
 
     @property
     def secured(self) -> bool:

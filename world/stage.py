@@ -37,6 +37,7 @@ from world.kafka.hooks import Fault, FaultKind
 from world.kafka.metadata import PartitionKey
 from world.ports import Wire
 from world.rehome.by_hand import CLUSTER, params_of, written_plan
+from world.rehome.channel import Answers, Receiver, Thread
 from world.rehome.ears import Ears
 from world.rehome.elsewhere import Elsewhere
 from world.rehome.installation import Installation
@@ -214,8 +215,11 @@ class Stage:
             lambda: self.scheduler.at_s,
             wire.calls_so_far,
             lambda operator, context: self._plans(rehome, operator, context),
+            lambda **options: Thread(self.scheduler, airflow.thread, **options),
+            Receiver(self.scheduler) if name in self.script.channels else None,
         )
         airflow = Airflow(self.scheduler, name, clock.new_id)
+        airflow.has_channel = installation.receiver is not None
         airflow.every(SWEEP_EVERY_S, SWEEP)
         for watch in (each for each in self.script.watches if each.of == name):
             installation.file = file_of(watch)
@@ -266,6 +270,8 @@ class Stage:
             case What.LEDGER_RESTORED:
                 site.restore()
                 self._has_ledger(does.who, site)
+            case What.CHANNEL_FALTERS:
+                self._falters(rehome.installation.receiver, *does.args)
             case What.LED_ELSEWHERE:
                 assert self.elsewhere is not None
                 self.elsewhere.led.add(does.who)
@@ -276,6 +282,13 @@ class Stage:
                 self._has_ledger(does.who, site)
             case _:
                 rehome.person.does(does)
+
+    def _falters(self, receiver: Receiver | None, how: str, lasts_s: float) -> None:
+        """For a while, or until the world becomes quiet."""
+        assert receiver is not None
+        receiver.how = Answers(how)
+        self.scheduler.wait(lasts_s)
+        receiver.how = Answers.AT_ONCE
 
     def _has_ledger(self, name: str, site: LedgerSite) -> None:
         """From now on."""

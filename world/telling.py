@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowException
 
+from rehome.alerts.catalog import CATALOG
 from rehome.domain.kafka import BrokerId, ReplicaId
 from rehome.domain.plan.plan import Plan as RehomePlan
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState
 from rehome.errors import RehomeError
 from rehome.ledger.store import Ledger
+from world.judge.alerts_seen import AlertsSeen
 from world.judge.configs import Ledgers
 from world.judge.flights import Span
 from world.judge.judge import Seen
@@ -24,7 +26,7 @@ from world.rehome.watched_cluster import watching_seen
 from world.script import What
 
 if TYPE_CHECKING:
-    from world.stage import Stage, Started
+    from world.stage import Rehome, Stage, Started
 
 
 class StruckError(Exception):
@@ -59,6 +61,7 @@ def told(stage: Stage) -> Seen:
         only_started=_only_started(stage),
         elsewhere=[] if stage.elsewhere is None else list(stage.elsewhere.changes()),
         watching=watching_seen(stage),
+        alerts=[found for rehome in stage.rehomes.values() if (found := _alerts(rehome))],
         gate_refused=_refused(stage),
         let_act={
             run: LetAct(stage.history.last_listed(f"{asked}.look#"), at)
@@ -67,6 +70,17 @@ def told(stage: Stage) -> Seen:
             for run in (asked, *rehome.person.that_carry_on(asked))
         },
     )
+
+
+def _alerts(rehome: Rehome) -> AlertsSeen | None:
+    """None = its installation has no channel."""
+    site = rehome.installation
+    if site.receiver is None:
+        return None
+    sent = {entry.kind for entry in CATALOG if entry.sent}
+    lasting = [a for a in site.ledger().alerts() if a.closed_at is None and a.kind in sent]
+    receiver = site.receiver
+    return AlertsSeen(site.name, receiver.got, receiver.sendings, receiver.waited, lasting)
 
 
 def _refused(stage: Stage) -> dict[str, Sequence[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from world import cases, cases_of_requests
+from world import cases, cases_of_actors, cases_of_requests
 from world.judge.violations import Kind
 from world.outcome import run
 from world.script import Script
@@ -47,6 +47,11 @@ MENDED = (
     "RATES_BY_BROKER_OTHERS",
     "NEW_LEDGER_IN_MID_POLL",
     "LISTS_OF_A_LOST_LEDGER",
+    "CHANNEL_LATE",
+    "CHANNEL_NEVER",
+    "CHANNEL_REFUSES",
+    "CHANNEL_TWICE",
+    "CHANNEL_HANGS",
     "STEPS",
     "STEPS_FORETOLD",
     "STEPS_CANCELLED",
@@ -68,7 +73,7 @@ MENDED = (
 pytestmark = pytest.mark.slow
 
 
-NAMED = {**vars(cases), **vars(cases_of_requests)}
+NAMED = {**vars(cases), **vars(cases_of_requests), **vars(cases_of_actors)}
 
 
 def script(name: str) -> Script:

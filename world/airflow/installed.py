@@ -35,6 +35,7 @@ class Airflow:
     :ivar paused: DAGs that are paused, and since when: nothing is scheduled; triggers go on.
     :ivar pauses: since when, and until when, one was.
     :ivar in_windows: the DAG that runs in the cluster's windows; None = nothing is watched.
+    :ivar has_channel: alerts are sent through one.
     """
 
     scheduler: Scheduler
@@ -47,6 +48,7 @@ class Airflow:
     pauses: list[tuple[float, float]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     in_windows: Graph | None = None
+    has_channel: bool = False
     _snapshots: list[SimpleNamespace] = field(default_factory=list)
 
     def is_paused(self, dag_id: str) -> bool:
@@ -72,6 +74,16 @@ class Airflow:
         """A thread of a process."""
         actor = self.scheduler.spawn(name, what)
         self.spawned.append(actor)
+        return actor
+
+    def thread(self, target: Callable[[], Any]) -> Actor:
+        """One more thread of the process that runs now, which ends with it."""
+        current = self.scheduler.current
+        assert current is not None
+        actor = self.spawn(f"{self.name}:sends.{current.name.partition(':')[2]}", target)
+        for process in self.processes:
+            if process.has(current):
+                process.others.append(actor)
         return actor
 
     def begun(self, process: Process) -> Process:
@@ -118,10 +130,11 @@ class Airflow:
             self._snapshots.append(event)
 
     def ended(self, run: DagRun) -> None:
-        """A run has ended. What callbacks of its DAG send nobody reads; watching goes by what they
-        write down.
+        """A run has ended. Where there is no channel, what callbacks of its DAG send nobody reads;
+        watching goes by what they write down.
         """
-        if self.in_windows is not None and run.graph.dag_id in CARRY_OUT:
+        reads = self.in_windows is not None or self.has_channel
+        if reads and run.graph.dag_id in CARRY_OUT:
             failed = any(task.state in BAD for task in run.tasks.values())
             dag: Any = run.graph.dag
             notifier = dag.on_failure_callback if failed else dag.on_success_callback

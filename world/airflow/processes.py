@@ -90,6 +90,11 @@ class Process:
         for actor in sorted((self.main, *self.others), key=lambda actor: actor is current):
             self.scheduler.kill(actor)
 
+    def end_threads(self) -> None:
+        """Its first thread has ended: the others end with it."""
+        for actor in self.others:
+            self.scheduler.kill(actor)
+
     @property
     def failed_for_good(self) -> bool:
         """Whether another attempt is of no use."""

@@ -179,6 +179,7 @@ class TaskRun:
         )
         self.process = run.airflow.begun(Process(run.airflow.scheduler, actor))
         run.airflow.scheduler.join(actor)
+        self.process.end_threads()
         return self.process
 
     def _be_woken(self, deferral: Deferral) -> Deferral:

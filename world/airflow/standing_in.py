@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -16,8 +17,10 @@ from airflow.providers.standard.operators import hitl as operators_hitl
 import rehome.reporting.collect
 import rehome.warehouse
 from rehome import airflow_metrics, installation
+from rehome.alerts.channels import Channel
 from rehome.cluster.interface.port import ClusterPort
 from rehome.clusters.clusters_file import ClustersFile
+from rehome.domain.clock import monotonic_s
 from rehome.domain.plan import plan_hash
 from rehome.domain.plan.plan import Plan
 from rehome.fleet import clusters
@@ -49,6 +52,18 @@ class Site(Protocol):
 
     def connect(self) -> ClusterPort:
         """A connection to the cluster."""
+        ...
+
+    def channels(self) -> tuple[Channel, ...]:
+        """Where its alerts are sent."""
+        ...
+
+    def notifier(self, *, body: str, message_id: str) -> Any:
+        """Of its only channel."""
+        ...
+
+    def thread(self, **options: Any) -> Any:
+        """A thread of the process that runs now."""
         ...
 
     def plans_in_process(self, operator: Any, context: Mapping[str, Any]) -> None:
@@ -95,6 +110,11 @@ def _report(directory: Any, *_: Any, **__: Any) -> str:
     return str(directory.write_text("report.html", "not rendered"))
 
 
+def _threads(site: Callable[[], Site]) -> Any:
+    """In the place of the module ``threading``."""
+    return SimpleNamespace(Thread=lambda **options: site().thread(**options), Event=Event)
+
+
 def _remembered(original: Callable[[Plan], str]) -> Callable[[Plan], str]:
     """The hash of a plan that was loaded before: in memory nobody changes it."""
     known: dict[int, tuple[Plan, str]] = {}
@@ -129,7 +149,10 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (plan_hash, "hash_of", _remembered(plan_hash.hash_of)),
         (RollUpSnapshotsOperator, "step", lambda _operator, _context: None),
         (airflow_metrics, "way", lambda: airflow_metrics.Way.OFF),
-        (delivery, "deliver", lambda *_: {}),
+        (delivery, "channels", lambda: (site().channels(), ())),
+        (delivery, "notifier_class", lambda _path: site().notifier),
+        (delivery, "threading", _threads(site)),
+        (delivery, "time", SimpleNamespace(monotonic=monotonic_s)),
         (delivery, "problems", lambda: ()),
         (
             PlanReassignmentOperator,

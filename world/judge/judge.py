@@ -11,6 +11,7 @@ from rehome.domain.kafka import ReplicaId, Replicas, TopicPartition
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import ThrottleEntry
 from world.history import OTHERS, ConfigKey, ConfigWrite, History
+from world.judge.alerts_seen import AlertsSeen, wrong_in_alerts
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory, Ledgers, as_wanted
 from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
@@ -59,6 +60,7 @@ class Seen:
     :param elsewhere: what has been changed on another cluster, and when.
     :param watching: what it has found, started and carried out.
     :param only_started: nothing was done but to start plans, and nothing struck.
+    :param alerts: of installations that have a channel.
     :param let_act: runs that may act on what others have in flight, by their names.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
@@ -85,6 +87,7 @@ class Seen:
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     let_act: Mapping[str, LetAct] = field(default_factory=dict)
+    alerts: Sequence[AlertsSeen] = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def judge(seen: Seen) -> Verdict:
     found += misplaced(partitions, seen.history.alters, planned, seen.let_act)
     found += taken_over(partitions, seen.history.alters, seen.let_act)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
+    found += wrong_in_alerts(seen.alerts, seen.ended_at)
     found += wrong_in_watching(seen.log, seen.watching, seen.ended_at)
     found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]
     return Verdict(tuple(dict.fromkeys(found)), configs.unavoidable)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rehome import packaging
+from rehome import alerting, packaging
 from rehome.domain.claims import (
     AsFound,
     ConfigSetting,
@@ -29,6 +29,7 @@ from rehome.execution.dry_run.result import DryRunResult
 from rehome.execution.policy_from_request import rate_for
 from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.ledger.base.records import ThrottleEntry
+from rehome.notifiers import delivery
 from world.judge.accounts import Accounts
 from world.rehome.installation import Installation, Spent
 
@@ -79,6 +80,8 @@ class Ears:
             (execution.completion.drained, "wait_until_drained", self._drained),
             (execution.control.controller.Controller, "control", self._control),
             (execution.dry_run.dry_run, "dry_run", self._dry_run),
+            (alerting, "send", self._send),
+            (delivery, "deliver_all", self._deliver),
         )
 
     @contextmanager
@@ -195,6 +198,25 @@ class Ears:
             return found
 
         return wait_until_drained
+
+    def _send(self, original: Any) -> Any:
+        def send(due: Any) -> None:
+            site = self._site()
+            if site.receiver is not None:
+                site.receiver.about_to_send(site.site, due)
+            original(due)
+
+        return send
+
+    def _deliver(self, original: Any) -> Any:
+        def deliver_all(items: Any) -> Any:
+            receiver = self._site().receiver
+            if receiver is None:
+                return original(items)
+            with receiver.timed():
+                return original(items)
+
+        return deliver_all
 
     def _control(self, original: Any) -> Any:
         def control(controller: Any, what: Any, plan_id: str, *args: Any, **options: Any) -> Any:

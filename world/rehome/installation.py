@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from rehome.alerts.channels import Channel
 from rehome.cluster.interface.port import ClusterPort
 from rehome.clusters.clusters_file import NO_FILE, ClustersFile
 from rehome.domain.claims import Claim
@@ -17,6 +18,7 @@ from world import script
 from world.airflow.in_memory import WarehouseInMemory
 from world.history import ConfigKey
 from world.judge.statements import Statement
+from world.rehome.channel import CHANNEL, Post, Receiver, Thread
 from world.running.ledgers import LedgerSite
 
 
@@ -36,6 +38,8 @@ class Installation:
     :param plans_in_process: plans as the Spark application does.
     :param calls_so_far: calls to the cluster by the process that runs now.
     :param file: its clusters file.
+    :param thread: starts one in the process that runs now.
+    :ivar receiver: of its alerts; None = they are in its log only.
     :ivar warehouse: its files, which no ledger's restore takes away.
     :ivar asked: what runs are to do, by their ids; ``scripts``: the same by the ids of plans.
     :ivar spent: calls to the cluster of each poll, and each decision, that came to its end.
@@ -51,6 +55,8 @@ class Installation:
     true_time: Callable[[], float]
     calls_so_far: Callable[[], int]
     plans_in_process: Callable[[Any, Mapping[str, Any]], None]
+    thread: Callable[..., Thread]
+    receiver: Receiver | None = None
     warehouse: WarehouseInMemory = field(init=False)
     file: ClustersFile = NO_FILE
     asked: dict[str, script.Plan] = field(default_factory=dict)
@@ -66,6 +72,15 @@ class Installation:
     def ledger(self) -> Ledger:
         """As a task opens it."""
         return self.site.ledger()
+
+    def channels(self) -> tuple[Channel, ...]:
+        """Where its alerts are sent."""
+        return () if self.receiver is None else (CHANNEL,)
+
+    def notifier(self, *, body: str, message_id: str) -> Post:
+        """Of its only channel."""
+        assert self.receiver is not None
+        return self.receiver.notifier(body=body, message_id=message_id)
 
     def plan(self, plan_id: str) -> Plan:
         """From its files."""

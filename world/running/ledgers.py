@@ -120,6 +120,7 @@ class LedgerSite:
     """The database of one installation, and its backups.
 
     :param name: of the installation.
+    :ivar restored: how often a backup has taken its place.
     """
 
     def __init__(self, name: str, scheduler: Scheduler) -> None:
@@ -131,6 +132,7 @@ class LedgerSite:
         self._shelf = _SHELVES.setdefault(name, Shelf())
         self._shelf.belongs_to(self, traced=scheduler.trace.kept)
         self._backups: list[sqlite3.Connection] = []
+        self.restored = 0
         self.begin_anew()
 
     @property
@@ -167,6 +169,7 @@ class LedgerSite:
         if not self._backups:
             return False
         self._backups[-1].backup(self._shelf.connection)
+        self.restored += 1
         self._shelf.connection.execute("PRAGMA foreign_keys=ON")
         return True
 

@@ -7,8 +7,10 @@ import importlib
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
     from rehome.alerts.channels import Channel
 
 DEADLINE_S = 60.0
-"""No task waits longer than this for its alerts to be sent. Below that of the ledger's claims."""
+"""No task waits longer than this for a channel to take its alerts. Below that of the ledger's
+claims."""
+
+WITHIN_S = 600.0
+"""Of this time a task waits ``DEADLINE_S`` in all for a channel, however often it sends."""
 
 MOST_SINGLE = 5
 """So many alerts at once are messages of their own."""
@@ -89,6 +95,39 @@ class Item:
     only: Collection[str] | None = None
 
 
+class _Waits:
+    """How long a task has waited: for which channel, from when until when, in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._times: list[tuple[str, float, float]] = []
+
+    def left_s(self, channel: str) -> float:
+        """For so long it may still wait now."""
+        now = time.monotonic()
+        self._times = [each for each in self._times if each[2] > now - WITHIN_S]
+        waited = sum(ended - began for name, began, ended in self._times if name == channel)
+        return max(0.0, DEADLINE_S - waited)
+
+    def add(self, channel: str, began: float, ended: float) -> None:
+        """It has waited."""
+        self._times.append((channel, began, ended))
+
+
+_of_task: contextvars.ContextVar[_Waits | None] = contextvars.ContextVar(
+    "rehome_waits_of_task", default=None
+)
+
+
+@contextmanager
+def one_task() -> Iterator[None]:
+    """Meanwhile all that is sent counts as one task's: a slow channel holds it once."""
+    token = _of_task.set(_Waits())
+    try:
+        yield
+    finally:
+        _of_task.reset(token)
+
+
 def deliver(alert: Alert) -> dict[str, str]:
     """Send one alert: see :func:`deliver_all`."""
     (results,) = deliver_all([Item(alert)])
@@ -99,11 +138,14 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
     """Send alerts, each channel by itself, one after the other; never raises for what one does.
 
     A channel that has more than ``MOST_SINGLE`` of them gets one message about all. What a channel
-    has not taken within ``DEADLINE_S``, for all alerts together, counts as failed.
+    has not taken within ``DEADLINE_S``, for all alerts together, counts as failed; a task that has
+    waited that long for a channel before does not try it.
 
     :returns: of each item: channel → why it has not taken it; "" = it has.
     """
     found, problems = channels()
+    waits = _of_task.get() or _Waits()
+    began = time.monotonic()
     results: list[dict[str, str]] = [{} for _ in items]
     senders = []
     for channel in found:
@@ -112,12 +154,16 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
             for number, item in enumerate(items)
             if channel.takes(item.alert) and (item.only is None or channel.name in item.only)
         ]
-        if asked:
-            senders.append(_begun(channel, [(n, items[n].alert) for n in asked], results))
-    until = time.monotonic() + DEADLINE_S
-    for thread, over in senders:
-        thread.join(max(0.0, until - time.monotonic()))
-        over.set()
+        left_s = waits.left_s(channel.name)
+        for number in () if left_s else asked:
+            results[number][channel.name] = f"It was not tried: {DEADLINE_S:g} s were waited before"
+        if asked and left_s:
+            alerts = [(number, items[number].alert) for number in asked]
+            senders.append((_begun(channel, alerts, results), left_s))
+    for sender, left_s in senders:
+        sender.thread.join(max(0.0, began + left_s - time.monotonic()))
+        sender.over.set()
+        waits.add(sender.channel, began, min(sender.ended_at, time.monotonic()))
     results = [dict(result) for result in results]
     for item, result in zip(items, results, strict=True):
         if problems and (item.only is None or SETTING in item.only):
@@ -128,10 +174,23 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
     return results
 
 
+@dataclass
+class _Sender:
+    """What sends through one channel.
+
+    :ivar over: nothing more is begun; ``ended_at``: when it had sent all, in monotonic seconds.
+    """
+
+    channel: str
+    thread: threading.Thread
+    over: threading.Event
+    ended_at: float = inf
+
+
 def _begun(
     channel: Channel, alerts: Sequence[tuple[int, Alert]], results: Sequence[dict[str, str]]
-) -> tuple[threading.Thread, threading.Event]:
-    """A thread that ends with its process at the latest: a notifier may hang for ever. It begins
+) -> _Sender:
+    """In a thread that ends with its process at the latest: a notifier may hang for ever. It begins
     with no other alert when the event is set.
     """
     from rehome.alerts.several import about_all
@@ -151,11 +210,13 @@ def _begun(
             answer = _sent(channel, alert)
             for number in numbers:
                 results[number][channel.name] = answer
+        sender.ended_at = time.monotonic()
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(send,), daemon=True, name=channel.name)
+    sender = _Sender(channel.name, thread, over)
     thread.start()
-    return thread, over
+    return sender
 
 
 def _sent(channel: Channel, alert: Alert) -> str:

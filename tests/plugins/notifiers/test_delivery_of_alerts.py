@@ -165,6 +165,33 @@ def test_a_notifier_that_hangs_does_not_delay_the_other_channels(
     assert results == {"rehome_webhook": "", "alert_channels[0] (HangingNotifier)": ""}
 
 
+def test_a_task_waits_once_for_a_channel_that_hangs_and_tries_the_others_each_time(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "DEADLINE_S", 0.3)
+    hangs, begun = "alert_channels[0] (HangingNotifier)", []
+    may_end = threading.Event()
+
+    def waits() -> bool:
+        begun.append(threading.current_thread())
+        return may_end.wait(240)
+
+    HangingNotifier.may_end = waits
+    channels({"notifier": f"{__name__}.HangingNotifier"})
+    with Webhook() as hook:
+        connect(monkeypatch, hook.url)
+        with delivery.one_task():
+            first, second = delivery.deliver(STALLED), delivery.deliver(STALLED)
+        with delivery.one_task():
+            of_the_next = delivery.deliver(STALLED)
+    may_end.set()
+    for thread in begun:
+        thread.join(240)
+    assert first == of_the_next == {hangs: "It did not end within 0.3 s", "rehome_webhook": ""}
+    assert second == {hangs: "It was not tried: 0.3 s were waited before", "rehome_webhook": ""}
+    assert (len(begun), len(hook.requests)) == (2, 3)
+
+
 def test_many_alerts_at_once_are_one_message_with_each_whole(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator
 
 from rehome.airflow_versions import TaskDeferralError
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.notifiers import delivery
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import LOG_HAS_ALL, recorded
 
@@ -24,14 +25,14 @@ class RecordedOperator(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Run the step; what it raises on purpose becomes one clear line."""
-        with recorded(context):
+        with delivery.one_task(), recorded(context):
             return self.step(context)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """Go on after a deferral, also where that has failed."""
-        with recorded(context):
+        with delivery.one_task(), recorded(context):
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
             except TaskDeferralError as error:

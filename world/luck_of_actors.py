@@ -1,0 +1,38 @@
+"""What seeds draw of the actors that came later, each by a generator of its own: what else a seed
+draws stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from world.rehome.channel import Answers
+from world.script import Do, Script, What
+
+CHANNELS = 0.05
+"""Of seeds: in these the alerts of each installation go to a webhook, which falters."""
+FALTERING = tuple(each for each in Answers if each is not Answers.AT_ONCE)
+
+
+def with_actors(script: Script, seed: int) -> Script:
+    """A script of a seed, and what its other actors do."""
+    return _with_channels(script, Random(f"channel {seed}"))
+
+
+def _with_channels(script: Script, rng: Random) -> Script:
+    if rng.random() >= CHANNELS:
+        return script
+    names, does = script.installations, list[Do]()
+    for _ in range(rng.choice((1, 1, 2))):
+        at, who = round(rng.uniform(2, 200), 1), rng.choice(names)
+        how = (rng.choice(FALTERING).value, rng.choice((30, 200, 600)))
+        does.append(Do(at, who, What.CHANNEL_FALTERS, how))
+        for _ in range(rng.choice((0, 1, 2))):  # what sends what others have left
+            does.append(Do(round(at + rng.uniform(20, 250), 1), who, What.SWEEP))
+    return replace(_and(script, does), channels=names)
+
+
+def _and(script: Script, does: Sequence[Do]) -> Script:
+    return replace(script, does=tuple(sorted((*script.does, *does), key=lambda each: each.at_s)))
