@@ -1,15 +1,16 @@
-"""Named scripts of actors that came later: channels of alerts that falter. See
-:mod:`world.cases`.
+"""Named scripts of actors that came later: channels of alerts that falter, two connections that
+lead to one cluster, two entries that are for it. See :mod:`world.cases`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from world.cases import ONE, PLAN, START
+from world.cases import MOVES, ONE, PLAN, START
 from world.others import LISTS, RATES
 from world.rehome.channel import Answers
-from world.script import Config, Do, Script, What
+from world.rehome.two_entries import OTHER
+from world.script import Config, Do, Plan, Script, Watch, What
 
 LEFTOVERS = (Config(True, "t", LISTS[0], "0:4"), Config(False, "", RATES[0], "5000000"))
 
@@ -46,3 +47,54 @@ CHANNEL_HANGS = _channel(
     quiet_s=800.0,
 )
 """A notifier never ends, and there are several alerts: each sweep waits for it once."""
+
+FIRST = replace(PLAN, moves=MOVES[:1])
+SECOND = Plan("A", MOVES[1:], 2_000_000, through=OTHER)
+
+
+def _two(*does: Do, watches: tuple[Watch, ...] = ()) -> Script:
+    plans = () if watches else (FIRST, SECOND)
+    return Script(1, 5, (ONE,), plans, (), does, quiet_s=600.0, watches=watches)
+
+
+TWO_CONNECTIONS = _two(
+    START,
+    Do(15.0, "A", What.SNAPSHOT_THROUGH, (OTHER,)),
+    Do(20.0, "A", What.START, (1,)),
+    Do(30.0, "A", What.SWEEP_THROUGH, (OTHER,)),
+    Do(40.0, "A", What.KILL),
+    Do(45.0, "A", What.SWEEP_THROUGH, (OTHER,)),
+    Do(250.0, "A", What.START, (1,)),
+)
+"""A plan runs, and another connection leads to its cluster: through that it is swept, and a plan is
+started twice, at first while the other one runs.
+"""
+
+TAKEN = Do(5.0, "A", What.SNAPSHOT_THROUGH, (OTHER,))
+TWO_ENTRIES = _two(
+    TAKEN,
+    Do(12.0, "A", What.ENTRY_ADDED, (200,)),
+    Do(20.0, "A", What.START, (0,)),
+    Do(60.0, "A", What.START, (1,)),
+    Do(250.0, "A", What.START, (1,)),
+)
+"""Two entries are for one cluster: no plan begins on it before one of them is gone."""
+
+TWO_ENTRIES_IN_MID_RUN = _two(
+    START,
+    TAKEN,
+    Do(22.0, "A", What.ENTRY_ADDED, (300,)),
+    Do(30.0, "A", What.PAUSE),
+    Do(35.0, "A", What.RESUME),
+    Do(40.0, "A", What.KILL),
+    Do(70.0, "A", What.CANCEL),
+)
+"""The second entry comes while a plan runs: it is paused, not resumed, and cancelled."""
+
+TWO_ENTRIES_WATCHED = _two(
+    Do(5.0, "fate", What.BROKER_LOST, (2,)),
+    Do(10.0, "A", What.SNAPSHOT_THROUGH, (OTHER,)),
+    Do(20.0, "A", What.ENTRY_ADDED, (350,)),
+    watches=(Watch("A", every_s=60.0),),
+)
+"""A broker is dead while two entries are for its cluster: it is healed when one of them is gone."""

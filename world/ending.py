@@ -48,6 +48,7 @@ def become_quiet(stage: Stage) -> None:
         rehome.installation.site.away = False
         if rehome.installation.receiver is not None:
             rehome.installation.receiver.how = Answers.AT_ONCE
+        stage.two_entries.take_away(rehome.installation)
         rehome.airflow.unpause()
         rehome.airflow.unpause(IN_WINDOW)
         rehome.person.answer("approve")

@@ -40,6 +40,9 @@ class What(enum.StrEnum):
     LEDGER_RESTORED = "ledger_restored"
     LEDGER_NEW = "ledger_new"
     LED_ELSEWHERE = "led_elsewhere"  # seconds: its connection leads to another cluster
+    SNAPSHOT_THROUGH = "snapshot_through"  # a connection
+    SWEEP_THROUGH = "sweep_through"  # a connection
+    ENTRY_ADDED = "entry_added"  # seconds: a second entry of the clusters file is for the cluster
     CHANNEL_FALTERS = "channel_falters"  # how, as world.rehome.channel.Answers has it; seconds
     # An admin, with Kafka's own tools.
     SET_RATE = "set_rate"  # broker or None for the default, key, bytes per second
@@ -129,6 +132,7 @@ class Plan:
     :param window_s: its window's end, in seconds since the world began; None = no window.
     :param own: rates of single brokers.
     :param at_once: how many new replicas a partition gets at once; None = all.
+    :param through: the connection that its run names; "" = the one that runs have by default.
     """
 
     of: str
@@ -144,6 +148,7 @@ class Plan:
     approval: bool = False
     own: OwnRates = ()
     at_once: int | None = None
+    through: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from world.rehome.elsewhere import Elsewhere
 from world.rehome.installation import Installation
 from world.rehome.people import Person
 from world.rehome.planning import plan_in_process
+from world.rehome.two_entries import TwoEntries
 from world.rehome.watched_cluster import by_itself, file_of
 from world.running.ledgers import LedgerSite
 from world.running.outside import VirtualTime
@@ -122,6 +123,7 @@ class Stage:
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
         self.elsewhere: Elsewhere | None = None
+        self.two_entries = TwoEntries(lambda: self.scheduler.at_s)
         self._unread: dict[str, frozenset[PartitionKey]] = {}
         self._other = Wire(OTHERS, self.history, self.scheduler, self.model.world)
 
@@ -270,6 +272,10 @@ class Stage:
             case What.LEDGER_RESTORED:
                 site.restore()
                 self._has_ledger(does.who, site)
+            case What.ENTRY_ADDED:
+                self.two_entries.add(rehome.installation)
+                self.scheduler.wait(does.args[0])
+                self.two_entries.take_away(rehome.installation)
             case What.CHANNEL_FALTERS:
                 self._falters(rehome.installation.receiver, *does.args)
             case What.LED_ELSEWHERE:

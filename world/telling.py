@@ -20,8 +20,10 @@ from world.judge.flights import Span
 from world.judge.judge import Seen
 from world.judge.placement import LetAct
 from world.judge.plan_seen import PlanSeen
+from world.judge.two_of_one import CarriedOutBy
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
+from world.rehome.two_entries import entries_seen
 from world.rehome.watched_cluster import watching_seen
 from world.script import What
 
@@ -62,6 +64,8 @@ def told(stage: Stage) -> Seen:
         elsewhere=[] if stage.elsewhere is None else list(stage.elsewhere.changes()),
         watching=watching_seen(stage),
         alerts=[found for rehome in stage.rehomes.values() if (found := _alerts(rehome))],
+        entries=entries_seen(stage),
+        carried_out=list(_carried_out(stage)),
         gate_refused=_refused(stage),
         let_act={
             run: LetAct(stage.history.last_listed(f"{asked}.look#"), at)
@@ -81,6 +85,14 @@ def _alerts(rehome: Rehome) -> AlertsSeen | None:
     lasting = [a for a in site.ledger().alerts() if a.closed_at is None and a.kind in sent]
     receiver = site.receiver
     return AlertsSeen(site.name, receiver.got, receiver.sendings, receiver.waited, lasting)
+
+
+def _carried_out(stage: Stage) -> Iterator[CarriedOutBy]:
+    for name, rehome in stage.rehomes.items():
+        airflow = rehome.airflow
+        plans = ((run.name, plan_of(run)) for run in (*airflow.runs, *airflow.others))
+        if len(stage.ledgers[name]) == 1:
+            yield CarriedOutBy(name, {run: plan_id for run, plan_id in plans if plan_id})
 
 
 def _refused(stage: Stage) -> dict[str, Sequence[str]]:

@@ -288,6 +288,12 @@ class DagRun:
         )
 
     @property
+    def through(self) -> dict[str, Any]:
+        """The connection that it names, as a parameter; {} = the one that runs have by default."""
+        name = "kafka_config_id"
+        return {name: self.conf[name]} if name in self.conf else {}
+
+    @property
     def run_after(self) -> datetime:
         """When it was due."""
         found: datetime = self.info.run_after

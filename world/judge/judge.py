@@ -20,6 +20,12 @@ from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import LetAct, Partitions, misplaced, taken_over
 from world.judge.plan_seen import PlanSeen, too_many_at_once
 from world.judge.statements import Statement
+from world.judge.two_of_one import (
+    CarriedOutBy,
+    Entries,
+    begun_by_two_entries,
+    two_plans_at_once,
+)
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
 from world.rehome.installation import Spent
@@ -60,7 +66,8 @@ class Seen:
     :param elsewhere: what has been changed on another cluster, and when.
     :param watching: what it has found, started and carried out.
     :param only_started: nothing was done but to start plans, and nothing struck.
-    :param alerts: of installations that have a channel.
+    :param alerts: of installations that have a channel; ``entries``: of those whose clusters file
+        had two for the cluster; ``carried_out``: by which runs, of those with one ledger.
     :param let_act: runs that may act on what others have in flight, by their names.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
@@ -88,6 +95,8 @@ class Seen:
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     let_act: Mapping[str, LetAct] = field(default_factory=dict)
     alerts: Sequence[AlertsSeen] = ()
+    entries: Sequence[Entries] = ()
+    carried_out: Sequence[CarriedOutBy] = ()
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,8 @@ def judge(seen: Seen) -> Verdict:
     found += misplaced(partitions, seen.history.alters, planned, seen.let_act)
     found += taken_over(partitions, seen.history.alters, seen.let_act)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
+    found += begun_by_two_entries(seen.history.alters, seen.entries)
+    found += two_plans_at_once(seen.history.alters, seen.carried_out)
     found += wrong_in_alerts(seen.alerts, seen.ended_at)
     found += wrong_in_watching(seen.log, seen.watching, seen.ended_at)
     found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]

@@ -12,7 +12,7 @@ from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
 from rehome.run.plan_ids import new_plan_id
 from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun, TaskRun
-from world.airflow.shape import CONTROL, FOREIGN, SWEEP
+from world.airflow.shape import COLLECT, CONTROL, FOREIGN, SWEEP
 from world.airflow.states import TaskState
 from world.script import Do, What, own_as_param
 
@@ -52,6 +52,10 @@ def asked_about(task: TaskRun) -> str | None:
     if not parted:
         return plan_of(task.run)
     return task.run.xcoms.get((f"{group}.plan", "return_value"))
+
+
+THROUGH = {What.SNAPSHOT_THROUGH: COLLECT, What.SWEEP_THROUGH: SWEEP}
+"""DAGs that are triggered with another connection."""
 
 
 @dataclass
@@ -95,7 +99,8 @@ class Person:
         plan_id = plan_id or self._plan_id()
         if plan_id is None:
             return
-        conf = {"plan_id": plan_id, "action": what.value, **asked}
+        through = next((run.through for run in self._runs() if plan_of(run) == plan_id), {})
+        conf = {"plan_id": plan_id, "action": what.value, **through, **asked}
         self.airflow.trigger(CONTROL, conf if rate is None else {**conf, "throttle": str(rate)})
 
     def answer(self, how: str) -> None:
@@ -136,6 +141,8 @@ class Person:
             topic, *rate = does.args
             conf = {"action": FOREIGN_ACTIONS[does.what], "topics": [topic]}
             self.airflow.trigger(FOREIGN, {**conf, "throttle": str(*rate)} if rate else conf)
+        elif does.what in THROUGH:
+            self.airflow.trigger(THROUGH[does.what], {"kafka_config_id": does.args[0]})
         elif does.what is What.ANSWER:
             self.answer(does.args[0])
         else:

@@ -1,4 +1,5 @@
-"""Faults put back that only later actors find: channels of alerts that falter. See
+"""Faults put back that only later actors find: channels of alerts that falter, two
+entries that are for one cluster. See
 :mod:`tests.world.mutants`.
 """
 
@@ -43,9 +44,16 @@ OF_ACTORS = (
         _named_anew,
         frozenset({Kind.ALERT_UNLIKE}),
     ),
+    Mutant(
+        "nobody notices that two entries are for one cluster",
+        "rehome.clusters.binding:entries_for",
+        returns([]),
+        frozenset({Kind.TWO_ENTRIES}),
+    ),
 )
 OF_ACTORS_FOUND_BY = {
     "a channel that hangs holds a task as often as that sends something": cases.CHANNEL_HANGS,
     "an alert that its channel has not taken is not sent again": cases.CHANNEL_REFUSES,
     "an alert that is sent again has another id": cases.CHANNEL_NEVER,
+    "nobody notices that two entries are for one cluster": cases.TWO_ENTRIES,
 }
