@@ -1,5 +1,6 @@
 """Named scripts of actors that came later: channels of alerts that falter, two connections that
-lead to one cluster, two entries that are for it. See :mod:`world.cases`.
+lead to one cluster, two entries that are for it, people who do not answer, runs that stay queued.
+See :mod:`world.cases`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from world.cases import MOVES, ONE, PLAN, START
 from world.others import LISTS, RATES
 from world.rehome.channel import Answers
 from world.rehome.two_entries import OTHER
-from world.script import Config, Do, Plan, Script, Watch, What
+from world.script import Config, Do, Plan, Script, Topic, Watch, What
 
 LEFTOVERS = (Config(True, "t", LISTS[0], "0:4"), Config(False, "", RATES[0], "5000000"))
 
@@ -98,3 +99,60 @@ TWO_ENTRIES_WATCHED = _two(
     watches=(Watch("A", every_s=60.0),),
 )
 """A broker is dead while two entries are for its cluster: it is healed when one of them is gone."""
+
+UNEVEN = Topic("t", ((1, 2), (1, 2), (1, 3), (2, 1)), 20_000_000)
+NO_ANSWERS = Script(
+    *(1, 5, (UNEVEN,), ()),
+    quiet_s=900.0,
+    watches=(Watch("A", window_s=(120, 120), later=((360, 120), (600, 120)), approval=True),),
+)
+"""Each window makes a plan that nobody approves: its question lapses with the window, which is
+told, and the next window makes another one.
+"""
+
+ANSWERED_IN_THE_SECOND_WINDOW = replace(
+    NO_ANSWERS, does=(Do(400.0, "A", What.ANSWER, ("approve",)),)
+)
+"""A person approves what the second window asks."""
+
+LEFT_PAUSED = Script(
+    *(1, 5, (UNEVEN,), (Plan("A", (("t", 0, (3, 4)), ("t", 1, (4, 5))), 500_000, slots=1),), ()),
+    (
+        START,
+        Do(20.0, "A", What.ANSWER, ("approve",)),
+        Do(40.0, "A", What.PAUSE),
+        Do(112.0, "A", What.NEXT_WINDOW),
+    ),
+    quiet_s=900.0,
+    watches=NO_ANSWERS.watches,
+)
+"""A plan that was paused waits for windows, and nobody answers in any of them."""
+
+ONE_RUN_AT_A_TIME = replace(
+    TWO_CONNECTIONS,
+    plans=(FIRST, replace(SECOND, through="")),
+    does=(
+        START,
+        Do(20.0, "A", What.START, (1,)),
+        Do(25.0, "A", What.SWEEP),
+        Do(25.5, "A", What.SWEEP),
+        Do(40.0, "A", What.KILL),
+    ),
+    one_run=("A",),
+)
+"""Airflow lets one run of each DAG be active: a second plan waits until the first one has ended."""
+
+QUEUED_BEHIND_A_QUESTION = Script(
+    *(1, 5, (ONE,), (replace(FIRST, approval=True), replace(SECOND, through="")), ()),
+    (
+        START,
+        Do(20.0, "A", What.START, (1,)),
+        Do(60.0, "A", What.PAUSE),
+        Do(90.0, "A", What.ANSWER, ("approve",)),
+        Do(110.0, "A", What.PAUSE),
+        Do(120.0, "A", What.RESUME),
+    ),
+    quiet_s=600.0,
+    one_run=("A",),
+)
+"""A run waits behind one that asks people; that one is paused and resumed in a run of its own."""

@@ -10,10 +10,14 @@ from random import Random
 
 from world.rehome.channel import Answers
 from world.rehome.two_entries import OTHER
-from world.script import Do, Script, What
+from world.script import Do, Script, Watch, What
 
 CHANNELS = 0.05
 """Of seeds: in these the alerts of each installation go to a webhook, which falters."""
+UNANSWERED = 0.03
+"""Of seeds: in these an installation has windows in which nobody answers, or late."""
+ONE_RUN = 0.05
+"""Of seeds: in these one run of each DAG is active at a time, and more are triggered."""
 TWO_CONNECTIONS = 0.05
 """Of seeds: in these an installation has another connection that leads to the cluster."""
 FALTERING = tuple(each for each in Answers if each is not Answers.AT_ONCE)
@@ -22,7 +26,47 @@ FALTERING = tuple(each for each in Answers if each is not Answers.AT_ONCE)
 def with_actors(script: Script, seed: int) -> Script:
     """A script of a seed, and what its other actors do."""
     script = _with_two_connections(script, Random(f"connections {seed}"))
+    script = _without_answers(script, Random(f"unanswered {seed}"))
+    script = _one_run(script, Random(f"one run {seed}"))
     return _with_channels(script, Random(f"channel {seed}"))
+
+
+def _without_answers(script: Script, rng: Random) -> Script:
+    """Windows of one cluster, in each of which people are asked; a person answers once, or nobody
+    does before the world becomes quiet.
+    """
+    if rng.random() >= UNANSWERED or script.watches:
+        return script
+    who = rng.choice((*script.installations, "W"))
+    lasts_s = rng.choice((120, 180))
+    watch = Watch(
+        *(who, rng.choice(("heal", "propose")), 120, 150, (120, lasts_s)),
+        rate=rng.choice((1_000_000, 5_000_000)),
+        own_plan=rng.random() < 0.8,
+        later=((360, lasts_s), (600, lasts_s)),
+        approval=True,
+    )
+    does = []
+    if rng.random() < 0.4:
+        answered = rng.choice(("approve", "reject"))
+        does.append(Do(round(rng.uniform(130, 800), 1), who, What.ANSWER, (answered,)))
+    if rng.random() < 0.4:
+        broker = rng.randint(1, script.brokers)
+        does.append(Do(round(rng.uniform(60, 400), 1), "fate", What.BROKER_LOST, (broker,)))
+    quiet_s = max(script.quiet_s, 900.0)
+    return replace(_and(script, does), watches=(watch,), quiet_s=quiet_s)
+
+
+def _one_run(script: Script, rng: Random) -> Script:
+    own = [number for number, plan in enumerate(script.plans)]
+    if rng.random() >= ONE_RUN or not own:
+        return script
+    does = []
+    for _ in range(rng.choice((1, 2))):
+        number = rng.choice(own)
+        who, at = script.plans[number].of, round(rng.uniform(5, 150), 1)
+        does.append(Do(at, who, What.START, (number,)))
+    return replace(_and(script, does), one_run=script.installations)
 
 
 def _with_two_connections(script: Script, rng: Random) -> Script:

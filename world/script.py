@@ -161,6 +161,8 @@ class Watch:
         how long; None = the cluster has no windows.
     :param rate: bytes per second that are asked for where nobody chooses.
     :param own_plan: whether a window in which nothing waits makes a plan of its own.
+    :param later: more windows, as ``window_s`` has the first one.
+    :param approval: whether a person has to approve what nobody has chosen otherwise.
     """
 
     of: str
@@ -172,6 +174,8 @@ class Watch:
     budget_bytes: int | None = None
     rate: int = 2_000_000
     own_plan: bool = True
+    later: tuple[tuple[int, int], ...] = ()
+    approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +220,7 @@ class Script:
     :param quiet_s: from then on nothing is done any more; brokers and ledgers are back.
     :param watches: installations that watch the cluster.
     :param channels: names of the installations whose alerts a webhook gets.
+    :param one_run: names of those in which Airflow lets one run of each DAG be active at a time.
     """
 
     order: int
@@ -228,6 +233,7 @@ class Script:
     quiet_s: float = 900.0
     watches: tuple[Watch, ...] = ()
     channels: tuple[str, ...] = ()
+    one_run: tuple[str, ...] = ()
 
     @property
     def secured(self) -> bool:

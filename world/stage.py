@@ -221,6 +221,7 @@ class Stage:
             Receiver(self.scheduler) if name in self.script.channels else None,
         )
         airflow = Airflow(self.scheduler, name, clock.new_id)
+        airflow.one_run = name in self.script.one_run
         airflow.has_channel = installation.receiver is not None
         airflow.every(SWEEP_EVERY_S, SWEEP)
         for watch in (each for each in self.script.watches if each.of == name):
@@ -311,7 +312,7 @@ class Stage:
     def _plans(self, rehome: Rehome, operator: Any, context: Mapping[str, Any]) -> None:
         """As the Spark application of a run; what is not tried out, a person has written."""
         site, run = rehome.installation, context["dag_run"]
-        script = site.asked.get(run.run_id) or by_itself(site.name, run)
+        script = site.asked.get(run.run_id) or by_itself(site.name, run, self.script.watches)
 
         def by_hand(plan_id: str) -> RehomePlan | None:
             site.scripts[plan_id] = script or self._like(rehome)

@@ -24,7 +24,7 @@ from world.judge.two_of_one import CarriedOutBy
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
 from world.rehome.two_entries import entries_seen
-from world.rehome.watched_cluster import watching_seen
+from world.rehome.watched_cluster import watching_seen, windows_seen
 from world.script import What
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def told(stage: Stage) -> Seen:
         watching=watching_seen(stage),
         alerts=[found for rehome in stage.rehomes.values() if (found := _alerts(rehome))],
         entries=entries_seen(stage),
+        windows=windows_seen(stage),
         carried_out=list(_carried_out(stage)),
         gate_refused=_refused(stage),
         let_act={

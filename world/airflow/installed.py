@@ -36,6 +36,7 @@ class Airflow:
     :ivar pauses: since when, and until when, one was.
     :ivar in_windows: the DAG that runs in the cluster's windows; None = nothing is watched.
     :ivar has_channel: alerts are sent through one.
+    :ivar one_run: of each DAG one run is active at a time, whatever the DAG says.
     """
 
     scheduler: Scheduler
@@ -49,6 +50,7 @@ class Airflow:
     processes: list[Process] = field(default_factory=list)
     in_windows: Graph | None = None
     has_channel: bool = False
+    one_run: bool = False
     _snapshots: list[SimpleNamespace] = field(default_factory=list)
 
     def is_paused(self, dag_id: str) -> bool:
@@ -65,9 +67,19 @@ class Airflow:
             self.pauses.append((since, self.scheduler.at_s))
 
     def is_full(self, run: DagRun) -> bool:
-        """Whether a run waits for another one of the windows' DAG, which runs one at a time."""
-        return run.graph is self.in_windows and any(
-            each.active and not each.queued for each in self.runs if each.graph is run.graph
+        """Whether a run stays queued: as many of its DAG run as may at once, or an earlier one is
+        queued, too.
+        """
+        dag_id = run.graph.dag_id
+        others = [
+            each
+            for each in (*self.runs, *self.others)
+            if each.active and each is not run and each.graph.dag_id == dag_id
+        ]
+        most = 1 if self.one_run else run.graph.dag.max_active_runs
+        running = sum(not each.queued for each in others)
+        return running >= most or any(
+            each.queued and each.queued_at < run.queued_at for each in others
         )
 
     def spawn(self, name: str, what: Callable[[], Any]) -> Actor:

@@ -27,6 +27,7 @@ from world.judge.two_of_one import (
     two_plans_at_once,
 )
 from world.judge.violations import Kind, Violation
+from world.judge.windows import WindowsSeen, wrong_in_windows
 from world.kafka.metadata import MetadataLog, PartitionKey
 from world.rehome.installation import Spent
 from world.running.outside import EPOCH
@@ -97,6 +98,7 @@ class Seen:
     alerts: Sequence[AlertsSeen] = ()
     entries: Sequence[Entries] = ()
     carried_out: Sequence[CarriedOutBy] = ()
+    windows: Sequence[WindowsSeen] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ def judge(seen: Seen) -> Verdict:
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
     found += begun_by_two_entries(seen.history.alters, seen.entries)
     found += two_plans_at_once(seen.history.alters, seen.carried_out)
+    found += wrong_in_windows(seen.windows, seen.ended_at)
     found += wrong_in_alerts(seen.alerts, seen.ended_at)
     found += wrong_in_watching(seen.log, seen.watching, seen.ended_at)
     found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]

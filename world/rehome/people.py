@@ -11,9 +11,10 @@ from rehome.domain.run.states import Control
 from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
 from rehome.run.plan_ids import new_plan_id
 from world.airflow.installed import Airflow
-from world.airflow.runs import DagRun, TaskRun
+from world.airflow.runs import DagRun
 from world.airflow.shape import COLLECT, CONTROL, FOREIGN, SWEEP
 from world.airflow.states import TaskState
+from world.airflow.task_runs import TaskRun
 from world.script import Do, What, own_as_param
 
 APPROVER = "bob"

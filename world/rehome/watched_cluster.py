@@ -4,9 +4,10 @@ what the judge gets to know of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import ClustersFile
 from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.fleet.watch_runs import RUN_ID_PREFIX
@@ -16,9 +17,12 @@ from world.airflow.runs import DagRun
 from world.airflow.shape import IN_WINDOW
 from world.airflow.standing_in import CONNECTION
 from world.airflow.states import BAD
+from world.judge.flights import Span
 from world.judge.heals import Begun, CarriedOut, Watched, Watching
+from world.judge.windows import Asked, WindowRun, WindowsSeen
 from world.rehome.by_hand import CLUSTER
 from world.rehome.people import plan_of
+from world.running.outside import EPOCH
 from world.script import Plan, Watch, What
 
 if TYPE_CHECKING:
@@ -38,12 +42,14 @@ def file_of(watch: Watch) -> ClustersFile:
     entry: dict[str, Any] = {
         "connection": CONNECTION,
         "watch": rules,
-        "targets": {"throttle": str(watch.rate)},
+        "targets": {"throttle": str(watch.rate)} | ({"approval": True} if watch.approval else {}),
         "own_plan": watch.own_plan,
     }
     if watch.window_s is not None:
-        opens_s, lasts_s = watch.window_s
-        entry["windows"] = [{"cron": f"{opens_s // 60} 0 * * *", "hours": lasts_s / 3600}]
+        entry["windows"] = [
+            {"cron": f"{opens_s // 60} 0 * * *", "hours": lasts_s / 3600}
+            for opens_s, lasts_s in (watch.window_s, *watch.later)
+        ]
     return ClustersFile.model_validate({"clusters": {CLUSTER: entry}})
 
 
@@ -52,13 +58,14 @@ def is_started(run: Any) -> bool:
     return str(run.run_id).startswith(RUN_ID_PREFIX)
 
 
-def by_itself(name: str, run: Any) -> Plan | None:
+def by_itself(name: str, run: Any, watches: Sequence[Watch]) -> Plan | None:
     """What a run is to do that no person has triggered: watching has, or the windows' schedule;
     None = a person has.
     """
     if not is_started(run) and run.dag_id != IN_WINDOW:
         return None
-    return Plan(name, (), tried_out=True, approval=bool(run.conf.get("approval")))
+    asks = bool(run.conf.get("approval")) or any(w.approval for w in watches if w.of == name)
+    return Plan(name, (), tried_out=True, approval=asks)
 
 
 def watching_seen(stage: Stage) -> Watching:
@@ -70,6 +77,38 @@ def watching_seen(stage: Stage) -> Watching:
         [_watched(stage, watch) for watch in watches],
         frozenset(does.who for does in stage.script.does if does.what in REPLACED),
     )
+
+
+def windows_seen(stage: Stage) -> list[WindowsSeen]:
+    """Questions and runs of installations that watch, but for those that may not know of all."""
+    found = []
+    for watch in stage.script.watches:
+        rehome = stage.rehomes[watch.of]
+        if len(stage.ledgers[watch.of]) > 1 or _ahead_s(stage, watch):
+            continue
+        runs = [run for run in rehome.airflow.runs if not run.deleted]
+        told = {
+            alert.subject
+            for alert in rehome.installation.ledger().alerts()
+            if alert.kind is AlertKind.FAILED
+        }
+        scheduled = [run for run in runs if run.window_end is not None]
+        found.append(
+            WindowsSeen(
+                watch.of,
+                [asked for run in runs for asked in _asked(run)],
+                [WindowRun(run.name, run.began_at, run.started_at) for run in scheduled],
+                told,
+            )
+        )
+    return found
+
+
+def _asked(run: DagRun) -> Iterator[Asked]:
+    closes = None if run.window_end is None else (run.window_end - EPOCH).total_seconds()
+    subject = f"{run.graph.dag_id}/{run.run_id}"
+    for each in run.questions:
+        yield Asked(run.name, subject, Span(each.since, each.until), each.lapsed, closes)
 
 
 def _ahead_s(stage: Stage, watch: Watch) -> float:

@@ -1,5 +1,5 @@
 """Faults put back that only later actors find: channels of alerts that falter, two
-entries that are for one cluster. See
+entries that are for one cluster, people who do not answer. See
 :mod:`tests.world.mutants`.
 """
 
@@ -50,10 +50,24 @@ OF_ACTORS = (
         returns([]),
         frozenset({Kind.TWO_ENTRIES}),
     ),
+    Mutant(
+        "a question outlives its window, and the next one waits for it",
+        "rehome.operators.approval.approve:lapses_at",
+        returns(None),
+        frozenset({Kind.ASKS_PAST_WINDOW, Kind.WINDOW_BLOCKED}),
+    ),
+    Mutant(
+        "nobody is told that a question has lapsed",
+        "rehome.notifiers.run_end:RehomeNotifier._was_idle",
+        returns(True),
+        frozenset({Kind.LAPSED_UNTOLD}),
+    ),
 )
 OF_ACTORS_FOUND_BY = {
     "a channel that hangs holds a task as often as that sends something": cases.CHANNEL_HANGS,
     "an alert that its channel has not taken is not sent again": cases.CHANNEL_REFUSES,
     "an alert that is sent again has another id": cases.CHANNEL_NEVER,
     "nobody notices that two entries are for one cluster": cases.TWO_ENTRIES,
+    "a question outlives its window, and the next one waits for it": cases.NO_ANSWERS,
+    "nobody is told that a question has lapsed": cases.NO_ANSWERS,
 }

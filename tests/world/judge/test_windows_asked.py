@@ -1,0 +1,46 @@
+"""What the judge must find of windows in which people are asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from world.judge.flights import Span
+from world.judge.violations import Kind
+from world.judge.windows import Asked, WindowRun, WindowsSeen, wrong_in_windows
+
+ASKED = Asked("A:run-1", "window/run-1", Span(130.0, 240.0), lapsed=True, window_s=240.0)
+RUNS = [WindowRun("A:run-1", 120.0, 120.0), WindowRun("A:run-2", 360.0, 361.0)]
+RIGHT = WindowsSeen("A", [ASKED], RUNS, {"window/run-1"})
+
+
+def found(seen: WindowsSeen) -> set[Kind]:
+    return {each.kind for each in wrong_in_windows([seen], 1000.0)}
+
+
+def test_a_question_that_lapses_with_its_window_and_is_told_is_right() -> None:
+    assert found(RIGHT) == set()
+
+
+def test_a_lapse_that_no_alert_tells_is_found() -> None:
+    assert found(replace(RIGHT, told=())) == {Kind.LAPSED_UNTOLD}
+    answered = replace(ASKED, lapsed=False)
+    assert found(replace(RIGHT, told=(), asked=[answered])) == set()
+
+
+@pytest.mark.parametrize(
+    ("until", "started", "kinds"),
+    [
+        (269.0, 361.0, set()),
+        (271.0, 361.0, {Kind.ASKS_PAST_WINDOW}),
+        (430.0, 430.0, {Kind.ASKS_PAST_WINDOW, Kind.WINDOW_BLOCKED}),
+        (430.0, None, {Kind.ASKS_PAST_WINDOW, Kind.WINDOW_BLOCKED}),
+    ],
+)
+def test_a_question_that_stays_and_the_window_that_waits_for_it_are_found(
+    until: float, started: float | None, kinds: set[Kind]
+) -> None:
+    asked = replace(ASKED, open=Span(130.0, until))
+    runs = [RUNS[0], replace(RUNS[1], started_s=started)]
+    assert found(replace(RIGHT, asked=[asked], runs=runs)) == kinds
