@@ -12,6 +12,7 @@ from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import ThrottleEntry
 from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.alerts_seen import AlertsSeen, wrong_in_alerts
+from world.judge.answers_in_time import WindowsSeen, wrong_in_windows
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory, Ledgers, as_wanted
 from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
@@ -27,7 +28,6 @@ from world.judge.two_of_one import (
     two_plans_at_once,
 )
 from world.judge.violations import Kind, Violation
-from world.judge.windows import WindowsSeen, wrong_in_windows
 from world.kafka.metadata import MetadataLog, PartitionKey
 from world.rehome.installation import Spent
 from world.running.outside import EPOCH

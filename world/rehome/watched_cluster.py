@@ -17,9 +17,9 @@ from world.airflow.runs import DagRun
 from world.airflow.shape import IN_WINDOW
 from world.airflow.standing_in import CONNECTION
 from world.airflow.states import BAD
+from world.judge.answers_in_time import Asked, WindowRun, WindowsSeen
 from world.judge.flights import Span
 from world.judge.heals import Begun, CarriedOut, Watched, Watching
-from world.judge.windows import Asked, WindowRun, WindowsSeen
 from world.rehome.by_hand import CLUSTER
 from world.rehome.people import plan_of
 from world.running.outside import EPOCH

@@ -8,6 +8,7 @@ from rehome.domain.run.states import PlanState
 from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL
 from world.airflow.states import TaskState
+from world.airflow.task_runs import NOTICED_S
 from world.running.trace import Trace
 from world.script import Do, Plan, Script, Topic, What
 from world.stage import Stage
@@ -78,6 +79,8 @@ def test_a_task_that_is_marked_a_success_has_not_moved_anything() -> None:
 def test_a_process_that_is_killed_is_tried_again(at_s: float) -> None:
     stage, run = played(Do(at_s, "A", What.KILL))
     assert state(stage) is PlanState.DONE
+    assert run.ended_at is not None
+    assert run.ended_at > at_s + NOTICED_S
     tries = {name: task.try_number for name, task in run.tasks.items()}
     assert tries["throttle"] == (2 if at_s < 15 else 1)
     killed = "progress.trigger" if at_s > 15 else "throttle"

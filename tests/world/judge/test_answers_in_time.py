@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from world.judge.answers_in_time import Asked, WindowRun, WindowsSeen, wrong_in_windows
 from world.judge.flights import Span
 from world.judge.violations import Kind
-from world.judge.windows import Asked, WindowRun, WindowsSeen, wrong_in_windows
 
 ASKED = Asked("A:run-1", "window/run-1", Span(130.0, 240.0), lapsed=True, window_s=240.0)
 RUNS = [WindowRun("A:run-1", 120.0, 120.0), WindowRun("A:run-2", 360.0, 361.0)]
