@@ -63,9 +63,13 @@ def test_a_proposal_waits_for_a_person() -> None:
 def test_what_no_person_has_triggered_is_known_by_its_run() -> None:
     proposal = SimpleNamespace(run_id="watch__1", dag_id=REASSIGN, conf={"approval": True})
     of_window = SimpleNamespace(run_id="run-1-A", dag_id=IN_WINDOW, conf={})
-    found = by_itself("A", proposal), by_itself("A", of_window)
-    assert [each.approval for each in found if each is not None] == [True, False]
-    assert by_itself("A", SimpleNamespace(run_id="run-1-A", dag_id=REASSIGN, conf={})) is None
+    asks = [Watch("A", approval=True), Watch("B")]
+    found = (
+        *(by_itself("A", proposal, ()), by_itself("A", of_window, ())),
+        *(by_itself("A", of_window, asks), by_itself("B", of_window, asks)),
+    )
+    assert [each.approval for each in found if each is not None] == [True, False, True, False]
+    assert by_itself("A", SimpleNamespace(run_id="run-1-A", dag_id=REASSIGN, conf={}), asks) is None
 
 
 def test_its_clusters_file_has_the_windows_and_the_rules() -> None:
