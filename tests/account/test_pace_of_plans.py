@@ -10,7 +10,7 @@ from rehome.account.account import account_of
 from rehome.account.evidence import EvidenceFollower, PaceFollower, read_evidence
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.pace import PlanPace, pace_at_poll, pace_of
-from rehome.account.words.pace_words import rate_of, rate_of_partition
+from rehome.account.words.pace_words import UNTIL_SILENT, rate_of, rate_of_partition
 from rehome.account.words.unknown_words import WHY_UNKNOWN
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.summary import BrokerLoad
@@ -153,6 +153,23 @@ def test_a_broker_that_was_silent_is_named_where_its_rate_would_be(
     assert found.of_partition(A.partition) == 100 / seconds(ledger, found)
     assert found.of_partition(B.partition) is NotKnown.BROKER_SILENT
     assert found.of_partition(C.partition) is NotKnown.NOT_POLLED
+
+
+def test_rows_make_up_the_head_when_the_target_of_a_copy_has_died(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    """What came to it within the minute is in the head and in the table of brokers."""
+    admit(ledger, clock, A, B)
+    poll(ledger, plan, clock, {A: (1000, 100), B: (500, 100)})
+    poll(ledger, plan, clock, {A: (1000, 200), B: (500, 300)})
+    poll(ledger, plan, clock, {A: (1000, 300), B: (500, 0)})  # B's copy is not read
+    found = pace(ledger, clock)
+    known, span_s = Known(found, clock(), Source.POLL), seconds(ledger, found)
+    assert rate_of_partition(known, A.partition) == (200 / span_s, "")
+    assert rate_of_partition(known, B.partition) == (200 / span_s, UNTIL_SILENT)
+    rows = [rate_of_partition(known, each.partition)[0] or 0 for each in (A, B)]
+    assert sum(rows) == pytest.approx(found.total)
+    assert sum(found.into.values()) == pytest.approx(found.total)
 
 
 @pytest.mark.parametrize("why", NotKnown)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rehome.account.known import Known, Source
+from rehome.account.pace import PlanPace
 from rehome.account.plan_bytes import byte_facts
 from rehome.account.words import byte_words, pace_words
 from rehome.domain.clock import utc_now
@@ -83,6 +86,22 @@ def test_moves_are_those_of_the_table(view: PlanView, ledger: Ledger) -> None:
     assert found["total"] == 2
     assert {each["state"] for each in found["moves"]} == {"done", "pending"}
     assert all(each["bytes_per_s"] is None and each["not_known"] for each in found["moves"])
+
+
+def test_a_move_that_has_ended_within_the_minute_has_the_rate_that_its_row_has(
+    view: PlanView, ledger: Ledger
+) -> None:
+    done, waits = ledger.move_page("p1", MoveFilter(), 0, 10).lines
+    if done.state is not MoveState.DONE:
+        done, waits = waits, done
+    now, partition = utc_now(), done.move.partition
+    pace = PlanPace(now, 7.0, {}, {}, {partition: 7.0}, frozenset())
+    known = replace(view, account=replace(view.account, pace=Known(pace, now, Source.POLL)))
+    found = moves_json(known, [done, waits], 2)["moves"]
+    assert [(each["bytes_per_s"], bool(each["not_known"])) for each in found] == [
+        (7.0, False),
+        (None, True),
+    ]
 
 
 def test_an_offer_says_what_it_leads_to_or_why_it_is_refused(view: PlanView) -> None:

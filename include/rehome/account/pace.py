@@ -38,10 +38,13 @@ class PlanPace:
     silent: frozenset[TopicPartition]
 
     def of_partition(self, partition: TopicPartition) -> float | NotKnown:
-        """Of a move in flight."""
+        """Of a move in flight. Of one that a broker is silent about, what came until then: the
+        total and the brokers have it, too.
+        """
+        came = self.partitions.get(partition)
         if partition in self.silent:
-            return NotKnown.BROKER_SILENT
-        return self.partitions.get(partition, NotKnown.NOT_POLLED)
+            return came or NotKnown.BROKER_SILENT
+        return NotKnown.NOT_POLLED if came is None else came
 
 
 def pace_of(evidence: PlanEvidence, now: datetime) -> Fact[PlanPace]:

@@ -139,9 +139,8 @@ def moves_json(view: PlanView, lines: Iterable[MoveLine], total: int) -> dict[st
 
 
 def _move(view: PlanView, line: MoveLine) -> dict[str, Any]:
-    move, rate, why = line.move, None, "it is not being copied"
-    if line.state is MoveState.ADMITTED:
-        rate, why = pace_words.rate_of_partition(view.account.pace, move.partition)
+    move, flies = line.move, line.state is MoveState.ADMITTED
+    rate, why = pace_words.rate_of_partition(view.account.pace, move.partition, in_flight=flies)
     return {
         "topic": move.partition.topic,
         "partition": move.partition.partition,
@@ -154,7 +153,7 @@ def _move(view: PlanView, line: MoveLine) -> dict[str, Any]:
         "bytes_behind": line.bytes_behind,
         "messages_behind": line.messages_behind,
         "bytes_per_s": rate,
-        "not_known": why or None,
+        "not_known": (why or None) if rate is None else None,
     }
 
 
