@@ -20,7 +20,6 @@ from handbook.sentences import ROOT
 SEED, DRAWN = 35, 40
 SAYS: Mapping[str, tuple[str, ...]] = {
     "Alert": ("text", "next_step"),
-    "Controlled": ("message",),
     "Cause": ("text", "left", "remedy"),
     "StatusSummary": ("headline", "state_left", "next_step"),
     "PausedText": ("text", "next_step"),
@@ -31,6 +30,7 @@ STEPS_APART = frozenset({"StatusSummary", "PausedText"})
 FINDING = ("subject", "detail", "message", "remedy")
 WORDS = (
     "include/rehome/account/words",
+    "include/rehome/execution/control/words",
     "include/rehome/alerts/alert_text.py",
     "include/rehome/watching/paused_text.py",
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("dags", "include", "plugins", "spark_jobs")
 APART = "include/rehome/ledger/migrations/"
 """What earlier versions have said stays as it was; nobody reads it."""
+TYPED = "include/rehome/execution/control/"
+"""Answers and refusals arise here as types: no string of a module has two words."""
+APART_WORDS = f"{TYPED}words/"
+"""Where their words are: each stands alone, and begins with what it is about."""
 MOST_WORDS = 40
 """Of a sentence; its values count as one word each."""
 _NOUNS = "moves|partitions|replicas|brokers|settings|plans|topics|items|leaders|rows|errors"
@@ -43,7 +47,35 @@ class Fault(NamedTuple):
 
 def faults(source: str) -> Iterator[Fault]:
     """Of all strings of a module but its docstrings."""
-    tree = ast.parse(source)
+    for node in _said(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            yield from _of_beginning(node)
+        elif isinstance(node, ast.JoinedStr):
+            yield from _of_values(node)
+            yield from _of_text(_with_words(node), node.lineno)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _of_templates(node.value, node.lineno)
+            yield from _of_text(node.value, node.lineno)
+
+
+def sentences_of(source: str) -> Iterator[Fault]:
+    """Strings of more than one word, of a module whose words are to be elsewhere."""
+    for node in _said(ast.parse(source)):
+        text = _text_of(node)
+        if " " in text.strip():
+            yield Fault(node.lineno, f"words where a type is to be: {text[:60]}")
+
+
+def without_subject(source: str) -> Iterator[Fault]:
+    """Strings that stand alone, and begin with a word that says nothing of what is meant."""
+    for node in _said(ast.parse(source)):
+        found = _NO_SUBJECT.match(_text_of(node))
+        if found:
+            yield _no_subject(node.lineno, found[0])
+
+
+def _said(tree: ast.AST) -> Iterator[ast.expr]:
+    """Calls and strings; no docstring, and no string that is a part of another."""
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     inside = {
         id(part)
@@ -53,16 +85,17 @@ def faults(source: str) -> Iterator[Fault]:
         if part is not node and isinstance(part, ast.Constant)
     }
     for node in ast.walk(tree):
-        if id(node) in documented or id(node) in inside:
-            continue
-        if isinstance(node, ast.Call):
-            yield from _of_beginning(node)
-        elif isinstance(node, ast.JoinedStr):
-            yield from _of_values(node)
-            yield from _of_text(_with_words(node), node.lineno)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from _of_templates(node.value, node.lineno)
-            yield from _of_text(node.value, node.lineno)
+        if isinstance(node, ast.Call | ast.JoinedStr | ast.Constant) and not (
+            id(node) in documented or id(node) in inside
+        ):
+            yield node
+
+
+def _text_of(node: ast.expr) -> str:
+    """Of a string; "" = it is none."""
+    if isinstance(node, ast.JoinedStr):
+        return _with_words(node)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def template_faults(text: str) -> Iterator[Fault]:
@@ -101,15 +134,19 @@ def _counted(value: ast.expr) -> bool:
 
 
 def _of_beginning(call: ast.Call) -> Iterator[Fault]:
-    """An error, or an answer to a request, stands alone: it begins with what it is about."""
+    """An error stands alone: it begins with what it is about."""
     name = str(getattr(call.func, "id", getattr(call.func, "attr", "")))
-    if not (name.endswith("Error") or name == "Controlled"):
+    if not name.endswith("Error"):
         return
     texts = (each.values[0] if isinstance(each, ast.JoinedStr) else each for each in call.args)
     first = next((each for each in texts if isinstance(each, ast.Constant)), None)
     found = _NO_SUBJECT.match(str(first.value)) if first is not None else None
     if found:
-        yield Fault(call.lineno, f"a message begins with {found[0]}: name what it is about")
+        yield _no_subject(call.lineno, found[0])
+
+
+def _no_subject(line: int, word: str) -> Fault:
+    return Fault(line, f"a message begins with {word}: name what it is about")
 
 
 def _of_banned(text: str, line: int) -> Iterator[Fault]:
@@ -134,10 +171,19 @@ def found_in(root: Path) -> Iterator[str]:
     for room in ROOMS:
         for path in sorted((root / room).rglob("*")):
             name = str(path.relative_to(root))
-            find = _READ.get(path.suffix)
-            if find is not None and not name.startswith(APART):
+            for find in _finders(name, path.suffix):
                 for fault in find(path.read_text()):
                     yield f"{name}:{fault.line}: {fault.what}"
+
+
+def _finders(name: str, suffix: str) -> Iterator[Callable[[str], Iterator[Fault]]]:
+    if suffix not in _READ or name.startswith(APART):
+        return
+    yield _READ[suffix]
+    if name.startswith(APART_WORDS):
+        yield without_subject
+    elif name.startswith(TYPED):
+        yield sentences_of
 
 
 _READ = {".py": faults, ".html": template_faults, ".j2": template_faults}

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from handbook.sentences import MOST_WORDS, ROOT, faults, found_in, template_faults
+from handbook.sentences import (
+    MOST_WORDS,
+    ROOT,
+    faults,
+    found_in,
+    sentences_of,
+    template_faults,
+    without_subject,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +30,6 @@ from handbook.sentences import MOST_WORDS, ROOT, faults, found_in, template_faul
         ('raise LeaseError("It is held by another run")', True),
         ('raise LeaseError(f"Its run {run} is dead")', True),
         ('raise LeaseError(f"Plan {plan}: it is held")', False),
-        ('return Controlled("They wait.")', True),
         ('finding = Finding(WARNING, "limits", name, "its throttle is refused")', False),
         (f'text = "{"word " * MOST_WORDS}"', False),
         (f'text = "{"word " * (MOST_WORDS + 1)}"', True),
@@ -31,6 +38,34 @@ from handbook.sentences import MOST_WORDS, ROOT, faults, found_in, template_faul
 )
 def test_what_is_a_fault(source: str, faulty: bool) -> None:
     assert bool(list(faults(source))) is faulty
+
+
+@pytest.mark.parametrize(
+    ("source", "faulty"),
+    [
+        ('"""A docstring has words."""\nwhy = Why.DRIVEN', False),
+        ('params = {"plan_id": name, "throttle": "auto"}', False),
+        ('run = f"{dag_id}/{run_id}"', False),
+        ('raise StateRefusedError("Plan p1 is paused")', True),
+        ('return f"{plan} is paused"', True),
+        ('causes = ", ".join(found)', False),
+    ],
+)
+def test_words_where_a_type_is_to_be(source: str, faulty: bool) -> None:
+    assert bool(list(sentences_of(source))) is faulty
+
+
+@pytest.mark.parametrize(
+    ("source", "faulty"),
+    [
+        ('STEPS = {Why.ENDED: "It has ended already."}', True),
+        ('return f"Its run {run} is dead."', True),
+        ('return f"Run {run} is dead. It sends nothing."', False),
+        ('"""It says so."""', False),
+    ],
+)
+def test_words_that_stand_alone_begin_with_what_they_are_about(source: str, faulty: bool) -> None:
+    assert bool(list(without_subject(source))) is faulty
 
 
 @pytest.mark.parametrize(

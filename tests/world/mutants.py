@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rehome.domain.claims import NoThrottleLeft
 from rehome.domain.configs import ConfigChange, ConfigOperation
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.actions import Cancel, Finish
+from rehome.execution.control.answers import ThrottlesLeft
 from rehome.execution.throttle.coverage import Coverage
 from rehome.execution.throttle.keys import Restored
 from rehome.execution.throttle.ownership.lost import Lost
@@ -230,7 +230,7 @@ MUTANTS = (
     Mutant(
         "B5: no throttle is left, by a ledger that does not know",
         f"{EXECUTION}.control.controller:_left_of_throttles",
-        returns(("No throttle is left.", (NoThrottleLeft(),))),
+        returns(ThrottlesLeft()),
         frozenset({Kind.FALSE_CLAIM}),
     ),
     Mutant(

@@ -36,7 +36,8 @@ from rehome.execution.actions import (
     SetRate,
 )
 from rehome.execution.admission.backlog import Backlog
-from rehome.execution.control.cancel import cancel_moves, left_in_flight
+from rehome.execution.control.cancel import cancel_moves
+from rehome.execution.control.words.cancel_words import left_in_flight
 from rehome.execution.decide import is_stop
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
 from rehome.execution.observation.move_status import on_its_way

@@ -58,6 +58,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         from rehome.domain.run.states import Control
         from rehome.execution.access.connection_policy import ANYTHING
         from rehome.execution.access.own_cluster import OwnCluster
+        from rehome.execution.control.words.answer_words import answer_text
         from rehome.watching.paused_text import handed_over_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
@@ -76,7 +77,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
                 by_broker=asked.rates_by_broker,
                 moves_per_broker=asked.moves_per_broker,
             )
-        self.log.info("Plan %s: %s", asked.plan_id, done.message)
+        self.log.info("Plan %s: %s", asked.plan_id, answer_text(done.answer))
         if asked.control is Control.NEXT_WINDOW:
             ask = partial(drivers.dag_paused, context)
             text = handed_over_text(

@@ -104,7 +104,7 @@ class SweepThrottlesOperator(ClusterOperator):
         from rehome.errors import InvalidRequestError
         from rehome.execution.access.lease import ttl_s
         from rehome.execution.access.own_cluster import OwnCluster
-        from rehome.execution.control.cancel import taken_back_text
+        from rehome.execution.control.words.cancel_words import taken_back_text
         from rehome.execution.policy_from_request import policy_for
         from rehome.execution.without_worker import keep_window
 
@@ -135,6 +135,7 @@ class SweepThrottlesOperator(ClusterOperator):
         from rehome.domain.run.states import Control
         from rehome.execution.access.connection_policy import ANYTHING
         from rehome.execution.access.lease import orphaned
+        from rehome.execution.control.words.answer_words import answer_text
 
         plan = ledger.active_plan(cluster_id)
         if plan is None or not orphaned(plan, ledger):
@@ -145,7 +146,7 @@ class SweepThrottlesOperator(ClusterOperator):
         done = drivers.controller(context, ledger, cluster, ANYTHING).control(
             Control.CANCEL, plan.plan_id
         )
-        self.log.info("Plan %s: %s", plan.plan_id, done.message)
+        self.log.info("Plan %s: %s", plan.plan_id, answer_text(done.answer))
         return None
 
     def _alert(

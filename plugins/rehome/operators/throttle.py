@@ -140,7 +140,7 @@ class SetThrottleOperator(ClusterOperator):
         """
         from rehome.domain.run.event_kind import EventKind
         from rehome.domain.run.states import PlanState
-        from rehome.execution.control.approval import ApprovalLapsedError, refuse_lapsed
+        from rehome.execution.control.refused import ApprovalLapsedError, refuse_lapsed
         from rehome.execution.control.resume import not_started
         from rehome.execution.observation.drift import DriftError, refuse_drift
 

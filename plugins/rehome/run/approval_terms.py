@@ -167,7 +167,8 @@ def why_not(task: TaskPlan, terms: Terms) -> str:
     and it is by a person where one is asked for.
     """
     from rehome.domain.run.states import PlanState
-    from rehome.execution.control.approval import lapses, reason_of
+    from rehome.execution.control.approval import lapses
+    from rehome.execution.control.words.approval_words import reason_of
 
     record, request = task.record, task.request
     if record.approval is None:
@@ -197,7 +198,7 @@ def refuse_unapproved(task: TaskPlan) -> None:
     :raises ApprovalLapsedError: it would run otherwise.
     """
     from rehome.domain.run.states import PlanState
-    from rehome.execution.control.approval import refuse_lapsed
+    from rehome.execution.control.refused import refuse_lapsed
 
     record, request = task.record, task.request
     if record.state is not PlanState.RUNNING or record.approval is None:

@@ -132,7 +132,7 @@ class PlanWatch:
         """Stop the plan from here, and wake the worker when that is done, or where it cannot be."""
         from rehome.cluster.interface.errors import ClusterError, MissingRightError
         from rehome.errors import RehomeError
-        from rehome.execution.control.cancel import taken_back_text
+        from rehome.execution.control.words.cancel_words import taken_back_text
         from rehome.execution.without_worker import stop_now
         from rehome.ledger.base.database import LedgerUnavailableError
 

@@ -187,7 +187,7 @@ def test_a_cancelled_plan_leaves_nothing_in_flight_and_no_throttle_and_is_taken_
     assert taken_back.state is PlanState.ROLLED_BACK
     again = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="roll_back")
     assert again.state == "failed"
-    assert "It has been taken back already" in again.log
+    assert "The plan has been taken back already" in again.log
 
 
 def test_an_unknown_plan_is_named(site: Site) -> None:

@@ -20,6 +20,7 @@ from rehome.errors import PlanConflictError
 from rehome.execution.access.lease import hold
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import advance
+from rehome.execution.control.answers import CancelledHere, ThrottlesLeft, ToCancel
 from rehome.execution.control.controller import Controller
 from rehome.execution.control.resume import check_continuable
 from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
@@ -131,17 +132,17 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
     flying = site.gateway.list_reassignments()
     assert list(flying) == [TopicPartition(topic, 0)]
 
-    reported = controller(site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).message
-    assert "The next poll cancels" in reported
-    assert "Should run run-1 be dead, cancel the plan again after" in reported
+    asked = controller(site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).answer
+    assert isinstance(asked, ToCancel)
+    assert (asked.driver, asked.unthrottled) == ("run-1", False)
     assert site.gateway.list_reassignments() == flying, (
         "a run that may be alive is not meddled with"
     )
 
-    reported = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).message
-    assert (
-        reported == "The plan is cancelled. 1 move in flight was taken back. No throttle is left."
-    )
+    ended = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).answer
+    assert isinstance(ended, CancelledHere)
+    assert ended.done.cancelled == (TopicPartition(topic, 0),)
+    assert ended.throttles == ThrottlesLeft()
     record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
     assert "its run run-1 sent no heartbeat" in record.cause

@@ -3,106 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from rehome.domain.broker_rates import BrokerRates
-from rehome.domain.request.request import Cordon, OnWindowEnd
-from rehome.domain.run.approval.effects import Effects, FollowUp
+from rehome.domain.request.request import OnWindowEnd
 from rehome.domain.run.approval.questions import AnswerKind
 from rehome.domain.run.approval_terms import Approval, Person, Terms
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.errors import PlanConflictError
-from rehome.execution.control.approval import (
-    ApprovalLapsedError,
-    Lapse,
-    lapses,
-    reason_of,
-    refuse_lapsed,
-)
+from rehome.execution.control.approval import Lapse, lapses
+from rehome.execution.control.refused import ApprovalLapsedError, refuse_lapsed
 from rehome.ledger.store import Ledger
+from tests.execution.control.approved_terms import (
+    CHANGES,
+    GIVEN,
+    NOW,
+    PLAN,
+    TERMS,
+)
 from tests.ledger.people import approve_as
-from tests.ledger.small_plans import make_plan
-
-NOW = datetime(2030, 1, 1, 2, tzinfo=UTC)
-PLAN = make_plan("p1")
-SETTINGS = {"caps.default.replicas": 4}
-DRAIN = Effects(leaders=True, cordon=Cordon.UNDO, cordoned=(3,), follow_up=FollowUp(7))
-EVIDENCE = {"summary.json": "a" * 64, "dry_run.json": "b" * 64}
-TERMS = Terms(
-    PLAN.plan_hash,
-    5_000_000,
-    NOW + timedelta(hours=2),
-    settings=SETTINGS,
-    effects=DRAIN,
-    evidence=EVIDENCE,
-    least_rate_bytes_per_s=2_000_000,
-    rates_by_broker=BrokerRates({3: 2_000_000}),
-)
-GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1), by_id="7", question_id=1)
 
 
-@pytest.mark.parametrize(
-    ("change", "lapse", "message"),
-    [
-        ({"plan_hash": "0" * 64}, Lapse.HASH, "hash is 0000"),
-        ({"rate_bytes_per_s": 5_000_001}, Lapse.RATE, "5000001 bytes per second, not 5000000"),
-        ({"rate_bytes_per_s": 4_999_999}, Lapse.RATE, "4999999 bytes per second, not 5000000"),
-        ({"window_end": None}, Lapse.WINDOW, "without a window"),
-        ({"window_end": NOW + timedelta(hours=3)}, Lapse.WINDOW, "until 2030-01-01 05:00:00 UTC"),
-        ({"on_window_end": OnWindowEnd.CANCEL}, Lapse.WINDOW, "in flight is cancelled"),
-        ({"unthrottled": 4}, Lapse.UNTHROTTLED, "it would run without a throttle: 4 moves"),
-        ({"unthrottled": 4}, Lapse.UNTHROTTLED, "approved was: at 5 MB/s ("),
-        (
-            {"least_rate_bytes_per_s": 4_000_000},
-            Lapse.LEAST_RATE,
-            "not lowered below 4 MB/s; approved was: where partitions suffer, the throttle is not "
-            "lowered below 2 MB/s",
-        ),
-        ({"least_rate_bytes_per_s": 0}, Lapse.LEAST_RATE, "down to a tenth of it"),
-        (
-            {"rates_by_broker": BrokerRates({3: 1_000_000})},
-            Lapse.RATES_BY_BROKER,
-            "broker 3 sends 1 MB/s at most; approved was: broker 3 sends 2 MB/s at most",
-        ),
-        (
-            {"rates_by_broker": BrokerRates()},
-            Lapse.RATES_BY_BROKER,
-            "no broker has a throttle of its own; approved was",
-        ),
-        ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
-        ({"settings": {"caps.default.replicas": 5}}, Lapse.SETTINGS, "replicas was 4, and is 5"),
-        ({"settings": {}}, Lapse.SETTINGS, "caps.default.replicas was 4, and is not set"),
-        (
-            {"effects": replace(DRAIN, replication_factor=True)},
-            Lapse.REPLICATION_FACTOR,
-            "whether numbers of replicas may change",
-        ),
-        ({"effects": replace(DRAIN, leaders=False)}, Lapse.LEADERS, "whether leaders are elected"),
-        ({"effects": replace(DRAIN, cordon=Cordon.KEEP)}, Lapse.CORDON, "**for good**"),
-        ({"effects": replace(DRAIN, cordoned=(3, 4))}, Lapse.CORDON, "log dirs of brokers 3, 4"),
-        ({"effects": replace(DRAIN, follow_up=None)}, Lapse.FOLLOW_UP, "within 7 B for both"),
-        (
-            {"evidence": EVIDENCE | {"summary.json": "c" * 64}},
-            Lapse.EVIDENCE,
-            "what the approver has read is not what is there now: summary.json",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "lapse"), [(each[0], each[1]) for each in CHANGES])
 def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
-    change: dict[str, Any], lapse: Lapse, message: str
+    change: dict[str, Any], lapse: Lapse
 ) -> None:
     refuse_lapsed("p1", GIVEN, TERMS, NOW)
     other = replace(TERMS, **change)
     assert lapses(GIVEN, other, NOW) == (lapse,)
     with pytest.raises(ApprovalLapsedError) as refused:
         refuse_lapsed("p1", GIVEN, other, NOW)
-    assert message in str(refused.value)
-    assert "by ann (id 7) does not hold any more" in str(refused.value)
-    assert "Trigger a new run" in str(refused.value)
+    assert refused.value.lapses == (lapse,)
 
 
 def test_an_approval_expires_before_a_plan_starts_and_not_while_it_runs() -> None:
@@ -138,23 +73,20 @@ def test_an_approval_from_before_the_upgrade_counts_as_long_as_the_plan_runs_and
     approval = Approval.from_json(before)
     assert lapses(approval, TERMS, NOW) == (Lapse.BEFORE_UPGRADE,)
     assert not lapses(approval, TERMS, None), "it runs"
-    with pytest.raises(ApprovalLapsedError, match="given before an upgrade of Rehome"):
+    with pytest.raises(ApprovalLapsedError) as refused:
         refuse_lapsed("p1", approval, TERMS, NOW)
+    assert refused.value.lapses == (Lapse.BEFORE_UPGRADE,)
 
 
 def test_where_a_person_is_wanted_the_parameters_of_a_run_do_not_approve() -> None:
     given = replace(GIVEN, by="", by_person=False, by_id=None, question_id=None)
     assert not lapses(given, TERMS, NOW)
     assert lapses(given, TERMS, NOW, needs_person=True) == (Lapse.NO_PERSON,)
-    with pytest.raises(ApprovalLapsedError, match="by the run's own parameters does not hold"):
+    with pytest.raises(ApprovalLapsedError) as refused:
         refuse_lapsed("p1", given, TERMS, NOW, needs_person=True)
+    assert refused.value.lapses == (Lapse.NO_PERSON,)
     former = given.to_json() | {"by": "ann"}  # who had triggered the run
     assert Approval.from_json(former) == given
-
-
-def test_every_lapse_has_its_words() -> None:
-    for lapse in Lapse:
-        assert reason_of(lapse, TERMS, TERMS, NOW) or lapse is Lapse.SETTINGS
 
 
 def test_settings_that_an_earlier_version_did_not_record_are_not_compared() -> None:
@@ -222,8 +154,9 @@ def test_what_no_one_was_asked_to_approve_may_be_asked_to_run_faster() -> None:
 
 def test_a_plan_without_a_recorded_approval_is_refused() -> None:
     assert lapses(None, TERMS, NOW) == (Lapse.NEVER_GIVEN,)
-    with pytest.raises(ApprovalLapsedError, match="does not say at which rate"):
+    with pytest.raises(ApprovalLapsedError) as refused:
         refuse_lapsed("p1", None, TERMS, NOW)
+    assert refused.value.lapses == (Lapse.NEVER_GIVEN,)
 
 
 @pytest.mark.parametrize("terms", [TERMS, replace(TERMS, window_end=None, additional=True)])

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from rehome.domain.broker_rates import BrokerRates
+from rehome.domain.broker_rates import BrokerRates, RateSide
+from rehome.domain.kafka import BrokerId
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import Control, PlanState
-from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from rehome.execution.control.answers import HoldsFrom, PaceAsked
 from rehome.execution.control.asked_pace import pace_of_run
 from rehome.execution.control.controller import Controller
+from rehome.execution.control.refusals import AboveApproval, MoreThanApproved, PaceMissing
+from rehome.execution.control.refused import PaceRefusedError
 from rehome.ledger.store import Ledger
 from tests.execution.control.test_controller import bring
 from tests.execution.control.test_controller import controller as controller
@@ -34,16 +37,18 @@ def test_moves_at_once_are_asked_for_and_hold_in_the_view_and_for_another_run(
     bring(ledger, PlanState.RUNNING)
     ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
     done = controller.control(Control.CHANGE_MOVES, "p1", moves_per_broker=7)
-    assert done.message == (
-        "At most 7 moves at once for each broker and direction, from the next poll on."
+    record = ledger.plan("p1")
+    assert done.answer == PaceAsked(
+        HoldsFrom.NEXT_POLL, record.driver, record.dag_id, moves_per_broker=7
     )
     assert ledger.view("p1").requested_moves_per_broker == 7
     assert pace_of_run(ledger.plan("p1"), None)["max_moves_per_broker"] == 7
     event = ledger.events("p1")[-1]
     assert (event.kind, event.actor) == (EventKind.REQUEST, "ann")
     assert event.detail == "7 moves at once for each broker requested"
-    with pytest.raises(InvalidRequestError, match="needs max_moves_per_broker"):
+    with pytest.raises(PaceRefusedError) as refused:
         controller.control(Control.CHANGE_MOVES, "p1")
+    assert refused.value.refusal is PaceMissing.MOVES
 
 
 @pytest.mark.parametrize(
@@ -57,8 +62,9 @@ def test_more_moves_than_were_approved_are_refused_where_nothing_else_limits_the
         controller.control(Control.CHANGE_MOVES, "p1", moves_per_broker=moves)
         assert ledger.view("p1").requested_moves_per_broker == moves
         return
-    with pytest.raises(InvalidRequestError, match="bob approved 4 moves at once at most"):
+    with pytest.raises(PaceRefusedError) as refused:
         controller.control(Control.CHANGE_MOVES, "p1", moves_per_broker=moves)
+    assert refused.value.refusal == MoreThanApproved("bob", 4)
     assert ledger.view("p1").requested_moves_per_broker is None
 
 
@@ -68,7 +74,10 @@ def test_rates_of_brokers_are_asked_for_alone_and_with_the_plans(
     bring(ledger, PlanState.RUNNING)
     own = BrokerRates({3: 2_000_000})
     done = controller.control(Control.CHANGE_THROTTLE, "p1", by_broker=own)
-    assert "broker 3 sends 2 MB/s at most" in done.message
+    record = ledger.plan("p1")
+    assert done.answer == PaceAsked(
+        HoldsFrom.RUN_GOES_ON, record.driver, record.dag_id, by_broker=own
+    )
     view = ledger.view("p1")
     assert (view.requested_rate_bytes_per_s, view.requested_rates_by_broker) == (None, own)
     assert pace_of_run(ledger.plan("p1"), None)["throttle_by_broker"] == own.to_json()
@@ -81,25 +90,27 @@ def test_rates_of_brokers_are_asked_for_alone_and_with_the_plans(
 
 
 @pytest.mark.parametrize(
-    ("rate", "own", "message"),
+    ("rate", "own", "above"),
     [
-        (None, BrokerRates({3: 2_000_001}), r"less for broker 3 \(leader\)"),
-        (None, BrokerRates({3: 2_000_000}, {4: 5_000_001}), r"less for broker 4 \(follower\)"),
-        (None, BrokerRates(), r"less for broker 3 \(leader\)"),
-        (5_000_001, None, "at most 5000000 bytes per second"),
+        (None, BrokerRates({3: 2_000_001}), [(RateSide.LEADER, 3)]),
+        (None, BrokerRates({3: 2_000_000}, {4: 5_000_001}), [(RateSide.FOLLOWER, 4)]),
+        (None, BrokerRates(), [(RateSide.LEADER, 3)]),
+        (5_000_001, None, []),
     ],
 )
 def test_no_brokers_rate_exceeds_what_a_person_has_approved(
     rate: int | None,
     own: BrokerRates | None,
-    message: str,
+    above: list[tuple[RateSide, BrokerId]],
     controller: Controller,
     ledger: Ledger,
 ) -> None:
     approved(ledger, rates_by_broker=BrokerRates({3: 2_000_000}))
     before = ledger.plan("p1")
-    with pytest.raises(InvalidRequestError, match=message):
+    with pytest.raises(PaceRefusedError) as refused:
         controller.control(Control.CHANGE_THROTTLE, "p1", rate, by_broker=own)
+    assert before.approval is not None
+    assert refused.value.refusal == AboveApproval("bob", before.approval.terms, tuple(above))
     assert ledger.plan("p1") == before
     controller.control(Control.CHANGE_THROTTLE, "p1", 4_000_000, by_broker=BrokerRates({3: 1_000}))
 

@@ -15,9 +15,30 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import BrokerFlow, FlowSample
 from rehome.domain.run.progress import ProgressSample
 from rehome.domain.run.states import Control, MoveState, PlanState
-from rehome.errors import InvalidRequestError, PlanConflictError
+from rehome.errors import PlanConflictError
 from rehome.execution.access.own_cluster import OwnCluster, WrongClusterError
+from rehome.execution.control.answers import (
+    HandedOver,
+    HoldsFrom,
+    NotToPause,
+    PaceAsked,
+    RunFor,
+    RunNeeded,
+)
 from rehome.execution.control.controller import Controller
+from rehome.execution.control.refusals import (
+    AboveApproval,
+    BelowInflow,
+    NotContinued,
+    NotPossible,
+    PaceMissing,
+    StateRefusal,
+)
+from rehome.execution.control.refused import (
+    NotContinuedError,
+    PaceRefusedError,
+    StateRefusedError,
+)
 from rehome.execution.control.resume import check_continuable, not_started
 from rehome.execution.observation.drift import DriftError
 from rehome.ledger.base.fencing import LeaseHeldError
@@ -49,33 +70,33 @@ DONE = (PlanState.RUNNING, PlanState.DONE)
 
 
 @pytest.mark.parametrize(
-    ("states", "what", "message"),
+    ("states", "what", "why"),
     [
-        ((), Control.RUN, "Run run-1 carries it out"),
-        (RUNNING, Control.RUN, "See its run"),
-        (PAUSED, Control.RUN, "resume it if it is paused"),
-        ((), Control.NEXT_WINDOW, "Run run-1 carries it out"),
-        (PAUSED, Control.NEXT_WINDOW, "resume it if it is paused"),
-        ((), Control.PAUSE, "p1 is planned"),
-        ((), Control.RESUME, "p1 is planned"),
-        ((PlanState.CANCELLED,), Control.ROLL_BACK, "never started"),
-        (RUNNING, Control.ROLL_BACK, "Cancel it first"),
-        (PAUSED, Control.ROLL_BACK, "Cancel it first"),
-        *((DONE, what, "p1 is done and has ended") for what in Control if what != "roll_back"),
+        ((), Control.RUN, NotPossible.CARRIED_OUT),
+        (RUNNING, Control.RUN, NotPossible.BEGUN),
+        (PAUSED, Control.RUN, NotPossible.BEGUN),
+        ((), Control.NEXT_WINDOW, NotPossible.CARRIED_OUT),
+        (PAUSED, Control.NEXT_WINDOW, NotPossible.BEGUN),
+        ((), Control.PAUSE, NotPossible.NOTHING_TO_PAUSE),
+        ((), Control.RESUME, NotPossible.NOTHING_TO_RESUME),
+        ((PlanState.CANCELLED,), Control.ROLL_BACK, NotPossible.NEVER_STARTED),
+        (RUNNING, Control.ROLL_BACK, NotPossible.ACTIVE),
+        (PAUSED, Control.ROLL_BACK, NotPossible.ACTIVE),
+        *((DONE, what, NotPossible.ENDED) for what in Control if what != "roll_back"),
     ],
 )
 def test_what_a_plans_state_does_not_allow_is_refused(
     states: tuple[PlanState, ...],
     what: Control,
-    message: str,
+    why: NotPossible,
     controller: Controller,
     ledger: Ledger,
 ) -> None:
     bring(ledger, *states)
     before = ledger.plan("p1")
-    with pytest.raises(PlanConflictError) as refused:
+    with pytest.raises(StateRefusedError) as refused:
         controller.control(what, "p1", 5)
-    assert message in str(refused.value)
+    assert refused.value.refusal == StateRefusal(before, what, why)
     assert "This step has changed nothing" in str(refused.value)
     assert ledger.plan("p1") == before
 
@@ -87,8 +108,9 @@ def test_a_running_plan_is_asked_and_no_run_is_started(
     ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
     assert controller.control(Control.CHANGE_THROTTLE, "p1", 5).run is None
     assert ledger.view("p1").requested_rate_bytes_per_s == 5
-    with pytest.raises(InvalidRequestError, match="needs a throttle"):
+    with pytest.raises(PaceRefusedError) as refused:
         controller.control(Control.CHANGE_THROTTLE, "p1")
+    assert refused.value.refusal is PaceMissing.THROTTLE
     controller.control(Control.PAUSE, "p1")
     assert ledger.view("p1").pause_requested
     assert controller.control(Control.RESUME, "p1").run is None
@@ -118,15 +140,18 @@ def test_what_is_asked_of_a_plan_whose_dag_is_paused_is_said_to_wait_for_that(
         ledger.request_pause("p2", "ann")
         resumed = asked.control(Control.RESUME, "p2")
         assert (resumed.run, resumed.claims) == (None, ()), "a second run would be queued, too"
-        assert "reassign_partitions is paused in Airflow: no task of run run-2" in resumed.message
+        assert resumed.answer == NotToPause("reassign_partitions", "run-2")
         assert not ledger.view("p2").pause_requested
     ledger.acquire_lease(plan.cluster_id, ledger.plan("p2").driver, 60, plan_id="p2")
+    plan_driver = ledger.plan("p2").driver
     throttled = asked.control(Control.CHANGE_THROTTLE, "p2", 5)
-    assert "once the DAG reassign_partitions is unpaused" in throttled.message
+    assert throttled.answer == PaceAsked(
+        HoldsFrom.DAG_UNPAUSED, plan_driver, "reassign_partitions", rate_bytes_per_s=5
+    )
     ledger.transition("p2", PlanState.PAUSED, "because")
     started = asked.control(Control.RESUME, "p2")
     assert started.run is not None
-    assert "the run stays queued until it is unpaused" in started.message
+    assert started.answer == RunNeeded(RunFor.GO_ON, queued=True)
 
 
 def test_a_dead_runs_plan_is_taken_over_though_its_own_dag_is_paused(
@@ -149,8 +174,9 @@ def test_a_throttle_that_the_copies_outgrow_is_refused(
     growing = BrokerFlow("in", 3, copied_bytes=0, left_bytes=9, copies=1, grown_bytes=5_000)
     sample = ProgressSample(at, 0, 200, 0, 2, 1)
     ledger.add_samples("p1", [], sample, FlowSample(NIGHT, at, (growing,)))
-    with pytest.raises(InvalidRequestError, match="grow by 1000 bytes per second"):
+    with pytest.raises(PaceRefusedError) as refused:
         controller.control(Control.CHANGE_THROTTLE, "p1", 1_250)
+    assert refused.value.refusal == BelowInflow(1_250, 1_000, 1_250)
     assert ledger.view("p1").requested_rate_bytes_per_s is None
     controller.control(Control.CHANGE_THROTTLE, "p1", 1_251)
     assert ledger.view("p1").requested_rate_bytes_per_s == 1_251
@@ -166,8 +192,9 @@ def test_no_throttle_exceeds_what_a_person_has_approved(
     ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
     controller.control(Control.CHANGE_THROTTLE, "p1", 100)
     if by_person:
-        with pytest.raises(InvalidRequestError, match="ben approved at most 100 bytes per second"):
+        with pytest.raises(PaceRefusedError) as refused:
             controller.control(Control.CHANGE_THROTTLE, "p1", 101)
+        assert refused.value.refusal == AboveApproval("ben", terms)
         assert ledger.view("p1").requested_rate_bytes_per_s == 100
     else:
         controller.control(Control.CHANGE_THROTTLE, "p1", 101)
@@ -182,8 +209,9 @@ def test_no_throttle_exceeds_what_a_person_approves_in_this_moment(
     ledger.approve("p1", terms.plan_hash, "ben", terms, by_person=True, lasting_s=60)
     with monkeypatch.context() as late:
         late.setattr(type(ledger), "plan", lambda self, plan_id: before)
-        with pytest.raises(InvalidRequestError, match="ben approved at most 100"):
+        with pytest.raises(PaceRefusedError) as refused:
             controller.control(Control.CHANGE_THROTTLE, "p1", 101)
+    assert refused.value.refusal == AboveApproval("ben", terms)
     assert ledger.plan("p1").requested_rate_bytes_per_s is None
 
 
@@ -209,8 +237,9 @@ def test_a_plan_without_a_throttle_goes_on_without_one_unless_a_throttle_is_name
         run = controller.control(Control.RESUME, "p1", rate, now=NIGHT).run
         assert run is not None
         assert (run["throttle"], run["unthrottled"]) == pace
-    with pytest.raises(InvalidRequestError, match="has none to change"):
+    with pytest.raises(PaceRefusedError) as refused:
         controller.control(Control.CHANGE_THROTTLE, "p1", 9)
+    assert refused.value.refusal is PaceMissing.NOTHING_TO_CHANGE
 
 
 def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
@@ -240,12 +269,14 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
     assert record.requested_rate_bytes_per_s == 9
     assert ledger.holder(cluster_id) is None, "nothing has started"
     check(record.driver)
-    with pytest.raises(PlanConflictError, match="carries plan p1 out already"):
+    with pytest.raises(NotContinuedError) as taken_up:
         check("dag/run-3")
+    assert taken_up.value.refusal.why is NotContinued.TAKEN_UP
     with pytest.raises(PlanConflictError, match="No run can go on with plan p1: it is planned"):
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
-    with pytest.raises(PlanConflictError, match="run-2 carries it out"):
+    with pytest.raises(StateRefusedError) as refused:
         controller.control(Control.RUN, "p1")
+    assert refused.value.refusal.why is NotPossible.CARRIED_OUT
 
 
 def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_other(
@@ -259,9 +290,8 @@ def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_othe
     first = controller.control(Control.NEXT_WINDOW, "p2", 9)
     assert first.run is None
     then = controller.control(Control.NEXT_WINDOW, "p1")
-    assert "p2" in then.message
-    assert "p2" not in first.message
-    assert controller.control(Control.NEXT_WINDOW, "p2").message == first.message, "asked twice"
+    assert (first.answer, then.answer) == (HandedOver(), HandedOver(("p2",)))
+    assert controller.control(Control.NEXT_WINDOW, "p2").answer == first.answer, "asked twice"
     assert [plan.plan_id for plan in ledger.handed_over(cluster_id)] == ["p2", "p1"]
     assert ledger.handed_over("another") == []
     assert ledger.plan("p2").requested_rate_bytes_per_s == 9
@@ -321,8 +351,9 @@ def test_only_what_is_left_of_a_paused_plan_must_still_fit(
     plan = make_plan("p1", moved, left, cluster_id=cluster.cluster_id)
     ledger.create_plan(plan, REQUEST, "file:///plans/p1", "run-1", "test")
     ledger.approve("p1", plan.plan_hash, "test")
-    with pytest.raises(PlanConflictError, match="it is approved"):
+    with pytest.raises(NotContinuedError) as refused:
         check_continuable(plan, ledger, gateway, "run-2")
+    assert refused.value.refusal.why is NotContinued.NOT_OPEN
     ledger.claim("p1")
     ledger.transition("p1", PlanState.PAUSED, "because")
     with pytest.raises(DriftError, match="not \\[1, 2\\]"):

@@ -15,7 +15,7 @@ import pytest
 from rehome import installation
 from rehome.domain.run.askers import NotAskedForError
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.control.controller import Controlled
+from rehome.execution.control.answers import Controlled, HandedOver
 from rehome.fleet import bound
 from rehome.ledger.store import Ledger
 from rehome.operators.control import ControlReassignmentOperator
@@ -42,7 +42,7 @@ class Asking:
         if self.fails:
             raise ConnectionError
         self.asked.append(what)
-        return Controlled("it is done", self.starts)
+        return Controlled(HandedOver(), self.starts)
 
     def by(self, run: SimpleNamespace, action: str = "resume") -> None:
         task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")

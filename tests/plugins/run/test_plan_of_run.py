@@ -19,7 +19,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.states import PlanState
 from rehome.errors import PlanConflictError
-from rehome.execution.control.controller import Controlled
+from rehome.execution.control.answers import Controlled, HandedOver
 from rehome.execution.control.resume import bounds_of
 from rehome.ledger.base.records import EndReason, PlanRecord
 from rehome.ledger.store import Ledger
@@ -325,7 +325,7 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
 
     def control(what: str, *_: Any, **__: Any) -> Controlled:
         passed_on.append(what)
-        return Controlled("reported")
+        return Controlled(HandedOver())
 
     def asked(action: str) -> dict[str, Any]:
         run = SimpleNamespace(dag_id="control_reassignment", run_id=action, run_type="manual")

@@ -1,22 +1,16 @@
-"""What an approval is of, how long it holds, and why it does not hold any more."""
+"""What an approval is of, how long it holds, and why it does not hold any more. Pure."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
 from rehome.domain.broker_rates import BrokerRates, RateSide
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.cluster_values import Change, changes
-from rehome.domain.run.approval.effects import Effects
 from rehome.domain.run.approval_terms import Approval, Terms
-from rehome.errors import PlanConflictError
-
-
-class ApprovalLapsedError(PlanConflictError):
-    """A plan was approved, but not what would be run now, or too long ago."""
 
 
 class Lapse(enum.StrEnum):
@@ -115,7 +109,7 @@ def lapses(
     if approval is None:
         return (Lapse.NEVER_GIVEN,)
     was, asked_for = approval.terms, requested_rate_bytes_per_s is not None
-    terms = _as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
+    terms = as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
     found = set(changed_terms(was, terms))
     if asked_for and (terms.rate_bytes_per_s <= was.rate_bytes_per_s or not approval.by_person):
         found.discard(Lapse.RATE)
@@ -139,7 +133,8 @@ def lapses(
     return tuple(lapse for lapse in Lapse if lapse in found)
 
 
-def _as_asked(terms: Terms, rate: int | None, by_broker: BrokerRates | None) -> Terms:
+def as_asked(terms: Terms, rate: int | None, by_broker: BrokerRates | None) -> Terms:
+    """Of a run, with what a person has asked for since; None = nothing."""
     own = terms.rates_by_broker if by_broker is None else by_broker
     rate = rate or terms.rate_bytes_per_s
     return replace(terms, rate_bytes_per_s=rate, rates_by_broker=own)
@@ -163,96 +158,3 @@ def _no_higher(was: Terms, now: Terms) -> bool:
     """
     before, after = was.least_rate_bytes_per_s, now.least_rate_bytes_per_s
     return before is None or 0 < (after or 0) < before
-
-
-def refuse_lapsed(
-    plan_id: str,
-    approval: Approval | None,
-    terms: Terms,
-    now: datetime | None,
-    *,
-    requested_rate_bytes_per_s: int | None = None,
-    requested_rates_by_broker: BrokerRates | None = None,
-    begun: bool = False,
-    needs_person: bool = False,
-) -> None:
-    """Let only what was approved be run. See :func:`lapses`.
-
-    :raises ApprovalLapsedError: it is something else, or was approved too long ago.
-    """
-    found = lapses(
-        approval,
-        terms,
-        now,
-        requested_rate_bytes_per_s=requested_rate_bytes_per_s,
-        requested_rates_by_broker=requested_rates_by_broker,
-        begun=begun,
-        needs_person=needs_person,
-    )
-    if not found:
-        return
-    why = {
-        "state_left": "This step has changed nothing on the cluster.",
-        "next_step": "Trigger a new run: what is to run is then put up for approval anew.",
-    }
-    if approval is None:
-        what = f"The ledger does not say at which rate and until when plan {plan_id} was approved"
-        raise ApprovalLapsedError(what, **why)
-    terms = _as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
-    reasons = [reason_of(lapse, approval.terms, terms, approval.expires_at) for lapse in found]
-    raise ApprovalLapsedError(
-        f"The approval of plan {plan_id} by {approval.by_whom} does not hold any more: "
-        + "; ".join(reasons),
-        **why,
-    )
-
-
-def _both(now: str, was: str) -> str:
-    return f"{now}; approved was: {was}"
-
-
-def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None = None) -> str:
-    """What differs between two terms, in words, for a person."""
-    match lapse:
-        case Lapse.HASH:
-            return f"the plan's hash is {now.plan_hash}, not {was.plan_hash}"
-        case Lapse.RATE:
-            rate = now.rate_bytes_per_s
-            return f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}"
-        case Lapse.LEAST_RATE | Lapse.RATES_BY_BROKER | Lapse.NEW_REPLICAS:
-            return _both(_SAID[lapse](now), _SAID[lapse](was))
-        case Lapse.WINDOW:
-            return f"it would run {now.window}; approved was: {was.window}"
-        case Lapse.ADDITIONAL:
-            return f"it would run {now.others}; approved was: {was.others}"
-        case Lapse.UNTHROTTLED:
-            return f"it would run {now.pace}; approved was: {was.pace}"
-        case Lapse.SETTINGS:
-            return "; ".join(map(str, changed_settings(was, now)))
-        case Lapse.EVIDENCE:
-            files = ", ".join(changed_evidence(was, now))
-            return f"what the approver has read is not what is there now: {files}"
-        case Lapse.EXPIRED:
-            return f"it expired at {expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    return _EFFECT_REASONS[lapse](was.effects or Effects(), now.effects or Effects())
-
-
-_SAID: Mapping[Lapse, Callable[[Terms], str]] = {
-    Lapse.LEAST_RATE: lambda terms: terms.least,
-    Lapse.RATES_BY_BROKER: lambda terms: terms.by_broker,
-    Lapse.NEW_REPLICAS: lambda terms: terms.steps,
-}
-"""Terms that are said as they are."""
-_EFFECT_REASONS: Mapping[Lapse, Callable[[Effects, Effects], str]] = {
-    Lapse.REPLICATION_FACTOR: lambda was, now: (
-        "whether numbers of replicas may change is another thing now"
-    ),
-    Lapse.LEADERS: lambda was, now: "whether leaders are elected in the end is another thing now",
-    Lapse.CORDON: lambda was, now: f"{now.cordon_words}; approved was: {was.cordon_words}",
-    Lapse.FOLLOW_UP: lambda was, now: f"{now.follow_up_words}; approved was: {was.follow_up_words}",
-    Lapse.NEVER_GIVEN: lambda was, now: "it was never given",
-    Lapse.NO_PERSON: lambda was, now: "a person has to approve it, and no person was asked",
-    Lapse.BEFORE_UPGRADE: lambda was, now: (
-        "it was given before an upgrade of Rehome, which did not record what the approver was shown"
-    ),
-}

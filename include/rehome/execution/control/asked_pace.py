@@ -12,10 +12,10 @@ from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.flows import answered
 from rehome.domain.run.states import PlanState
-from rehome.domain.text import count_text
-from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ConnectionPolicy
 from rehome.execution.control.approval import lets_more_through
+from rehome.execution.control.refusals import AboveApproval, BelowInflow, MoreThanApproved
+from rehome.execution.control.refused import PaceRefusedError
 from rehome.execution.governor.control_loop import INFLOW_MARGIN
 from rehome.execution.governor.measured_rate import inflow_bytes_per_s
 from rehome.ledger.base.records import PlanRecord
@@ -46,7 +46,7 @@ def refuse_below_inflow(
     """A copy that its partition outgrows never ends. What a paused plan needs is asked by the
     dry run of the run that resumes it.
 
-    :raises InvalidRequestError: a rate is too low.
+    :raises PaceRefusedError: a rate is too low.
     """
     if record.state is not PlanState.RUNNING:
         return
@@ -59,15 +59,7 @@ def refuse_below_inflow(
     rates += [(each, inflow_bytes_per_s(flows, only=key)) for key, each in asked.items()]
     for each, inflow in rates:
         if inflow and each <= INFLOW_MARGIN * inflow:
-            raise InvalidRequestError([_below_inflow(each, inflow)])
-
-
-def _below_inflow(rate: int, inflow: float) -> str:
-    return (
-        f"At {rate} bytes per second the copies in flight would hardly ever end: at one broker "
-        f"they grow by {inflow:.0f} bytes per second. Ask for more than "
-        f"{INFLOW_MARGIN * inflow:.0f}, or pause the plan. The throttle stays as it is."
-    )
+            raise PaceRefusedError(BelowInflow(each, inflow, INFLOW_MARGIN * inflow))
 
 
 def refuse_above_approval(
@@ -75,7 +67,7 @@ def refuse_above_approval(
 ) -> None:
     """What a person has approved is an upper limit; a lower rate needs no other approval.
 
-    :raises InvalidRequestError: it is higher.
+    :raises PaceRefusedError: it is higher.
     """
     approval = record.approval
     if approval is None or not approval.by_person:
@@ -86,20 +78,11 @@ def refuse_above_approval(
         rate_bytes_per_s=rate or record.requested_rate_bytes_per_s or was.rate_bytes_per_s,
         rates_by_broker=_own_now(record, was) if by_broker is None else by_broker,
     )
-    above = [f"broker {broker} ({side})" for side, broker in lets_more_through(now, was)]
+    above = tuple(lets_more_through(now, was))
     if now.rate_bytes_per_s > was.rate_bytes_per_s:
-        allowed = f"at most {was.rate_bytes_per_s} bytes per second"
-    elif above:
-        allowed = f"less for {', '.join(above)}: {was.pace}; {was.by_broker}"
-    else:
-        return
-    raise InvalidRequestError(
-        [
-            f"{approval.by} approved {allowed}. "
-            "The throttle stays as it is. Pause the plan and resume it with the higher throttle: "
-            "that run asks for another approval."
-        ]
-    )
+        raise PaceRefusedError(AboveApproval(approval.by, was))
+    if above:
+        raise PaceRefusedError(AboveApproval(approval.by, was, above))
 
 
 def _own_now(record: PlanRecord, was: Terms) -> BrokerRates:
@@ -111,20 +94,14 @@ def refuse_more_moves(record: PlanRecord, moves: int) -> None:
     """Of a plan without a throttle, moves at once are all that limits it: so many as a person has
     approved are the most. With one, they are no term of the approval.
 
-    :raises InvalidRequestError: they are more.
+    :raises PaceRefusedError: they are more.
     """
     approval = record.approval
     if approval is None or not approval.by_person or approval.terms.unthrottled is None:
         return
     most = approval.terms.unthrottled
     if moves > most:
-        raise InvalidRequestError(
-            [
-                f"{approval.by} approved {count_text(most, 'move')} at once at most for each "
-                "broker and direction, and nothing else limits the plan. They stay as they are. "
-                "Pause the plan and resume it with more: that run asks for another approval."
-            ]
-        )
+        raise PaceRefusedError(MoreThanApproved(approval.by, most))
 
 
 def pace_of_run(record: PlanRecord, rate: int | None) -> dict[str, Any]:

@@ -21,10 +21,19 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.ledger_view import MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
-from rehome.domain.text import count_text
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.access.progress_timeout import ProgressTimeout, pause
-from rehome.execution.observation.agreed_topics import DISAGREE, agreed_topics
+from rehome.execution.control.words.cancel_words import (
+    NEW_ONES_STAY,
+    NOT_AGREED,
+    found_ended,
+    left_in_flight,
+    not_as_wanted,
+    not_read_text,
+    owed_until_back,
+    with_unread,
+)
+from rehome.execution.observation.agreed_topics import agreed_topics
 from rehome.execution.observation.log_dir_copies import (
     LogDirState,
     all_there,
@@ -35,7 +44,7 @@ from rehome.execution.observation.log_dir_copies import (
 from rehome.execution.observation.min_isr import too_few_without
 from rehome.execution.observation.move_status import recreated
 from rehome.execution.observation.observe import observe
-from rehome.ledger.base.records import EndReason, PlanRecord
+from rehome.ledger.base.records import EndReason
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.events import REHOME
 
@@ -69,33 +78,6 @@ class Cancelled:
         """What could not be cancelled, and why."""
         return {**self.errors, **self.owed}
 
-    @property
-    def unread_text(self) -> str:
-        """What could not be read afterwards, as a part of a sentence."""
-        text = ", ".join(
-            f"{partition}: {error}" for partition, error in sorted(self.unread.items())
-        )
-        return f"nothing of these is in flight, but their replicas could not be read: {text}"
-
-
-def left_in_flight(
-    cause: str, record: PlanRecord, left: Mapping[TopicPartition, BrokerError]
-) -> str:
-    """Why a plan has ended, with what of it could not be cancelled."""
-    if not left:
-        return cause
-    return f"{cause}; could not be cancelled and goes on, {record.goes_on}: {named_errors(left)}"
-
-
-def taken_back_text(moves: int) -> str:
-    """``1 move in flight was taken back``."""
-    return f"{count_text(moves, 'move')} in flight {'was' if moves == 1 else 'were'} taken back"
-
-
-def named_errors(left: Mapping[TopicPartition, BrokerError]) -> str:
-    """Partitions and what is the matter with each, as a part of a sentence."""
-    return ", ".join(f"{partition}: {error}" for partition, error in sorted(left.items()))
-
 
 def abort(
     plan_id: str,
@@ -123,10 +105,7 @@ def abort(
     ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
     result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
     cause = left_in_flight(cause, record, result.errors)
-    if result.owed:
-        cause = f"{cause}; is taken back when its broker returns: {named_errors(result.owed)}"
-    if result.unread:
-        cause = f"{cause}; {result.unread_text}"
+    cause = with_unread(owed_until_back(cause, result.owed), result.unread)
     reason = EndReason.CANCELLED if actor != REHOME else None
     ledger.transition(plan_id, state, cause, actor, reason)
     return result
@@ -208,14 +187,16 @@ def _record(
 ) -> None:
     back = [Settle(partition, then, causes[partition]) for partition in result.cancelled]
     ended = [
-        Settle(partition, state, f"found when cancelling: {causes[partition]}")
+        Settle(partition, state, found_ended(causes[partition]))
         for partition, state in result.ended.items()
     ]
     ledger.settle_all(plan_id, [*back, *ended])
     refused = {partition: str(error) for partition, error in result.not_cancelled.items()}
     ledger.note_not_cancelled(plan_id, refused, over={*result.cancelled, *result.ended})
     if result.unread:
-        ledger.add_event(EventKind.NOT_READ_AFTER_CANCEL, result.unread_text, plan_id=plan_id)
+        ledger.add_event(
+            EventKind.NOT_READ_AFTER_CANCEL, not_read_text(result.unread), plan_id=plan_id
+        )
 
 
 def _not_back_yet(
@@ -225,9 +206,8 @@ def _not_back_yet(
     left the ISR in the moment of the cancel.
     """
     listed = cluster.list_reassignments([move.partition for move in moves]) if moves else {}
-    why = "its old replicas are not in sync, and its new ones stay until they are"
     return {
-        move.partition: ErrorCode.NOT_ENOUGH_REPLICAS.error(why)
+        move.partition: ErrorCode.NOT_ENOUGH_REPLICAS.error(NEW_ONES_STAY)
         for move in moves
         if (entry := listed.get(move.partition)) and entry.leads_to(move.current)
     }
@@ -343,14 +323,11 @@ def _is_back(move: Move, state: PartitionState) -> bool:
     return set(state.replicas) == set(move.current) and not _arrived(move, state)
 
 
-_DISAGREE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(
-    f"nothing is in flight, but {DISAGREE}",
-)
+_DISAGREE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(NOT_AGREED)
 
 
 def _unclear(state: PartitionState) -> BrokerError:
-    shown = f"nothing is in flight, but its replicas read {list(state.replicas)}"
-    return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(shown)
+    return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(not_as_wanted(state.replicas))
 
 
 def restore_order(

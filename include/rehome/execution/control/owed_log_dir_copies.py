@@ -15,6 +15,7 @@ from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.control.cancel import cancel_moves
+from rehome.execution.control.words.cancel_words import BROKER_BACK, FOUND_ENDED
 from rehome.execution.observation.log_dir_copies import stop_copies
 from rehome.execution.observation.move_status import Fate, fate, recreated
 from rehome.execution.observation.observe import observe
@@ -61,12 +62,11 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
         unread = tuple(m.partition for m in between if _unread(m, seen))
         judged = [move for move in between if move.partition not in unread]
         ended, copying = _follow(judged, view, then, seen)
-        late = "found when its plan had ended"
         halfway = [move for move in judged if _is_between_steps(move, view, seen)]
-        back = cancel_moves(plan_id, halfway, ledger, cluster, late, then)
+        back = cancel_moves(plan_id, halfway, ledger, cluster, FOUND_ENDED, then)
         ended |= dict.fromkeys(back.cancelled, then) | dict(back.ended)
         copying += back.not_cancelled
-        found_ended = [Settle(p, state, late) for p, state in ended.items()]
+        found_ended = [Settle(p, state, FOUND_ENDED) for p, state in ended.items()]
         ledger.settle_all(plan_id, found_ended)
         found = OwedCopies(
             (*found.taken_back, *taken_back),
@@ -94,7 +94,7 @@ def _stop(
         if partition in open_still:
             continue
         state = MoveState.DONE if _arrived(move, seen, partition in done.arrived) else then
-        ledger.settle(plan_id, partition, state, "its broker is back")
+        ledger.settle(plan_id, partition, state, BROKER_BACK)
         over.append(partition)
     return over, open_still
 

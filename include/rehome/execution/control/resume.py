@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from rehome.domain.plan.move import Move
@@ -12,9 +13,10 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.execution.access.lease import orphaned
 from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.refusals import ContinueRefusal, NotContinued
+from rehome.execution.control.refused import NotContinuedError
 from rehome.execution.observation.drift import refuse_drift
 from rehome.ledger.base.records import PlanRecord, ThrottleState
 from rehome.ledger.store import Ledger
@@ -105,7 +107,7 @@ def check_continuable(
     :param dag_id: the run's DAG.
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     :raises DriftError: partitions that are left to move have changed.
-    :raises PlanConflictError: naming any other cause. Nothing was changed.
+    :raises NotContinuedError: naming any other cause. Nothing was changed.
     """
     cluster.describe_cluster()
     record = ledger.plan(plan.plan_id)
@@ -118,30 +120,14 @@ def check_continuable(
 
 def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     holder = ledger.holder(record.cluster_id)
-    until = f"{holder.expires_at:%H:%M:%S} UTC" if holder else ""
+    ends_at = None if holder is None else holder.expires_at
+    refusal = partial(ContinueRefusal, record, lease_ends_at=ends_at)
     if record.state is PlanState.RUNNING and not orphaned(record, ledger):
-        raise PlanConflictError(
-            f"Run {record.driver} drives plan {record.plan_id}, so no other run can go on with it",
-            next_step=f"Follow that run. If it is dead, resume the plan after {until}.",
-        )
+        raise NotContinuedError(refusal(NotContinued.DRIVEN))
     if record.state is PlanState.PLANNED:
-        raise PlanConflictError(
-            f"Run {record.driver} carries plan {record.plan_id} out already",
-            next_step="Follow that run. If it has failed, clear its failed task, with what comes "
-            "after "
-            "it.",
-        )
+        raise NotContinuedError(refusal(NotContinued.TAKEN_UP))
     if not record.state.active:
-        raise PlanConflictError(
-            f"No run can go on with plan {record.plan_id}: it is {record.state} ({record.cause})",
-            state_left=STEP_UNCHANGED,
-            next_step="Only a paused plan, or one that a dry run has made, can be gone on with. "
-            "Trigger a new run: it makes a new plan.",
-        )
+        raise NotContinuedError(refusal(NotContinued.NOT_OPEN))
     held = ledger.throttles(record.plan_id, open_only=True)
     if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):
-        raise PlanConflictError(
-            f"Plan {record.plan_id} is paused, but run {record.driver}, which drove it, has not "
-            "taken its throttles back yet",
-            next_step=f"Resume the plan when that run has ended; if it is dead, after {until}.",
-        )
+        raise NotContinuedError(refusal(NotContinued.THROTTLES_SET))

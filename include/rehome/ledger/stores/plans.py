@@ -185,7 +185,7 @@ class PlanStore(Database):
         A later approval replaces the one before; the same one again changes nothing.
 
         :param terms: what else it is bound to; None = the ledger does not know, and a run that
-            asks (``approval.refuse_lapsed``) is refused.
+            asks (``refused.refuse_lapsed``) is refused.
         :param actor: who has approved it; where no person was asked, who triggered the run.
         :param by_person: whether the actor was asked.
         :param lasting_s: how long a run may begin, or go on, with it.

@@ -124,8 +124,8 @@ def not_the_same(seen: Terms, now: Terms) -> str:
         Lapse,
         changed_settings,
         changed_terms,
-        reason_of,
     )
+    from rehome.execution.control.words.approval_words import reason_of
 
     reasons = []
     for lapse in changed_terms(seen, now):

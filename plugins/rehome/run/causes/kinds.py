@@ -27,7 +27,7 @@ from rehome.errors import (
 )
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import WrongClusterError
-from rehome.execution.control.approval import ApprovalLapsedError
+from rehome.execution.control.refused import ApprovalLapsedError
 from rehome.execution.direct.direct_throttle import DirectThrottleError
 from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.observation.drift import DriftError

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from rehome.alerts.kinds import AlertKind
 from rehome.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from rehome.clusters.binding import Misled, MisledBy, MisledError
 from rehome.domain.plan.plan_hash import PlanChangedError
+from rehome.domain.run.approval_terms import Approval, Terms
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
-from rehome.execution.control.approval import ApprovalLapsedError
+from rehome.execution.control.approval import Lapse
+from rehome.execution.control.refused import ApprovalLapsedError
 from rehome.execution.throttle.configs import ThrottleError
 from rehome.executors import UnsharedLedgerError, UnsharedWarehouseError
 from rehome.fleet.watch_runs import BrokerAwayError
@@ -158,7 +161,10 @@ TRIED = Plan("A", MOVES, tried_out=True)
 GATEWAY = "world.airflow.standing_in.Gateway.__enter__"
 LOWERS = LowersReplicationError("p1", "t-0 from 2 to 1")
 CHANGED = PlanChangedError("The hash of the plan is another one")
-LAPSED = ApprovalLapsedError("The approval was given 30 hours ago, and holds for 24")
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+TERMS = Terms("0" * 64, 100_000)
+APPROVAL = Approval(TERMS, "ann", True, NOON, NOON + timedelta(hours=24))
+LAPSED = ApprovalLapsedError("p1", APPROVAL, TERMS, [Lapse.EXPIRED])
 NO_RATE = ThrottleError("Broker 3 refuses the rate: INVALID_CONFIG")
 LOST = LeaseLostError("Another run has taken the cluster over")
 
@@ -219,7 +225,7 @@ WAYS = (
         answers(Given(REJECT)), succeeds=True),
     Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "nobody has answered",
         not_answered),
-    Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "30 hours",
+    Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "it expired at",
         raising("rehome.run.approval_terms.refuse_unapproved", LAPSED)),
     Way("a broker that takes no rate", "throttle", CauseKind.CLUSTER, "INVALID_CONFIG",
         raising("rehome.execution.throttle.set_up.set_up_throttle", NO_RATE)),

@@ -23,6 +23,9 @@ LIKE_THEIR_BASE = {
     "ClustersFileError": "a file that parameters go by is part of them",
     "WindowSettingsError": "so are the settings that stand for it",
     "BrokersDisagreeError": "a call to the cluster has failed",
+    "StateRefusedError": "a plan's state does not allow what is asked",
+    "NotContinuedError": "nor that another run goes on with it",
+    "PaceRefusedError": "the parameters of a request name the pace",
     "EndedError": "it names its kind itself",
     "LedgerFileError": "no task raises it: the command line alone reads such a file",
 }

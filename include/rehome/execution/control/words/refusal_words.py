@@ -1,0 +1,125 @@
+"""Why what is asked of a plan is refused, and what to do, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from rehome.domain.text import count_text
+from rehome.execution.control.refusals import (
+    AboveApproval,
+    BelowInflow,
+    ContinueRefusal,
+    MoreThanApproved,
+    NotContinued,
+    NotPossible,
+    PaceMissing,
+    PaceRefusal,
+    StateRefusal,
+)
+
+_STATE_STEPS: Mapping[NotPossible, str] = {
+    NotPossible.ENDED: "Use roll_back to take back what it has moved.",
+    NotPossible.NOTHING_TO_PAUSE: "Nothing has started; mark its run failed.",
+    NotPossible.NOTHING_TO_RESUME: "The plan has not started yet; see its run.",
+    NotPossible.BEGUN: "See its run; resume it if it is paused.",
+    NotPossible.TAKES_BACK: "Roll the plan back that it takes back.",
+    NotPossible.ACTIVE: "Cancel it first, then roll it back.",
+    NotPossible.TAKEN_BACK: "The plan has been taken back already.",
+    NotPossible.NEVER_STARTED: "The plan never started: there is nothing to undo.",
+}
+"""What to do, of reasons that need no more than that."""
+_MISSING: Mapping[PaceMissing, str] = {
+    PaceMissing.THROTTLE: "change_throttle needs a throttle in bytes per second.",
+    PaceMissing.MOVES: "change_moves needs max_moves_per_broker.",
+    PaceMissing.NOTHING_TO_CHANGE: "The plan is to run without a throttle, and has none to change. "
+    "Have it run, or resumed, with a throttle: that run asks for what it needs.",
+}
+
+
+def state_text(found: StateRefusal) -> tuple[str, str]:
+    """What is not possible, and what to do."""
+    record = found.record
+    ended = " and has ended" if record.state.ended else ""
+    return (
+        f"Plan {record.plan_id} is {record.state}{ended} ({record.cause}): {found.control} is not "
+        "possible",
+        _state_step(found),
+    )
+
+
+def _state_step(found: StateRefusal) -> str:
+    record, other = found.record, found.other
+    if found.why is NotPossible.OTHER_ACTIVE and other is not None:
+        return f"Plan {other.plan_id} is {other.state} on this cluster, and has to end first."
+    if found.why is not NotPossible.CARRIED_OUT:
+        return _STATE_STEPS[found.why]
+    step = f"Run {record.driver} carries it out. If it has failed, clear its failed task."
+    if record.for_window_at is not None:
+        step += " Else the next window carries the plan out."
+    return step
+
+
+def continue_text(found: ContinueRefusal) -> tuple[str, str]:
+    """Why no run may go on with a plan, and what to do."""
+    record, until = found.record, _clock(found.lease_ends_at)
+    match found.why:
+        case NotContinued.DRIVEN:
+            return (
+                f"Run {record.driver} drives plan {record.plan_id}, so no other run can go on with "
+                "it",
+                f"Follow that run. If it is dead, resume the plan after {until}.",
+            )
+        case NotContinued.TAKEN_UP:
+            return (
+                f"Run {record.driver} carries plan {record.plan_id} out already",
+                "Follow that run. If it has failed, clear its failed task, with what comes after "
+                "it.",
+            )
+        case NotContinued.NOT_OPEN:
+            return (
+                f"No run can go on with plan {record.plan_id}: it is {record.state} "
+                f"({record.cause})",
+                "Only a paused plan, or one that a dry run has made, can be gone on with. "
+                "Trigger a new run: it makes a new plan.",
+            )
+    return (
+        f"Plan {record.plan_id} is paused, but run {record.driver}, which drove it, has not taken "
+        "its throttles back yet",
+        f"Resume the plan when that run has ended; if it is dead, after {until}.",
+    )
+
+
+def pace_text(found: PaceRefusal) -> str:
+    """Why a plan cannot, or may not, have the pace that is asked for, and what to do."""
+    match found:
+        case BelowInflow():
+            return (
+                f"At {found.rate} bytes per second the copies in flight would hardly ever end: at "
+                f"one broker they grow by {found.inflow:.0f} bytes per second. Ask for more than "
+                f"{found.least:.0f}, or pause the plan. The throttle stays as it is."
+            )
+        case AboveApproval():
+            return (
+                f"{found.by} approved {_approved(found)}. "
+                "The throttle stays as it is. Pause the plan and resume it with the higher "
+                "throttle: that run asks for another approval."
+            )
+        case MoreThanApproved():
+            return (
+                f"{found.by} approved {count_text(found.most, 'move')} at once at most for each "
+                "broker and direction, and nothing else limits the plan. They stay as they are. "
+                "Pause the plan and resume it with more: that run asks for another approval."
+            )
+    return _MISSING[found]
+
+
+def _approved(found: AboveApproval) -> str:
+    if not found.brokers:
+        return f"at most {found.was.rate_bytes_per_s} bytes per second"
+    above = ", ".join(f"broker {broker} ({side})" for side, broker in found.brokers)
+    return f"less for {above}: {found.was.pace}; {found.was.by_broker}"
+
+
+def _clock(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%H:%M:%S} UTC"
