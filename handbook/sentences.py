@@ -24,9 +24,12 @@ APART_WORDS = f"{TYPED}words/"
 """Where their words are: each stands alone, and begins with what it is about."""
 MOST_WORDS = 40
 """Of a sentence; its values count as one word each."""
-_NOUNS = "moves|partitions|replicas|brokers|settings|plans|topics|items|leaders|rows|errors"
+_NOUNS = (
+    "(?:throttle |replica )?(?:moves|partitions|replicas|brokers|settings|plans|topics|items|"
+    "leaders|rows|errors|reassignments|configurations|clusters|throttles|alerts|files)"
+)
 _PLURAL = re.compile(rf"^ ({_NOUNS})\b")
-_FILLED = re.compile(rf"(?P<value>\{{\{{?[^{{}}]*\}}\}}?) (?P<noun>{_NOUNS})\b")
+_FILLED = re.compile(rf"(?P<value>\{{\{{?[^{{}}]*\}}\}}?|%d) (?P<noun>{_NOUNS})\b")
 _COUNTS = re.compile(r"\bcount(_text)?\(|\|\s*count")
 _NO_NUMBER = ("of ", "all ", "plan ")
 """Before a value: ``3 of 4 partitions`` names a whole, hardly ever one; and a plan moves."""

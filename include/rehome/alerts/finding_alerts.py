@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKey, AlertKind
 from rehome.domain.request.request import Action
+from rehome.domain.text import count_text
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.watching.finding import FindingRecord
 from rehome.watching.finding_text import text_of, title_of
@@ -83,7 +84,8 @@ def healing_stopped(
     carries them out. None = none does.
     """
     if NotNow.HEALING_STOPPED in waits:
-        text = f"Nothing more is healed: within a day, {rules.heals_a_day} runs were started."
+        started = count_text(rules.heals_a_day, "run was", "runs were")
+        text = f"Nothing more is healed: within a day, {started} started."
         step = (
             "Read why they failed, or why findings come back. Healing goes on when the oldest of "
             "them is a day old."

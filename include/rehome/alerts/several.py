@@ -9,6 +9,7 @@ from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind
 from rehome.alerts.message import one_line, payload
 from rehome.domain.run.findings import Severity
+from rehome.domain.text import count_text
 
 
 def about_all(alerts: Sequence[Alert]) -> Alert:
@@ -21,10 +22,11 @@ def about_all(alerts: Sequence[Alert]) -> Alert:
         alerts, key=lambda each: (severities.index(each.severity), kinds.index(each.kind))
     )
     ids = "\n".join(sorted(each.message_id for each in alerts))
+    count = count_text(len(alerts), "alert")
     return Alert(
         AlertKind.SEVERAL,
-        f"{len(alerts)} alerts",
-        "\n".join([f"{len(alerts)} alerts at once, the worst first.", *map(one_line, worst_first)]),
+        count,
+        "\n".join([f"{count} at once, the worst first.", *map(one_line, worst_first)]),
         "Look at the first one: the others may have the same cause.",
         graded=worst_first[0].severity,
         facts={"alerts": [payload(each) for each in worst_first]},

@@ -9,6 +9,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.text import count_text
 from rehome.errors import STEP_UNCHANGED
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
@@ -240,8 +241,6 @@ class ApprovePartitionsOperator(ApproveProposedOperator):
 
 def _approval_text(plan: AddedPartitions, report: str, again: str) -> str:
     """The text of the request for approval, as Markdown."""
-    from rehome.domain.text import count_text
-
     lines = [again, ""] if again else []
     for topic, total in plan.totals.items():
         new = topic in plan.new_topics
@@ -288,4 +287,4 @@ class CreatePartitionsOperator(ClusterOperator):
             created = create(plan, own)
             ledger.add_event(EventKind.PARTITIONS_ADDED, text, plan_id=plan.plan_id, **who)
         directory.write_text(REPORT_FILE, partitions_report(plan, (), created=True))
-        self.log.info("%d partitions created and led: %s", len(created), text)
+        self.log.info("%s created and led: %s", count_text(len(created), "partition"), text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rehome import airflow_metrics, installation
+from rehome.domain.text import count_text
 from rehome.links import PlanPageLink
 from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
@@ -56,8 +57,9 @@ class StartReassignmentOperator(ClusterOperator):
         if done.on_their_way is None:
             self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
         else:
-            started, before = len(done.admitted), done.on_their_way
-            self.log.info("%d moves started; %d were on their way before that", started, before)
+            started = count_text(len(done.admitted), "move")
+            before = done.on_their_way
+            self.log.info("%s started; on their way before that: %d", started, before)
         for partition, error in done.errors.items():
             self.log.error("%s: %s", partition, error)
         for cause in done.holds:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
+from rehome.domain.text import count_text
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.links import DataDocsLink, PlanPageLink
 from rehome.operators import assets
@@ -198,11 +199,11 @@ class PlanReassignmentOperator(SparkJobOperator):
             assets.tell_of_plan(context, ledger, plan.plan_id)
         summary = plan.summary
         self.log.info(
-            "Plan %s: %d partitions, %d replica moves, %s to move (lower bound %s), "
+            "Plan %s: %s, %s, %s to move (lower bound %s), "
             "at %s/s; the dry run predicts the time; hash %s",
             plan.plan_id,
-            summary.partitions,
-            summary.replica_moves,
+            count_text(summary.partitions, "partition"),
+            count_text(summary.replica_moves, "replica move"),
             bytes_text(summary.bytes_to_move),
             bytes_text(summary.lower_bound_bytes),
             "?" if summary.rate_bytes_per_s is None else bytes_text(summary.rate_bytes_per_s),

@@ -9,6 +9,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import airflow_metrics, installation
 from rehome.domain.clock import utc_now
+from rehome.domain.text import count_text
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators import assets
@@ -107,10 +108,10 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         from rehome.metrics.readings import ClusterGauges, cluster_readings
 
         self.log.info(
-            "%d brokers, %d topics, %d replicas read in %.1f s: %s",
-            len(snapshot.brokers),
-            len(snapshot.topics),
-            len(snapshot.replicas),
+            "%s, %s, %s read in %.1f s: %s",
+            count_text(len(snapshot.brokers), "broker"),
+            count_text(len(snapshot.topics), "topic"),
+            count_text(len(snapshot.replicas), "replica"),
             snapshot.duration_s,
             uri,
         )

@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import utc_now
+from rehome.domain.text import count_text
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
@@ -224,7 +225,7 @@ class SweepThrottlesOperator(ClusterOperator):
             self.log.warning("%s: could not be cancelled, and goes on as it has begun", partition)
 
     def _tell_cleared(self, done: Cleared) -> None:
-        self.log.info("%d throttle settings taken back", len(done.cleared))
+        self.log.info("%s taken back", count_text(len(done.cleared), "throttle setting"))
         for entry in done.owed:
             self.log.warning(
                 "Still owed: %s %s of plan %s: %s",
@@ -249,8 +250,8 @@ class SweepThrottlesOperator(ClusterOperator):
         if found.unread:
             resource, error = next(iter(found.unread.items()))
             self.log.warning(
-                "%d configurations could not be read and may hold more, the first of %s: %s",
-                len(found.unread),
+                "%s could not be read and may hold more, the first of %s: %s",
+                count_text(len(found.unread), "configuration"),
                 resource,
                 error,
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.text import count_text
 from rehome.fleet import bound
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
@@ -110,10 +111,10 @@ class SetThrottleOperator(ClusterOperator):
             if request.unthrottled:
                 begin_unthrottled(plan, held.ledger, held.cluster)
                 self.log.warning(
-                    "Plan %s runs without a throttle: %s moves at once for each broker and "
-                    "direction are the limit.",
+                    "Plan %s runs without a throttle. The limit for each broker and direction is "
+                    "%s at once.",
                     plan.plan_id,
-                    request.max_moves_per_broker,
+                    count_text(request.max_moves_per_broker, "move"),
                 )
                 return
             own = first_rates(terms.rates_by_broker, utc_now())
@@ -206,9 +207,14 @@ class ClearThrottleOperator(ClusterOperator):
             airflow_metrics.emit_end(ledger, record.cluster_id, plan_id)
             airflow_metrics.emit_cluster(ledger, record.cluster_id)
         others = len(done.changed_by_others)
-        self.log.info("%d throttle settings are as they were found", len(done.cleared) - others)
+        as_found = len(done.cleared) - others
+        are = count_text(
+            as_found, "throttle setting is as it was", "throttle settings are as they were"
+        )
+        self.log.info("%s found", are)
         if others:
-            self.log.info("%d were changed by other clients meanwhile, and are left alone", others)
+            left = count_text(others, "was", "were")
+            self.log.info("%s changed by other clients meanwhile: that is left alone", left)
         if done.owed:
             self._owe(context, done.owed)
 
@@ -223,8 +229,8 @@ class ClearThrottleOperator(ClusterOperator):
             cause = _early_end(context, held.ledger)
             end = PlanState.CANCELLED if asked else PlanState.FAILED
             done = abort(plan.plan_id, held.ledger, held.cluster, cause, state=end)
-            stopped = len(done.cancelled)
-            self.log.warning("Plan %s was %s: %d moves cancelled", plan.plan_id, now.state, stopped)
+            stopped = count_text(len(done.cancelled), "move")
+            self.log.warning("Plan %s was %s: %s cancelled", plan.plan_id, now.state, stopped)
         return clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
     def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.text import count_text
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -182,7 +183,9 @@ class ReassignmentSensor(ClusterOperator):
                 "and with "
                 "the client that started the others why they ended.",
             )
-        self.log.info("%d reassignments are complete", len(watch.watched))
+        self.log.info(
+            "%s complete", count_text(len(watch.watched), "reassignment is", "reassignments are")
+        )
 
     def begin(self, watch: ReassignmentWatch) -> None:
         """Find out what is watched."""

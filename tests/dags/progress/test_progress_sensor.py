@@ -59,7 +59,7 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
     assert run.state == "success", run.log
     assert in_flight == {}
     assert "Behind: " in run.log
-    assert "1 reassignments are complete" in run.log
+    assert "1 reassignment is complete" in run.log
     expected = {
         "replicas": {(topic, 0): (4, 2), (topic, 1): (2, 3)},
         "ongoing": {},

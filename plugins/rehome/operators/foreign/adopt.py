@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
+from rehome.domain.text import count_text
 from rehome.fleet import bound, clusters, plan_settings, policies
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
@@ -80,8 +81,8 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
                 actor = run_params.actor_of(context)
                 done = adopt(plan, asked, held.ledger, held.cluster, rate, actor)
         self.log.info(
-            "Plan %s has %d reassignments of other clients, at %s/s",
-            *(plan_id, len(plan.moves), bytes_text(rate)),
+            "Plan %s has %s of other clients, at %s/s",
+            *(plan_id, count_text(len(plan.moves), "reassignment"), bytes_text(rate)),
         )
         for where, value in done.foreign_rates.items():
             self.log.warning(
