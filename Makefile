@@ -65,7 +65,7 @@ PROCESSES := 4
 SIDE_BY_SIDE := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: browser
-browser: setup ## install the Chromium that the tests of the page use, where this machine may
+browser: ## prepare this checkout, with Chromium for the tests of the page where this machine may install it
 	@bin/setup browser
 
 .PHONY: test-monitoring
@@ -231,7 +231,7 @@ screenshots: browser ## take the handbook's pictures again, from the browser tes
 	$(PY) -m handbook.screenshots $(SHOTS)
 
 .PHONY: lint
-lint: setup ## ruff, mypy, sentences, and the links of the handbook
+lint: python ## ruff, mypy, sentences, and the links of the handbook
 	ruff check .
 	ruff format --check .
 	mypy
@@ -239,7 +239,7 @@ lint: setup ## ruff, mypy, sentences, and the links of the handbook
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 .PHONY: format
-format: setup ## let ruff format the code
+format: python ## let ruff format the code
 	ruff format .
 	ruff check --fix .
 
