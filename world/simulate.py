@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -104,6 +105,8 @@ def in_processes(seeds: range, processes: int) -> Tally:
     with ProcessPoolExecutor(processes) as pool:
         for part in pool.map(simulated, chunks):
             tally.join(part)
+            for line in _by_seed(part):
+                print(line, file=sys.stderr, flush=True)  # a long run tells at once
     return tally
 
 
@@ -111,9 +114,12 @@ def _processor_s() -> float:
     return sum(u.ru_utime + u.ru_stime for u in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
 
 
-def _shown(tally: Tally) -> Iterator[str]:
+def _by_seed(tally: Tally) -> Iterator[str]:
     for seed, found in sorted(tally.found.items()):
         yield f"seed {seed}: " + "; ".join(found)
+
+
+def _shown(tally: Tally) -> Iterator[str]:
     for seed in sorted(tally.found)[:SHRUNK_AT_MOST]:
         script = script_of(seed)
         first, *_ = run(script, traced=False).violations
