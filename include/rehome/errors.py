@@ -61,7 +61,8 @@ class InvalidRequestError(RehomeError):
     ) -> None:
         self.problems = tuple(problems)
         super().__init__(
-            f"The request cannot be carried out: {first_problems(self.problems)}",
+            "This cannot be carried out as it is asked for, or as Rehome is set up: "
+            f"{first_problems(self.problems)}",
             state_left=STEP_UNCHANGED,
             next_step=next_step,
         )

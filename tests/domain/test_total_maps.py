@@ -36,10 +36,11 @@ DEALT_WITH_BEFORE = {
     "rehome.execution.assessed._ENDS": {
         *("UNTOUCHED", "IN_FLIGHT", "BETWEEN", "MISPLACED", "UNDONE", "UNREADABLE")
     },
-    "rehome.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
+    "rehome.execution.control.words.approval_words._EFFECT_REASONS": {  # in reason_of
         *("EXPIRED", "HASH", "RATE", "LEAST_RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED"),
         *("SETTINGS", "EVIDENCE", "RATES_BY_BROKER", "NEW_REPLICAS"),
     },
+    "rehome.execution.control.words.refusal_words._STATE_STEPS": {"OTHER_ACTIVE", "CARRIED_OUT"},
     "rehome.page.controls._EFFECTS": {"NEXT_WINDOW"},
     "rehome.planning.planner.PLANNERS": {
         *("REASSIGN", "MOVE_LOG_DIRS", "EVACUATE_LOG_DIRS", "ROLLBACK")
@@ -49,7 +50,8 @@ DEALT_WITH_BEFORE = {
     "rehome.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
-    "rehome.execution.control.approval._SAID": "terms that are said as they are: asked in a case",
+    "rehome.execution.control.words.approval_words._SAID": "terms as they are: asked in a case",
+    "rehome.execution.control.words.approval_words._RUN": "how it would run: asked in a case",
     "rehome.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
     "rehome.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
     "rehome.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",

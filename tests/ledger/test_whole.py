@@ -150,7 +150,7 @@ def something_else(lines: list[bytes]) -> list[bytes]:
         (other_counts, "cut off or changed"),
         (nothing, "cut off or changed"),
         (something_else, "no export of a ledger"),
-        (another_schema, "is of the schema 0099"),
+        (another_schema, "with the ledger's schema 0099"),
     ],
 )
 def test_a_file_that_is_not_as_it_was_written_is_refused_and_nothing_is_written(

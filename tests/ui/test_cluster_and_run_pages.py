@@ -105,7 +105,7 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "Broker 2 was not alive" in text
     assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
     assert "There was no plan for this cluster yet." in text
-    assert "Not known: nothing has judged this cluster yet" in text
+    assert "Not known: watch_clusters has judged no snapshot of this cluster yet" in text
     seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["<b>-0", "t-1"]})
     at = datetime(2030, 1, 1, tzinfo=UTC)
     site.ledger.follow_findings("test", at, [seen], WatchRules(), longest_gap=timedelta(hours=1))

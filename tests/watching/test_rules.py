@@ -32,7 +32,7 @@ def test_every_problem_is_named() -> None:
     text = "\n".join(refused.value.problems)
     assert len(refused.value.problems) == 3
     assert "grace=3" in text
-    assert "no plan remedies slow_broker" in text
+    assert "the policy of slow_broker can only be watch" in text
 
 
 def test_rules_of_the_version_before_are_taken_and_ignored() -> None:

@@ -58,7 +58,8 @@ def data_lost(lost: Mapping[TopicPartition, DataSeen]) -> AlertText:
 def throttles_left(count: int) -> AlertText:
     """As the page shows it, which knows the number alone."""
     return (
-        f"{count_text(count, 'setting')} of this plan may still be set on the cluster.",
+        f"{count_text(count, 'setting')} of this plan (throttles or cordons) may still be set on "
+        "the cluster.",
         "sweep_throttles takes them back once their brokers answer.",
     )
 
@@ -257,9 +258,9 @@ def outpaced(where: Sequence[str]) -> AlertText:
 def foreign_leftovers(throttles: Collection[str]) -> AlertText:
     """Throttles that no plan has set, while nothing is reassigned."""
     return (
-        "Nothing is being reassigned, and this ledger has none of these to take back: "
-        f"{first_names(list(throttles), '; ')}. They are probably left over, by another client or "
-        "by a plan that this ledger does not know. Rehome leaves them alone.",
+        "Throttles are set though nothing is being reassigned, and this ledger has none of them to "
+        f"take back: {first_names(list(throttles), '; ')}. They are probably left over, by another "
+        "client or by a plan that this ledger does not know. Rehome leaves them alone.",
         "Ask who set them; kafka-configs --alter --delete-config takes them back.",
     )
 

@@ -136,11 +136,12 @@ def _check_header(line: bytes) -> None:
         )
     if header["schema"] != newest_schema():
         raise LedgerFileError(
-            f"The file is of the schema {header['schema']}, which Rehome {header['version']} has "
-            f"written, and this version has the schema {newest_schema()}",
+            f"Rehome {header['version']} wrote this file with the ledger's schema "
+            f"{header['schema']}, and this version's schema is {newest_schema()}",
             state_left=UNCHANGED,
-            next_step="Import it with that version, and open the ledger with this one: that "
-            "upgrades it. Or export the ledger anew with this version.",
+            next_step="Where the file is older, import it into a new ledger with the version that "
+            "wrote it, then open that ledger with this version, which upgrades it. Or export "
+            "anew with this version.",
         )
 
 

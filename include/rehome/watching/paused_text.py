@@ -101,7 +101,9 @@ def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
             "Nothing: the next window's run cancels the plan if the plan still breaks a limit. "
             f"Or {_lower(remedy)}"
         )
-    return f"{remedy} Then it goes on by itself, or resume it with control_reassignment.".lstrip()
+    who = "After that the plan" if remedy else "The plan"
+    goes_on = f"{who} goes on by itself in the next window."
+    return f"{remedy} {goes_on} Or resume it at once with control_reassignment.".lstrip()
 
 
 def _sentence(text: str) -> str:
@@ -117,7 +119,7 @@ def _goes_on(found: GoesOn) -> PausedText:
     if found.stuck:
         cause = (
             "The end of the window has paused this plan. No move of it could end in that window, "
-            "and the next may go by as well."
+            "and perhaps none can end in the next one."
         )
     opened = f"in the window that has been open since {at}"
     when = opened if found.is_open else f"when the next window opens, at {at}"

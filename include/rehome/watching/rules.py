@@ -184,7 +184,9 @@ class WatchRules(BaseModel):
             if policy is not WatchPolicy.WATCH and kind not in REMEDIED
         ]
         if wrong:
-            raise ValueError(f"no plan remedies {', '.join(wrong)}: they can only be watched")
+            raise ValueError(
+                f"the policy of {', '.join(wrong)} can only be watch: no plan remedies it"
+            )
         return policies
 
     def policy_of(self, kind: FindingKind) -> WatchPolicy:

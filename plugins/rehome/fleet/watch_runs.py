@@ -54,10 +54,11 @@ class BrokerAwayError(PlanConflictError):
 
     def __init__(self, broker: int) -> None:
         super().__init__(
-            f"Broker {broker} is not alive, and may be restarting: nothing is copied off it yet",
+            f"Broker {broker} is not alive, and may be restarting: a run copies "
+            "nothing off a broker that may come back",
             state_left=STEP_UNCHANGED,
-            next_step="Start the broker, or wait: if it stays away, the finding dead_broker opens. "
-            "The watch rules say whether a repair is started for that finding.",
+            next_step="This run is over. Start the broker. If it stays away, the finding "
+            "dead_broker opens; the watch rules say whether a repair is started for it.",
         )
 
 

@@ -144,7 +144,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
 def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> PlanConflictError:
     """The error for a task that moves partitions, where no task has set the plan's throttle."""
     return steps.not_before(context, steps.ChainStep.THROTTLE) or PlanConflictError(
-        f"Plan {record.plan_id} is {record.state}: it has no throttle yet",
+        f"Plan {record.plan_id} is {record.state}: no task has set its throttle yet",
         state_left="Nothing of it has started.",
         next_step="Clear the task throttle, with what comes after it.",
     )

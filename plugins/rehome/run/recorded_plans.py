@@ -53,7 +53,7 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
             f"{made_for}, but this is the ledger {ledger.ledger_id}",
             state_left=STEP_UNCHANGED,
             next_step="See that the connection rehome_ledger, or the setting ledger_url, leads to "
-            "the ledger that the run began with.",
+            "the ledger that the run began with. Then clear this task.",
         )
     return plan
 

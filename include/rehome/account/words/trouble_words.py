@@ -74,8 +74,8 @@ _TEXTS: Mapping[TroubleKind, Text] = {
     TroubleKind.NOT_SENT: lambda trouble: unsent_text(trouble.alert, trouble.names, trouble.said),
     TroubleKind.POLICIES_DIFFER: lambda trouble: trouble.said,
     TroubleKind.HIDDEN_TOPICS: lambda trouble: (
-        f"{count_text(trouble.count, 'topic lies', 'topics lie')} on log dirs that this "
-        "connection may not describe."
+        f"{count_text(trouble.count, 'topic has', 'topics have')} replicas on log dirs, and this "
+        "connection may not describe the topics."
     ),
 }
 _STEPS: Mapping[TroubleKind, Text] = {

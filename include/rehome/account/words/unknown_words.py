@@ -23,10 +23,10 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     NotKnown.NOTHING_COMES: "no copy has gained anything of late, or producers write more than the "
     "throttle lets through",
     NotKnown.AFTER_WINDOW: "not all ends before the window closes",
-    NotKnown.PAST: "the predicted time has passed, and no poll has come since",
-    NotKnown.BROKER_SILENT: "a broker did not answer the newest poll",
+    NotKnown.PAST: "the predicted end has passed, and no poll has predicted another since",
+    NotKnown.BROKER_SILENT: "a broker of this copy did not answer the newest poll",
     NotKnown.NO_SNAPSHOT: "there is no snapshot yet: collect_snapshots takes them",
-    NotKnown.NOT_JUDGED: "nothing has judged this cluster yet: watch_clusters does",
+    NotKnown.NOT_JUDGED: "watch_clusters has judged no snapshot of this cluster yet",
     NotKnown.SIZES_UNREAD: "a broker has not said how full its disks are",
 }
 """After "not known:"."""

@@ -68,7 +68,7 @@ class ToPause:
 
 @dataclass(frozen=True, slots=True)
 class NotToPause:
-    """A plan that runs was to be resumed: it will not pause.
+    """A plan that runs was to be resumed: no pause is asked for any more.
 
     :param paused_dag: in Airflow, so that no task of the run ``run_id`` starts; None = none is.
     """

@@ -234,7 +234,7 @@ def _change(
     refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
     if refused:
         text = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
-        left = "What was set is journalled, and clear_throttle takes it back."
+        left = "What was set is in the ledger, and clear_throttle takes it back."
         if all(error.code in NO_ANSWER for error in refused.values()):
             raise ClusterError(
                 f"The throttle could not be set on {text}",
@@ -272,7 +272,7 @@ def _wait_until_read_back(
             raise ThrottleError(
                 f"The throttle on {named(missing[0].resource)} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",
-                state_left="What was set is journalled, and clear_throttle takes it back.",
+                state_left="What was set is in the ledger, and clear_throttle takes it back.",
                 next_step="See who else changes this configuration, then trigger a new run.",
             )
         pause(VERIFY_POLL_S)

@@ -102,8 +102,9 @@ class AirflowClient:
         except httpx.TimeoutException as error:
             raise CommandError(
                 ExitCode.AWAY,
-                f"{self.url} did not answer in time ({type(error).__name__}).",
-                "Nothing more is known of the request: look before you ask again.",
+                f"Airflow at {self.url} did not answer in time ({type(error).__name__}).",
+                "Whether Airflow has done what was asked is not known: look at the plan and its "
+                "runs before you ask again.",
             ) from error
         except httpx.TransportError as error:
             raise CommandError(

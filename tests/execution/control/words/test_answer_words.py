@@ -57,8 +57,8 @@ SETTING = ConfigResource.topic("t"), "a.key"
         (HandedOver(), "The plan is handed over to the windows of its cluster."),
         (
             HandedOver(("p2", "p3")),
-            "The plan is handed over to the windows of its cluster. These were handed over before, "
-            "and go first, one a window: p2, p3.",
+            "The plan is handed over to the windows of its cluster. A window carries out one "
+            "plan, and these were handed over before it: p2, p3.",
         ),
         (
             ToPause(Pausing.STAYS_PAUSED, RUN),
@@ -74,12 +74,12 @@ SETTING = ConfigResource.topic("t"), "a.key"
             "From the next poll on nothing more is started; the plan is paused when what is in "
             "flight has ended.",
         ),
-        (NotToPause(), "The plan runs, and will not pause."),
+        (NotToPause(), "The plan runs, and no pause is asked for any more."),
         (
             NotToPause("nightly", "run-1"),
-            "The plan will not pause. But the DAG nightly is paused in Airflow: no task of run "
-            "run-1 starts before that DAG is unpaused. Then the run goes on by itself; if it does "
-            "not, resume the plan again.",
+            "No pause is asked for any more. But the DAG nightly is paused in Airflow: no task of "
+            "run run-1 starts before that DAG is unpaused. Then the run goes on by itself; if it "
+            "does not, resume the plan again.",
         ),
         (
             ToCancel(RUN, ENDS, unthrottled=False),

@@ -249,7 +249,7 @@ def test_a_plan_whose_throttle_no_task_has_set_does_not_start(
         StartReassignmentOperator(task_id="execute", kafka_config_id="kafka_default"),
         ReassignmentSensor(task_id="progress", kafka_config_id="kafka_default"),
     ):
-        with pytest.raises(AirflowFailException, match="it has no throttle yet"):
+        with pytest.raises(AirflowFailException, match="no task has set its throttle yet"):
             task.execute(run)
     assert ledger.plan("p1").state is state
 

@@ -62,7 +62,7 @@ def _handed_over(answer: HandedOver) -> str:
     text = "The plan is handed over to the windows of its cluster."
     if answer.before:
         first = ", ".join(answer.before)
-        text += f" These were handed over before, and go first, one a window: {first}."
+        text += f" A window carries out one plan, and these were handed over before it: {first}."
     return text
 
 
@@ -85,10 +85,10 @@ def _pause(answer: ToPause) -> str:
 
 def _no_pause(answer: NotToPause) -> str:
     if answer.paused_dag is None:
-        return "The plan runs, and will not pause."
+        return "The plan runs, and no pause is asked for any more."
     return (
-        f"The plan will not pause. But the DAG {answer.paused_dag} is paused in Airflow: no task "
-        f"of run {answer.run_id} starts before that DAG is unpaused. Then the run goes on by "
+        f"No pause is asked for any more. But the DAG {answer.paused_dag} is paused in Airflow: no "
+        f"task of run {answer.run_id} starts before that DAG is unpaused. Then the run goes on by "
         "itself; if it does not, resume the plan again."
     )
 

@@ -34,4 +34,4 @@ def downgrade() -> None:
 
     :raises NotImplementedError: always.
     """
-    raise NotImplementedError("A ledger has no schema before its baseline.")
+    raise NotImplementedError("0044 is the oldest schema of a ledger: it cannot be downgraded.")
