@@ -11,7 +11,7 @@ from world.cases import MOVES, ONE, PLAN, START
 from world.others import LISTS, RATES
 from world.rehome.channel import Answers
 from world.rehome.two_entries import OTHER
-from world.script import Config, Do, Plan, Script, Topic, Watch, What
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, Watch, What
 
 LEFTOVERS = (Config(True, "t", LISTS[0], "0:4"), Config(False, "", RATES[0], "5000000"))
 
@@ -156,3 +156,19 @@ QUEUED_BEHIND_A_QUESTION = Script(
     one_run=("A",),
 )
 """A run waits behind one that asks people; that one is paused and resumed in a run of its own."""
+
+TAKEN_OVER_AND_LEFT_BETWEEN = Script(
+    2730,
+    4,
+    (Topic("u", ((4,), (2,)), 120_000_000),),
+    (Plan("A", (("u", 0, (3,)),), 5_000_000, slots=2, window_s=278),),
+    does=(
+        Do(8.8, "A", What.START, (0,)),
+        Do(27.8, "admin", What.REASSIGN, ("u", 0, (1,))),
+        Do(50.7, "admin", What.CANCEL_ALL, ("u",)),
+    ),
+    strikes=(Strike("A", 305, Blow.REQUEST_LOST),),
+    quiet_s=400.0,
+)
+"""Seed 2730: another client takes A's move over and cancels that; the partition stays on the
+replicas of before and after, with nothing in flight."""

@@ -18,7 +18,7 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.plan.move import Move
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.ledger_view import MoveStep
+from rehome.domain.run.ledger_view import MoveStep, RefusedCancels
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.access.own_cluster import OwnCluster
@@ -50,6 +50,9 @@ from rehome.ledger.stores.events import REHOME
 
 SETTLED_TIMEOUT_S = 10.0
 SETTLED_POLL_S = 0.1
+BETWEEN_S = 300.0
+"""Replicas that have read as those of before and after for so long, while the controller has
+nothing in flight, are not metadata that lags."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,9 @@ def cancel_moves(
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.GONE]
     copies = stop_copies(cluster, ours, seen)
     after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle], in_steps)
-    already_ended, unclear = after.ended, after.unclear
+    stays = _left_between(ledger.plan(plan_id).refused_cancels, after.unclear)
+    already_ended = after.ended | dict.fromkeys(stays, MoveState.SUPERSEDED)
+    unclear = {p: error for p, error in after.unclear.items() if p not in stays}
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in already_ended and m.partition not in unclear]
     refused, unread = restore_order(cluster, back, idle)
@@ -164,6 +169,16 @@ def cancel_moves(
     causes = dict.fromkeys((m.partition for m in moves), cause) if isinstance(cause, str) else cause
     _record(plan_id, ledger, result, causes, then)
     return result
+
+
+def _left_between(
+    refused: RefusedCancels, unclear: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    """Partitions with all replicas of before and after, and nothing in flight, for so long that no
+    broker is just behind: another client's reassignment took the plan's over, and was cancelled.
+    """
+    now = utc_now()
+    return {p for p in unclear if p in refused and refused[p].given_up(now, BETWEEN_S)}
 
 
 def _arrived_by_now(
