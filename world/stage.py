@@ -251,9 +251,13 @@ class Stage:
                 tool = CruiseControl(port, self.scheduler.wait)
                 tool.execute(TopicPartition(topic, number), target, rate)
             return
+        known = does.what is What.CREATE_TOPIC and self._has_topic(does.args[0])
         others.act(port, does, self.topics)
-        if does.what is What.CREATE_TOPIC:
+        if does.what is What.CREATE_TOPIC and not known and self._has_topic(does.args[0]):
             self._fill(does.args[0])
+
+    def _has_topic(self, name: str) -> bool:
+        return self.model.actions.key(TopicPartition(name, 0)) is not None
 
     def _at_rehome(self, rehome: Rehome, does: Do) -> None:
         site = rehome.installation.site

@@ -245,7 +245,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
     for plan in seen.plans:
         if plan.throttled:
             yield from unthrottled(partitions, configs, plan.lists, plan.able)
-        yield from too_many_at_once(partitions, plan)
+        yield from too_many_at_once(partitions, plan, seen.history.alters)
         if plan.plan_id in seen.never_ended:
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} still"
             yield Violation(Kind.NEVER_ENDS, "plan", text, seen.ended_at)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rehome.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
 from rehome.ledger.base.records import PlanRecord
+from world.history import Alter
 from world.judge.flights import Span
 from world.judge.placement import Partitions, target_of
 from world.judge.violations import Kind, Violation
@@ -81,8 +82,13 @@ class PlanSeen:
         }
 
 
-def too_many_at_once(partitions: Partitions, plan: PlanSeen) -> Iterator[Violation]:
-    """Partitions that a plan has given more new replicas at once than it may."""
+def too_many_at_once(
+    partitions: Partitions, plan: PlanSeen, alters: Sequence[Alter]
+) -> Iterator[Violation]:
+    """Partitions that a plan has given more new replicas at once than it may.
+
+    :param alters: what anybody has asked for: another client may ask for what the plan does.
+    """
     if plan.at_once is None:
         return
     for key, lists in plan.lists.items():
@@ -90,7 +96,11 @@ def too_many_at_once(partitions: Partitions, plan: PlanSeen) -> Iterator[Violati
             state = placed.state
             if state is None or target_of(state) not in lists or len(state.adding) <= plan.at_once:
                 continue
-            name = f"{partitions.names[key.topic_id]}-{key.number}"
+            part = TopicPartition(partitions.names[key.topic_id], key.number)
+            asked = [a.owner for a in alters if a.partition == part and a.at <= placed.at]
+            if asked and asked[-1] != plan.by:
+                continue
+            name = str(part)
             text = f"{name} got {list(state.adding)} at once; {plan.at_once} may come at once"
             yield Violation(Kind.TOO_MANY_NEW, name, text, placed.at)
             break

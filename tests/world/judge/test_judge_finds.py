@@ -328,6 +328,17 @@ def test_no_more_new_replicas_come_at_once_than_may(at_once: int | None, found: 
     assert kinds(seen(history, plans=[replace(plan, at_once=at_once)])) == found
 
 
+def test_new_replicas_that_another_client_has_asked_for_are_not_the_plans() -> None:
+    history = world()
+    history.log.append(5.0, [Table("partitions", KEY, ALL_AT_ONCE)])
+    moves, before = {PART: (KEY.topic_id, (3, 4))}, {PART: (1, 2)}
+    plan = PlanSeen("p", "A", moves, None, frozenset(), frozenset(), [], False, before=before)
+    by_plan = Alter(1, 4.0, "A", "run", PART, (3, 4))
+    for asked, found in ((by_plan, {Kind.TOO_MANY_NEW}), (replace(by_plan, owner="others"), set())):
+        history.alters = [asked]
+        assert kinds(seen(history, plans=[replace(plan, at_once=1)])) & {Kind.TOO_MANY_NEW} == found
+
+
 def test_a_step_is_what_a_plan_asks_for_and_not_where_it_may_leave_a_partition() -> None:
     moves, before = {PART: (KEY.topic_id, (3, 4, 5))}, {PART: (1, 2)}
     plan = PlanSeen("p", "A", moves, None, frozenset(), frozenset(), [], False, before=before)
