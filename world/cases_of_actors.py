@@ -172,3 +172,21 @@ TAKEN_OVER_AND_LEFT_BETWEEN = Script(
 )
 """Seed 2730: another client takes A's move over and cancels that; the partition stays on the
 replicas of before and after, with nothing in flight."""
+
+CLOCK_PUT_BACK_IN_MID_RUN = Script(
+    2173,
+    3,
+    (Topic("t", ((3, 2), (1, 2)), 60_000_000, min_isr=2),),
+    (
+        Plan("A", (("t", 1, (2, 3)),), slots=1, own=((3, 1_000_000, None),)),
+        Plan("B", (("t", 1, (2, 1)),), 1_000_000, slots=2, window_s=276),
+    ),
+    (Config(False, "", "follower.replication.throttled.rate", "500000"),),
+    does=(
+        Do(5.8, "A", What.START, (0,)),
+        Do(29.6, "A", What.CLOCK_JUMPS, (-300,)),
+        Do(54.8, "fate", What.BROKER_KILLED, (3,)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 2173: the clock is put back before A's plan went on; a broker that dies then is named."""

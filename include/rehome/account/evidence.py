@@ -68,8 +68,7 @@ def read_line(ledger: Ledger, line: PlanLine) -> PlanEvidence:
     """As a list of plans has it: what hurts is read of those that run."""
     plan_id, hurts = line.record.plan_id, tuple[Hurt, ...]()
     if line.record.state is PlanState.RUNNING:
-        turns = ledger.turns(plan_id)
-        hurts = ledger.hurts(plan_id, turns[-1][1] if turns else None)
+        hurts = ledger.hurts(plan_id)
     recent = (line.sample,) if line.sample else ()
     return PlanEvidence(line.record, line.sums, recent, hurts=hurts)
 
@@ -83,7 +82,7 @@ def read_hurting(ledger: Ledger, record: PlanRecord) -> PlanEvidence:
         record,
         recent=tuple(ledger.samples(plan_id, newest=1)),
         turns=tuple(turns),
-        hurts=ledger.hurts(plan_id, turns[-1][1] if turns else None) if running else (),
+        hurts=ledger.hurts(plan_id) if running else (),
         alerts=tuple(ledger.alerts(plan_id)),
     )
 
@@ -156,8 +155,7 @@ class EvidenceFollower:
             continued_at = (
                 ledger.last_event_at(plan_id, EventKind.CONTINUED) if ended_runs else None
             )
-            going_on_since = turns[-1][1] if turns else None
-            hurts = ledger.hurts(plan_id, going_on_since) if running else ()
+            hurts = ledger.hurts(plan_id) if running else ()
             alerts = ledger.alerts(plan_id)
             waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
             silent = orphaned(record, ledger)

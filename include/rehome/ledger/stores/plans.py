@@ -26,6 +26,7 @@ from rehome.ledger.base.records import EndReason, PlanRecord
 from rehome.ledger.stores.approvals.questions import write_answer
 from rehome.ledger.stores.approvals.written_files import write_files
 from rehome.ledger.stores.audit.entries import by_task, write_audit
+from rehome.ledger.stores.copies.hurts import forget_hurts
 from rehome.ledger.stores.events import REHOME, write_event
 from rehome.ledger.stores.planned_moves import move_row
 
@@ -328,6 +329,7 @@ class PlanStore(Database):
         if to is PlanState.RUNNING:
             values |= {"started_at": row["started_at"] or now, "last_progress_at": now}
             values |= {"pause_requested": False, "refused_cancels": None}
+            forget_hurts(connection, row["plan_id"])
         if to.ended:
             values |= {"ended_at": now, "end_reason": reason}
         about = {"of": row["plan_id"], "from_state": row["state"]}

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.states import PlanState
 from rehome.errors import PlanConflictError
 from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
@@ -26,8 +27,6 @@ def test_what_the_newest_poll_has_found_counts(ledger: Ledger, clock: SetClock) 
     both = (replace(DEAD, since=second), replace(FOREIGN, since=first))
     assert ledger.record_hurts("p1", second, [FOREIGN, DEAD]) == both
     assert ledger.hurts("p1") == both
-    assert ledger.hurts("p1", since=second) == both
-    assert ledger.hurts("p1", since=second + timedelta(seconds=1)) == ()  # it has paused meanwhile
     ledger.record_hurts("p1", first, [])  # a poll that comes late
     assert ledger.hurts("p1") == both
     ledger.record_hurts("p1", second + timedelta(seconds=5), [])
@@ -59,3 +58,17 @@ def test_a_poll_that_finds_nothing_after_nothing_writes_nothing(
 
     monkeypatch.setattr(ledger, "writing", written)
     assert ledger.record_hurts("p1", clock(), []) == ()
+
+
+def test_what_was_found_before_a_plan_went_on_is_over_whatever_the_clock_says(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    ledger.create_plan(make_plan("p1"), {}, "file:///nowhere", "run-1", "bob")
+    for state in (PlanState.APPROVED, PlanState.RUNNING):
+        ledger.transition("p1", state, "as asked")
+    put_back = clock() - timedelta(minutes=5)
+    ledger.record_hurts("p1", put_back, [DEAD])
+    assert [each.kind for each in ledger.hurts("p1")] == [HurtKind.DEAD_BROKERS]
+    ledger.transition("p1", PlanState.PAUSED, "the window has ended")
+    ledger.transition("p1", PlanState.RUNNING, "resumed")
+    assert ledger.hurts("p1") == ()

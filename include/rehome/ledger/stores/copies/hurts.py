@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rehome.domain.run.causes.hurts import Hurt, lasting
 from rehome.ledger.base.database import Database
@@ -18,6 +18,7 @@ _OF_PLAN = select(PLAN_HURTS.c.hurts, PLAN_HURTS.c.at).where(
 
 _NEW = insert(PLAN_HURTS)
 _CHANGE = update(PLAN_HURTS).where(PLAN_HURTS.c.plan_id == bindparam("of"))
+_FORGET = delete(PLAN_HURTS).where(PLAN_HURTS.c.plan_id == bindparam("of"))
 
 
 class HurtStore(Database):
@@ -46,16 +47,16 @@ class HurtStore(Database):
                 connection.execute(_CHANGE, {"of": plan_id, **values})
         return dated
 
-    def hurts(self, plan_id: str, since: datetime | None = None) -> tuple[Hurt, ...]:
-        """What the newest poll has found, by what to do about it.
-
-        :param since: what earlier polls have found is over.
-        """
+    def hurts(self, plan_id: str) -> tuple[Hurt, ...]:
+        """What the newest poll has found since the plan last went on, by what to do about it."""
         with self.reading() as connection:
             known = _row(connection, plan_id)
-        if known is None or (since is not None and known[1] < since):
-            return ()
-        return known[0]
+        return () if known is None else known[0]
+
+
+def forget_hurts(connection: Connection, plan_id: str) -> None:
+    """A plan goes on: what polls have found before is over, whatever the clock says."""
+    connection.execute(_FORGET, {"of": plan_id})
 
 
 def _row(connection: Connection, plan_id: str) -> tuple[tuple[Hurt, ...], datetime] | None:
