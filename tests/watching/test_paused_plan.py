@@ -120,8 +120,8 @@ DEAD = RefusedResume("broker 3: is not alive", "Start it")
         (
             DEAD,
             False,
-            "Start it. After that the plan goes on by itself in the next window. Or resume it at "
-            "once with control_reassignment.",
+            "Start it. After that the plan goes on by itself. Or resume it at once with "
+            "control_reassignment.",
         ),
     ],
 )

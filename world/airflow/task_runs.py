@@ -223,7 +223,7 @@ class TaskRun:
         self.run.airflow.scheduler.wake(self.keeper)
 
     def stop(self, state: TaskState) -> None:
-        """Whatever runs of it is ended: a process at once, a trigger is told to end."""
+        """Whatever runs of it is ended: a process at once, a trigger by a request to end."""
         scheduler = self.run.airflow.scheduler
         if self.keeper is not None and self.keeper.alive:
             scheduler.kill(self.keeper)

@@ -1,4 +1,4 @@
-"""What waits for an answer blocks no later window, and that nobody has answered is told."""
+"""No window waits for an answer to an earlier one, and an alert says what nobody has answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAPSES_IN_S = 30.0
 BLOCKED_S = 60.0
 """So long after it was due, at most, the run of a window waits for an answer to another one."""
 TOLD_IN_S = 300.0
-"""So long after its question has lapsed the end of a run is told, at the latest."""
+"""An alert about the end of a run comes so long after its question has lapsed, at the latest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,8 @@ class CompiledStatement:
 class PreparedStatements:
     """Those of one connection, each from the second time on that it is carried out.
 
-    Statements are told apart by their numbers (:func:`id`). One that is prepared lives as long as
-    this does; one that was met once is forgotten when it is gone, for its number may become
+    Statements differ by their identity (:func:`id`). One that is prepared lives as long as
+    this does; one that was met once is forgotten when it is gone, for its identity may become
     another's.
 
     :ivar kept: statements that are prepared.

@@ -102,8 +102,8 @@ def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
             f"Or {_lower(remedy)}"
         )
     who = "After that the plan" if remedy else "The plan"
-    goes_on = f"{who} goes on by itself in the next window."
-    return f"{remedy} {goes_on} Or resume it at once with control_reassignment.".lstrip()
+    ways = f"{who} goes on by itself. Or resume it at once with control_reassignment."
+    return f"{remedy} {ways}".lstrip()
 
 
 def _sentence(text: str) -> str:

@@ -57,7 +57,7 @@ OF_ACTORS = (
         frozenset({Kind.ASKS_PAST_WINDOW, Kind.WINDOW_BLOCKED}),
     ),
     Mutant(
-        "nobody is told that a question has lapsed",
+        "no alert says that a question has lapsed",
         "rehome.notifiers.run_end:RehomeNotifier._was_idle",
         returns(True),
         frozenset({Kind.LAPSED_UNTOLD}),
@@ -69,5 +69,5 @@ OF_ACTORS_FOUND_BY = {
     "an alert that is sent again has another id": cases.CHANNEL_NEVER,
     "nobody notices that two entries are for one cluster": cases.TWO_ENTRIES,
     "a question outlives its window, and the next one waits for it": cases.NO_ANSWERS,
-    "nobody is told that a question has lapsed": cases.NO_ANSWERS,
+    "no alert says that a question has lapsed": cases.NO_ANSWERS,
 }

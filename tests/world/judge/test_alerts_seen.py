@@ -52,7 +52,7 @@ def test_what_lasts_has_to_come_but_for_what_was_raised_at_the_very_end(
     [
         ({"message_id": "id-1"}, False),
         ({"message_id": "id-2"}, True),
-        ({"message_id": "id-2", "at": 3700.0}, False),  # it lasts, and people are told again
+        ({"message_id": "id-2", "at": 3700.0}, False),  # it lasts, and is sent again
         ({"message_id": "id-2", "of": (*OF[:2], "2", "")}, False),
         ({"message_id": "id-2", "ledger": "restored"}, False),
     ],

@@ -18,7 +18,7 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.plan.move import Move
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.ledger_view import MoveStep, RefusedCancels
+from rehome.domain.run.ledger_view import MoveStep
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.access.own_cluster import OwnCluster
@@ -150,7 +150,7 @@ def cancel_moves(
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.GONE]
     copies = stop_copies(cluster, ours, seen)
     after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle], in_steps)
-    stays = _left_between(ledger.plan(plan_id).refused_cancels, after.unclear)
+    stays = _left_between(plan_id, ledger, after.unclear)
     already_ended = after.ended | dict.fromkeys(stays, MoveState.SUPERSEDED)
     unclear = {p: error for p, error in after.unclear.items() if p not in stays}
     errors |= {**unclear, **copies.errors}
@@ -172,12 +172,14 @@ def cancel_moves(
 
 
 def _left_between(
-    refused: RefusedCancels, unclear: Collection[TopicPartition]
+    plan_id: str, ledger: Ledger, unclear: Collection[TopicPartition]
 ) -> set[TopicPartition]:
     """Partitions with all replicas of before and after, and nothing in flight, for so long that no
     broker is just behind: another client's reassignment took the plan's over, and was cancelled.
     """
-    now = utc_now()
+    if not unclear:
+        return set()
+    refused, now = ledger.plan(plan_id).refused_cancels, utc_now()
     return {p for p in unclear if p in refused and refused[p].given_up(now, BETWEEN_S)}
 
 
