@@ -101,8 +101,10 @@ def test_rates_of_single_brokers_are_shown_and_changed_in_the_dialog_of_the_thro
             ('{"1": 10}', "less than the least rate"),
         ):
             field.fill(wrong)
-            page.click("dialog button.first")
+            field.press("Enter")
             expect(page.locator("dialog [role=alert]")).to_contain_text(why)
+            expect(field).to_have_value(wrong)
+            expect(field).to_be_focused()
         assert asked == []
         field.fill('{"1": {"follower": 2000000}, "4": 1000000}')
         page.keyboard.press("Enter")

@@ -30,6 +30,10 @@ from rehome.ui.routes.shared import plans, root_of, to_audit, view_for
 router = APIRouter()
 STOP_POLLING = 286
 """The status by which htmx asks no more."""
+NOTHING_ENTERED = dict.fromkeys(
+    ("throttle", "throttle_by_broker", "max_moves_per_broker", "connection"), ""
+)
+"""The fields of the dialog, as it opens; after a refusal they hold what was entered."""
 DECIDED_BY = {
     Control.RUN: Decided.RUN,
     Control.NEXT_WINDOW: Decided.HAND_OVER,
@@ -59,6 +63,7 @@ def ask_control(request: Request, user: MayControlDep, plan_id: str, control: Co
         offer=found,
         connection=connection,
         problem="",
+        entered=NOTHING_ENTERED,
     )
     return HTMLResponse(html)
 
@@ -95,8 +100,9 @@ def request_control(
             root=root_of(request),
             view=view,
             offer=found,
-            connection=through,
+            connection=view.record.planned_through,
             problem=problem,
+            entered={**form, "throttle": throttle, "connection": connection},
         )
         return HTMLResponse(html, 422)
     assert through is not None
