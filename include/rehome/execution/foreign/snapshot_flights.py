@@ -40,8 +40,10 @@ def snapshot_flights(snapshot: Snapshot) -> tuple[Observation, ThrottlesSeen]:
     """Everything that was in flight when a snapshot was taken, and the throttles of it."""
     replicas = snapshot.replicas
     moving = replicas.filter(pc.or_(replicas["adding"], replicas["removing"]))
-    keys = moving.group_by(["topic", "partition"]).aggregate([])
-    rows = replicas.join(keys, ["topic", "partition"], join_type="left semi").to_pylist()
+    rows: list[dict[str, Any]] = []
+    if moving.num_rows:  # most snapshots show nothing in flight
+        keys = moving.group_by(["topic", "partition"]).aggregate([])
+        rows = replicas.join(keys, ["topic", "partition"], join_type="left semi").to_pylist()
     rows.sort(key=lambda row: (row["topic"], row["partition"], row["position"]))
     by_partition: dict[TopicPartition, list[dict[str, Any]]] = {}
     for row in rows:
