@@ -141,10 +141,11 @@ class Truth:
 
     def _ended_otherwise(self, said: Statement, claim: EndsIn) -> str:
         """An estimate may be off by a factor; of a plan that was disturbed nothing is asked. It
-        never ends after its window: when that closes is known.
+        never ends after its window: when that closes is known. A run that a person resumes after
+        its window is bound by none.
         """
         closes = self.windows.get(said.plan_id)
-        if closes is not None and said.since + claim.seconds > closes:
+        if closes is not None and said.since <= closes < said.since + claim.seconds:
             return f"it ends in {claim.seconds:.0f} s; its window closes in {closes - said.at:.0f}"
         end = self.ends.get(said.plan_id)
         if end is None:

@@ -181,10 +181,11 @@ def _too_many_calls(seen: Seen) -> Iterator[Violation]:
 
 def _ends(seen: Seen) -> dict[str, float]:
     """When plans ended that nothing has disturbed, in seconds since the world began: by themselves.
-    One that waits is cancelled by a person in the end.
+    One that waits is cancelled by a person in the end, and of one that failed the controller has
+    refused a move that every estimate until then has counted.
     """
     records = [plan.record for plan in seen.plans if plan.record and seen.only_started]
-    records = [record for record in records if record.state is not PlanState.CANCELLED]
+    records = [record for record in records if record.state is PlanState.DONE]
     return {
         record.plan_id: (record.ended_at - EPOCH).total_seconds()
         for record in records
