@@ -21,6 +21,21 @@ def _by_broker(*does: Do, configs: tuple[Config, ...] = ()) -> Script:
 RATES_BY_BROKER = _by_broker()
 """Two brokers have rates of their own, below the plan's; they are taken back without a trace."""
 
+LOST_PLAN_NEVER_ENDS = Script(
+    1,
+    4,
+    (Topic("t", ((3,), (2,)), 20_000_000),),
+    (Plan("A", (("t", 1, (1,)),), 1_000_000),),
+    does=(
+        Do(6.7, "A", What.START, (0,)),
+        Do(7.2, "A", What.LEDGER_BACKED_UP),
+        Do(37.8, "fate", What.BROKER_LOST, (1,)),
+        Do(88.2, "A", What.LEDGER_RESTORED),
+    ),
+    quiet_s=400.0,
+)
+"""A ledger loses the plan whose copy can never end: what that relies on stays, and is named."""
+
 RATES_BY_BROKER_CHANGED = _by_broker(
     Do(20.0, "A", What.CHANGE_RATES, (None, ((4, 800_000, 2_000_000),))),
     Do(40.0, "A", What.CHANGE_RATES, (500_000, ())),

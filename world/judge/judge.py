@@ -123,7 +123,11 @@ def judge(seen: Seen) -> Verdict:
     lists = {plan.plan_id: plan.lists for plan in seen.plans}
     windows = {p.plan_id: p.window_s for p in seen.plans if p.window_s is not None}
     truth = Truth(seen.history, configs, partitions, lists, _ends(seen), windows, seen.paused)
-    found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
+    found = [
+        *configs.taken_away,
+        *_configs(configs, partitions, seen),
+        *_plans(partitions, configs, seen),
+    ]
     for said in seen.statements:
         found += truth.false_claims(said)
     found += seen.false_accounts
@@ -193,7 +197,7 @@ def _ends(seen: Seen) -> dict[str, float]:
     }
 
 
-def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
+def _configs(configs: Configs, partitions: Partitions, seen: Seen) -> Iterator[Violation]:
     owed = {(entry.resource, entry.key) for entry in seen.open_entries}
     marks = owed_marks(seen.open_entries, {key for _, key in configs.keys})
     left = [known for known in configs.ours_left() if not _of_a_ledger_that_is_gone(known, seen)]
@@ -201,12 +205,24 @@ def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
     named = {key for keys in seen.named.values() for _, key in keys}
     marks |= kept_befores(gone, named)
     needed = needed_rates(gone & named)
+    relied_on = _relied_on(partitions, seen)
     for known in left:
         resource, key = known.key
+        if known.key in relied_on:
+            continue
         if (resource.name or "default", key) in needed and key in named:
             continue  # its writer has left it for a ledger that is gone since
         if known.key not in owed and key not in marks:
             yield _config_violation(known)
+
+
+def _relied_on(partitions: Partitions, seen: Seen) -> set[ConfigKey]:
+    """What the last sweep of an installation has named as left, while a copy is in flight that its
+    ledger has lost: nothing may be taken from that before it ends.
+    """
+    lost = [plan for plan in seen.plans if plan.record is None]
+    waits = {plan.by for plan in lost if in_flight(partitions, plan.lists, seen.ended_at)}
+    return {key for name in waits for key in seen.named.get(name, ())}
 
 
 def _of_a_ledger_that_is_gone(known: KeyHistory, seen: Seen) -> bool:

@@ -38,7 +38,7 @@ def clean_throttles(
     cluster: ClusterPort,
 ) -> CleanedThrottles:
     """Take list items of cancelled partitions away, and rates of brokers that nothing in flight
-    involves. What plans of Rehome have set, or another Rehome has marked, stays.
+    involves. What plans of Rehome have set, or a mark says that one needs, stays.
 
     :raises ClusterError: the cluster could not be read.
     """

@@ -44,8 +44,8 @@ class ForeignThrottles:
 
     :param idle: nothing is being reassigned, so nothing needs a throttle.
     :param unread: resources whose configuration could not be read, and why.
-    :param needs: marks of rates and cordons that another installation of Rehome needs. How old they
-        are is not known.
+    :param needs: marks of rates and cordons: of other installations, and of plans of this one that
+        owe nothing as far as its ledger knows. How old they are is not known.
     :param lists: marks of items on lists: of other installations, and of plans of this one of which
         its ledger, restored from a backup, does not know what they are.
     :param marks: all that there are.
@@ -85,9 +85,9 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     marks = read_marks(cluster, ledger.ledger_id)
     if isinstance(marks, BrokerError):
         marks = NONE_READ
-    needs = tuple(need for need in marks.needs if need.ledger_id != marks.me)
-    throttles += _cordons(needs, found)
     owing = {e.plan_id for e in ledger.throttles(cluster_id=described.cluster_id, open_only=True)}
+    needs = tuple(m for m in marks.needs if m.ledger_id != marks.me or m.plan_id not in owing)
+    throttles += _cordons(needs, found)
     return ForeignThrottles(
         tuple(throttles),
         not cluster.list_reassignments(),
@@ -101,6 +101,14 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
 def mark_lines(found: ForeignThrottles) -> Iterator[str]:
     """What marks say that are not this ledger's to take back, and how a person settles it."""
     for need in found.needs:
+        if need.ledger_id == found.marks.me:
+            yield (
+                f"Plan {need.plan_id} of this installation has marked that it needs "
+                f"{need.resource} {need.key}={need.value}, and this ledger does not know of it: it "
+                "was probably restored from a backup. The sweep takes it back when nothing is "
+                "being reassigned any more"
+            )
+            continue
         before = found.marks.at(need.resource, need.key).before(None)
         yield (
             f"Installation {need.ledger_id} of Rehome has marked that its plan {need.plan_id} "

@@ -104,6 +104,23 @@ def test_a_plan_that_the_ledger_does_not_know_is_found_by_its_files(box: Box) ->
     assert foreign_throttles(ledger, box.own).lists == ()
 
 
+def test_what_a_lost_plan_needs_is_named_for_as_long_as_something_is_being_reassigned(
+    box: Box,
+) -> None:
+    ledger = restored(box, before_it=True)
+    box.model.actions.fill(MOVE.partition, 90_000_000)
+    box.model.actions.reassign(MOVE.partition, (3, 2))
+    box.sleep(1)
+    assert sweep(ledger, box.own, moves_of=by_files).cleared == ()
+    found = foreign_throttles(ledger, box.own)
+    assert {need.plan_id for need in found.needs} == {PLAN}
+    rate = [line for line in mark_lines(found) if f"{LEADER_RATE}=5000000" in line]
+    assert [line.partition(",")[0] for line in rate] == [
+        f"Plan {PLAN} of this installation has marked that it needs the brokers' default "
+        f"{LEADER_RATE}=5000000"
+    ]
+
+
 def test_items_that_others_had_put_there_before_are_left_to_a_person(box: Box) -> None:
     box.set(TOPIC, LEADER_REPLICAS, "0:1")
     ledger = restored(box)
