@@ -36,6 +36,24 @@ LOST_PLAN_NEVER_ENDS = Script(
 )
 """A ledger loses the plan whose copy can never end: what that relies on stays, and is named."""
 
+HELD_BY_WHAT_NEVER_ENDS = Script(
+    13638,
+    5,
+    (Topic("t", ((2, 4),), 20_000_000), Topic("u", ((5, 4, 3),), 120_000_000)),
+    (
+        Plan("A", (("t", 0, (3, 4)),), 1_000_000, slots=1),
+        Plan("B", (("u", 0, (4, 1, 2)),), slots=1),
+    ),
+    does=(
+        Do(5.0, "A", What.START, (0,)),
+        Do(27.0, "fate", What.BROKER_LOST, (3,)),
+        Do(63.5, "B", What.START, (1,)),
+        Do(102.4, "A", What.DELETE_RUN),
+    ),
+    quiet_s=400.0,
+)
+"""A plan waits for the copy of another installation to a lost broker, whose run was deleted."""
+
 RATES_BY_BROKER_CHANGED = _by_broker(
     Do(20.0, "A", What.CHANGE_RATES, (None, ((4, 800_000, 2_000_000),))),
     Do(40.0, "A", What.CHANGE_RATES, (500_000, ())),

@@ -103,14 +103,19 @@ def _drives(stage: Stage, started: Started) -> bool:
 
 def _waits_for_others(stage: Stage, started: Started) -> bool:
     """Whether an alert says that the plan has stalled, and a reassignment of others is in flight
-    that nobody can end: the only replicas in sync are lost. A person cancels the plan.
+    that nobody can end, for the only replicas in sync are lost; or that cannot end until a person
+    cancels the plan of another installation, for it adds a lost broker.
     """
     raised = stage.rehomes[started.by].installation.ledger().open_alerts(AlertKind.STALLED)
     if started.plan.plan_id not in {alert.subject for alert in raised}:
         return False
+    asked = {stage.model.actions.key(each.partition): each.owner for each in stage.history.alters}
+    lost = stage.fate.lost
     return any(
-        state.reassigning and not state.isr and set(state.elr) <= stage.fate.lost
-        for state in stage.model.world.image.partitions.values()
+        (not state.isr and set(state.elr) <= lost)
+        or (asked.get(key) != started.by and not lost.isdisjoint(state.adding))
+        for key, state in stage.model.world.image.partitions.items()
+        if state.reassigning
     )
 
 
