@@ -17,6 +17,7 @@ from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory, Ledgers, as_wanted
 from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
 from world.judge.heals import Watching, wrong_in_watching
+from world.judge.lost_unsaid import lost_unsaid
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import LetAct, Partitions, misplaced, taken_over
 from world.judge.plan_seen import PlanSeen, too_many_at_once
@@ -273,24 +274,14 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} after a cancel"
             yield Violation(Kind.CANCEL_FAILS, "plan", text, seen.ended_at)
         yield from _going_on(partitions, plan, seen)
-        yield from _lost(partitions, plan, seen)
+        for name, messages in lost_unsaid(partitions, plan, seen.statements, seen.lost, seen.wiped):
+            text = f"{messages:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
+            yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)
         yield from _unapproved(plan, seen)
         yield from _failed_for_nothing(partitions, plan, seen)
         yield from _asks_on(plan, seen)
         yield from _past_window(partitions, plan, seen)
         yield from _uncordoned(plan, seen)
-
-
-def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
-    if plan.record is None or plan.record.state is not PlanState.DONE:
-        return
-    for key in (plan.targets.keys() & seen.lost.keys()) - plan.unread:
-        name = f"{partitions.names[key.topic_id]}-{key.number}"
-        over = max((span.until for span in plan.able), default=seen.ended_at)
-        if name in plan.said_lost or over < seen.wiped.get(key, 0.0):
-            continue
-        text = f"{seen.lost[key]:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
-        yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)
 
 
 def _unapproved(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
