@@ -61,9 +61,13 @@ CHANGES: list[tuple[dict[str, Any], Lapse, str]] = [
     (
         {"effects": replace(DRAIN, replication_factor=True)},
         Lapse.REPLICATION_FACTOR,
-        "whether numbers of replicas may change",
+        "partitions get more or fewer replicas than they have; approved was: every partition keeps",
     ),
-    ({"effects": replace(DRAIN, leaders=False)}, Lapse.LEADERS, "whether leaders are elected"),
+    (
+        {"effects": replace(DRAIN, leaders=False)},
+        Lapse.LEADERS,
+        "no leaders are elected in the end; approved was: preferred leaders are elected",
+    ),
     ({"effects": replace(DRAIN, cordon=Cordon.KEEP)}, Lapse.CORDON, "**for good**"),
     ({"effects": replace(DRAIN, cordoned=(3, 4))}, Lapse.CORDON, "log dirs of brokers 3, 4"),
     ({"effects": replace(DRAIN, follow_up=None)}, Lapse.FOLLOW_UP, "within 7 B for both"),

@@ -68,11 +68,19 @@ _RUN: Mapping[Lapse, Callable[[Terms], str]] = {
     Lapse.UNTHROTTLED: lambda terms: terms.pace,
 }
 """Terms that say how it would run."""
+_FACTOR = {
+    True: "partitions get more or fewer replicas than they have",
+    False: "every partition keeps its number of replicas",
+}
+_LEADERS = {
+    True: "preferred leaders are elected in the end",
+    False: "no leaders are elected in the end",
+}
 _EFFECT_REASONS: Mapping[Lapse, Callable[[Effects, Effects], str]] = {
-    Lapse.REPLICATION_FACTOR: lambda was, now: (
-        "whether numbers of replicas may change is another thing now"
+    Lapse.REPLICATION_FACTOR: lambda was, now: _both(
+        _FACTOR[now.replication_factor], _FACTOR[was.replication_factor]
     ),
-    Lapse.LEADERS: lambda was, now: "whether leaders are elected in the end is another thing now",
+    Lapse.LEADERS: lambda was, now: _both(_LEADERS[now.leaders], _LEADERS[was.leaders]),
     Lapse.CORDON: lambda was, now: _both(now.cordon_words, was.cordon_words),
     Lapse.FOLLOW_UP: lambda was, now: _both(now.follow_up_words, was.follow_up_words),
     Lapse.NEVER_GIVEN: lambda was, now: "it was never given",
