@@ -190,3 +190,15 @@ CLOCK_PUT_BACK_IN_MID_RUN = Script(
     quiet_s=400.0,
 )
 """Seed 2173: the clock is put back before A's plan went on; a broker that dies then is named."""
+
+REPLACED_WITH_ALL_OF_ITS_REPLICAS = Script(
+    9026,
+    4,
+    (Topic("u", ((2, 3),), 60_000_000),),
+    (Plan("A", (("u", 0, (1, 4)),), 5_000_000, slots=2, at_once=1),),
+    does=(Do(18.5, "A", What.START, (0,)), Do(33.3, "admin", What.REASSIGN, ("u", 0, (1, 3)))),
+    quiet_s=400.0,
+)
+"""Seed 9026: another client begins 2, 3 to 1, 3 between A's last look and its first step to 2, 3, 1.
+The controller makes one of both: broker 2 still goes, and the order is A's.
+"""

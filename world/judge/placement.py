@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rehome.domain.kafka import Replicas, TopicPartition
@@ -107,7 +107,8 @@ def misplaced(
         if last is None or first is None or last.reassigning:
             continue
         name = TopicPartition(partitions.names[key.topic_id], key.number)
-        allowed = {first.replicas, *asked.get(name, ()), *planned.get(key, ())}
+        merged = _merged(states, alters, name, asked.get(name, set()))
+        allowed = {first.replicas, *asked.get(name, ()), *planned.get(key, ()), *merged}
         if name in disordered:
             right = sorted(last.replicas) in map(sorted, allowed)
             # A reassignment that replaces another is cancelled to what that one had by then.
@@ -117,6 +118,24 @@ def misplaced(
         if not right:
             text = f"{name} has {last.replicas}; asked for were {sorted(allowed)}"
             yield Violation(Kind.MISPLACED, str(name), text, states[-1].at)
+
+
+def _merged(
+    states: Sequence[Placed], alters: Collection[Alter], name: TopicPartition, asked: set[Replicas]
+) -> Iterator[Replicas]:
+    """Where a reassignment leads to that has every replica of one in flight: the controller lets
+    what that one removes go, in the order of the later one. Neither client has asked for that order
+    where one of the two is another's; whether we could have seen it says :func:`taken_over`.
+    """
+    for alter in alters:
+        if alter.partition != name or alter.target is None:
+            continue
+        before = [placed.state for placed in states if placed.at < alter.at]
+        state = before[-1] if before else None
+        if state is None or not state.removing or not set(state.replicas) <= set(alter.target):
+            continue
+        if alter.owner == OTHERS or set(target_of(state)) in map(set, asked):
+            yield tuple(broker for broker in alter.target if broker not in state.removing)
 
 
 def taken_over(

@@ -163,6 +163,27 @@ def test_a_reassignment_of_others_is_left_alone_where_it_could_be_seen(
 
 
 @pytest.mark.parametrize(
+    ("theirs", "target", "found"),
+    [
+        ((3, 2), (1, 2, 3), False),  # what theirs removes goes, in the order of ours
+        ((3, 2), (4, 1, 2), True),  # not all of its replicas: it is replaced
+        ((4, 2), (1, 2, 3), True),  # nobody but us has asked for it
+    ],
+)
+def test_two_reassignments_that_the_controller_makes_one_of_have_an_order_of_their_own(
+    theirs: tuple[int, int], target: tuple[int, int, int], found: bool
+) -> None:
+    history = world()
+    history.alters.append(Alter(3, 3.0, OTHERS, "tool", PART, theirs))
+    history.log.append(3.0, [Table("partitions", KEY, COPYING)])
+    history.alters.append(Alter(6, 6.0, "A", "A:x", PART, target, 2))
+    both = replace(COPYING, replicas=target)
+    history.log.append(6.0, [Table("partitions", KEY, both)])
+    history.log.append(9.0, [Table("partitions", KEY, Partition((2, 3), (2, 3), 2))])
+    assert (Kind.MISPLACED in kinds(seen(history))) is found
+
+
+@pytest.mark.parametrize(
     ("run", "named", "at", "found"),
     [
         ("A:foreign-1", 4, 5.0, False),
