@@ -199,6 +199,6 @@ REPLACED_WITH_ALL_OF_ITS_REPLICAS = Script(
     does=(Do(18.5, "A", What.START, (0,)), Do(33.3, "admin", What.REASSIGN, ("u", 0, (1, 3)))),
     quiet_s=400.0,
 )
-"""Seed 9026: another client begins 2, 3 to 1, 3 between A's last look and its first step to 2, 3, 1.
-The controller makes one of both: broker 2 still goes, and the order is A's.
+"""Seed 9026: another client begins 2, 3 to 1, 3 between A's last look and its first step, which is
+to 2, 3, 1. The controller makes one of both: broker 2 still goes, and the order is A's.
 """

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from world.cases import MOVES, ONE, START
 from world.others import RATES
-from world.script import Config, Do, Plan, Script, Topic, Watch, What
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, Watch, What
 
 OWN = (2, 400_000, None), (4, None, 300_000)
 PLAN_BY_BROKER = Plan("A", MOVES, 1_000_000, own=OWN)
@@ -245,3 +245,34 @@ NEW_LEDGER_IN_MID_POLL = Script(
     quiet_s=400.0,
 )
 """Seed 269: the ledger is replaced between a poll and what it records of a plan."""
+
+EMPTIED_BY_A_LOST_LEDGER = Script(
+    6469,
+    3,
+    (
+        Topic("t", ((1, 2, 3), (1, 3, 2), (2, 3, 1)), 5_000_000, inflow=200_000),
+        Topic("u", ((1, 3),), 120_000_000, inflow=200_000, min_isr=2),
+        Topic("v", ((2, 3),), 20_000_000, inflow=50_000),
+    ),
+    (
+        Plan("A", (("v", 0, (1, 3)),), 5_000_000, slots=2),
+        Plan(
+            *("B", (("v", 0, (1, 3)),), 5_000_000),
+            slots=2,
+            tried_out=True,
+            approval=True,
+            own=((1, 5_000_000, 5_000_000),),
+        ),
+    ),
+    does=(
+        Do(7.5, "A", What.START, (0,)),
+        Do(11.5, "admin", What.CRUISE_CONTROL, ("u", 0, (3, 2), 500_000)),
+        Do(39.9, "admin", What.CANCEL_ALL, ("t",)),
+        Do(119.3, "A", What.LEDGER_NEW),
+    ),
+    strikes=(Strike("A", 562, Blow.ANSWER_LOST),),
+    quiet_s=400.0,
+)
+"""Seed 6469: A has taken its items back, and its ledger is lost before the lists are deleted: they
+are there with nothing in them, and the new ledger names them beside the mark.
+"""

@@ -14,6 +14,7 @@ from rehome.domain.kafka import BrokerError, ConfigValue
 from rehome.execution.throttle.configs import named
 from rehome.execution.throttle.keys import (
     CORDONED,
+    LISTS,
     THROTTLE_KEYS,
     own_value,
     split,
@@ -28,14 +29,17 @@ SetByPlans = Mapping[tuple[ConfigResource, str], Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class ForeignThrottle:
-    """A rate, or the items of a list, that another client has set; or another Rehome's cordon."""
+    """A rate, or the items of a list, that another client has set; or another Rehome's cordon.
+
+    :param value: "" = a list that is set, with nothing in it.
+    """
 
     resource: ConfigResource
     key: str
     value: str
 
     def __str__(self) -> str:
-        return f"{named(self.resource)} {self.key}={self.value}"
+        return f"{named(self.resource)} {self.key}={self.value or '(empty)'}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     """Every throttle on the cluster, its live brokers and its topics, less what plans have set.
 
     Of cordons those are named that another installation has marked: others may be an admin's, who
-    means them to last.
+    means them to last. An empty list, which brokers take for none, is named where a mark says of
+    lists that this ledger does not know what is whose on them: a Rehome that takes its items back
+    leaves the list empty, until its next call deletes it.
 
     :raises ClusterError: the cluster cannot be reached at all.
     """
@@ -88,12 +94,15 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     owing = {e.plan_id for e in ledger.throttles(cluster_id=described.cluster_id, open_only=True)}
     needs = tuple(m for m in marks.needs if m.ledger_id != marks.me or m.plan_id not in owing)
     throttles += _cordons(needs, found)
+    lists = tuple(m for m in marks.lists if m.ledger_id != marks.me or m.plan_id not in owing)
+    if lists:
+        throttles += _empty_lists(found, ours)
     return ForeignThrottles(
         tuple(throttles),
         not cluster.list_reassignments(),
         unread,
         needs,
-        tuple(m for m in marks.lists if m.ledger_id != marks.me or m.plan_id not in owing),
+        lists,
         marks,
     )
 
@@ -120,7 +129,8 @@ def mark_lines(found: ForeignThrottles) -> Iterator[str]:
         yield (
             f"Installation {mark.ledger_id} of Rehome has marked that its plan {mark.plan_id} has "
             "items on throttle lists, and this ledger does not know which. Should nothing of it be "
-            f"in flight any more: take them from the lists, then delete the mark, {_DELETE} "
+            "in flight any more: take them from the lists, delete each list that is empty, then "
+            f"delete the mark, {_DELETE} "
             f"{mark.name}"
         )
 
@@ -144,6 +154,18 @@ def _cordons(
             continue
         if own_value(resource, configs.get(CORDONED)) == value:
             yield ForeignThrottle(resource, CORDONED, value)
+
+
+def _empty_lists(
+    found: Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError], ours: SetByPlans
+) -> Iterator[ForeignThrottle]:
+    """Of topics, without those that a plan of this ledger has to see to."""
+    for resource, configs in found.items():
+        if isinstance(configs, BrokerError):
+            continue
+        for key in LISTS:
+            if own_value(resource, configs.get(key)) == "" and (resource, key) not in ours:
+                yield ForeignThrottle(resource, key, "")
 
 
 def _foreign(

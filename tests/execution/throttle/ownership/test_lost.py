@@ -92,6 +92,34 @@ def test_what_the_ledger_knows_of_a_list_is_completed(box: Box) -> None:
     assert box.marks == set()
 
 
+def test_lists_that_were_left_empty_in_the_middle_are_taken_away(box: Box) -> None:
+    """It died when it had taken its items back, and lost its ledger."""
+    ledger = restored(box)
+    for key in LISTS:
+        box.set(TOPIC, key, "")
+    assert on_lists(box) == ["", ""]
+    ledger.transition(PLAN, PlanState.CANCELLED, "enough")
+    assert clear_throttle(PLAN, ledger, box.own).owed == ()
+    assert on_lists(box) == [None, None]
+    assert box.marks == set()
+
+
+def test_a_new_ledger_names_lists_that_were_left_empty(box: Box) -> None:
+    plan, ledger = box.approved("a", PLAN, MOVE), box.ledger("a")
+    set_up_throttle(plan, ledger, box.own, 5_000_000)
+    for key in LISTS:
+        box.set(TOPIC, key, "")
+    assert set(LISTS) & {each.key for each in foreign_throttles(ledger, box.own).throttles} == set()
+    new = box.ledger("new")
+    found = foreign_throttles(new, box.own)
+    told = [str(each) for each in found.throttles]
+    assert {f"topic t {key}=(empty)" for key in LISTS} <= set(told)
+    for mark in found.lists:
+        box.set(DEFAULT, mark.name, None)
+    told = [str(each) for each in foreign_throttles(new, box.own).throttles]
+    assert not [text for text in told if "(empty)" in text], "an admin may have left them so"
+
+
 def test_a_plan_that_the_ledger_does_not_know_is_found_by_its_files(box: Box) -> None:
     ledger = restored(box, before_it=True)
     assert sweep(ledger, box.own).cleared != ()

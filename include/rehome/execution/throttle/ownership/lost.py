@@ -188,10 +188,16 @@ class _Looking:
 def _with_lost(
     entry: ThrottleEntry, wanted: Collection[str], present: str | None
 ) -> ThrottleEntry | None:
-    """An entry with those of a plan's items on a list of which it does not know; None = none."""
+    """An entry with those of a plan's items on a list of which it does not know; None = none.
+
+    A list with nothing in it is taken away as one that has them: whoever took them back has died
+    before that.
+    """
     known = entry.ours if entry.state.open else ()
     others = {*known, *split(entry.prior_value)}
     lost = [item for item in split(present) if item in wanted and item not in others]
+    if present == "" and not known:
+        lost = list(wanted)
     if not lost:
         return None
     prior = entry.prior_value if entry.prior_source else without(present, lost)
