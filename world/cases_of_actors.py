@@ -202,3 +202,22 @@ REPLACED_WITH_ALL_OF_ITS_REPLICAS = Script(
 """Seed 9026: another client begins 2, 3 to 1, 3 between A's last look and its first step, which is
 to 2, 3, 1. The controller makes one of both: broker 2 still goes, and the order is A's.
 """
+
+MOVED_BETWEEN_LOG_DIRS_BY_OTHERS = Script(
+    9839,
+    4,
+    (Topic("t", ((3, 2), (4, 1), (1, 3)), 20_000_000),),
+    (
+        Plan("A", (), drains=(2,), tried_out=True, cordons=True),
+        Plan("B", (("t", 0, (3, 2)), ("t", 1, (3, 4))), 1_000_000, log_dirs=True),
+    ),
+    does=(
+        Do(9.8, "A", What.START, (0,)),
+        Do(35.2, "A", What.KILL),
+        Do(79.5, "B", What.START, (1,)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 9839: A's copy is whole, and its processes are dead, when B moves the new replica to another
+log dir. What A says of its copy then is not about B's.
+"""

@@ -63,3 +63,9 @@ def test_what_is_gone_with_its_topic_or_its_log_dir_is_not_in_place() -> None:
     for seen in (offline, deleted):
         sample = measure(PLAN, VIEW, seen, replica_statuses([MOVE], seen, before))
         assert sample.bytes_done == 350
+
+
+def test_what_others_copy_between_log_dirs_is_no_part_of_a_new_replica() -> None:
+    across = replace(SEEN, future_sizes={COPY: 200}, future_lags={COPY: 90})
+    sample = measure(PLAN, VIEW, across, replica_statuses([MOVE], across))
+    assert sample == measure(PLAN, VIEW, SEEN, replica_statuses([MOVE], SEEN))

@@ -71,6 +71,46 @@ def test_a_replica_whose_state_is_not_known_has_the_cause_as_its_state() -> None
     assert "Behind: ? messages behind" in status_table(silent)
 
 
+def test_a_copy_to_a_log_dir_that_the_plan_does_not_name_is_none_of_its_copies() -> None:
+    """Another client moves replicas between log dirs: the new one, and one that stays."""
+    new, kept = ReplicaId(*TP, 4), ReplicaId(*TP, 2)
+    across = replace(
+        SEEN, future_sizes={new: 200, kept: 300}, future_lags={new: 90, kept: 85}, log_dirs={}
+    )
+    assert replica_statuses([MOVE], across) == replica_statuses([MOVE], SEEN)
+
+
+def test_a_copy_to_the_log_dir_that_the_plan_names_is_the_one_that_is_made() -> None:
+    kept = replace(MOVE, current_log_dirs=("/a", "/a"), target_log_dirs=("any", "/b"))
+    replica = ReplicaId(*TP, 2)
+    across = replace(
+        SEEN,
+        future_sizes={replica: 300},
+        future_lags={replica: 85},
+        log_dirs={replica: "/a"},
+        future_log_dirs={replica: "/b"},
+    )
+    _, status = replica_statuses([kept], across)
+    assert status.state is ReplicaState.BEHIND
+    assert (status.size_bytes, status.bytes_behind, status.messages_behind) == (300, 1700, 85)
+
+
+def test_a_new_replica_that_is_put_into_its_log_dir_afterwards_holds_what_it_has_received() -> None:
+    placed = replace(MOVE, current_log_dirs=("/a", "/a"), target_log_dirs=("/b", "any"))
+    replica = ReplicaId(*TP, 4)
+    across = replace(
+        SEEN,
+        sizes={**SEEN.sizes, replica: 2000},
+        future_sizes={replica: 300},
+        future_lags={replica: 85},
+        log_dirs={replica: "/a"},
+        future_log_dirs={replica: "/b"},
+    )
+    status, _ = replica_statuses([placed], across)
+    assert status.state is ReplicaState.BEHIND
+    assert (status.size_bytes, status.messages_behind) == (2000, 85)
+
+
 def test_a_status_remembers_the_largest_lag_the_last_time_in_sync_and_the_last_size() -> None:
     (first, in_sync) = replica_statuses([MOVE], SEEN)
     assert (first.last_in_isr_at, in_sync.last_in_isr_at) == (None, T0)

@@ -97,6 +97,13 @@ def where_copied_from(move: Move, seen: Observation) -> dict[ReplicaId, str]:
     }
 
 
+def copied_across(move: Move, seen: Observation) -> set[ReplicaId]:
+    """Replicas that are being copied to another log dir, and that the plan names one for. What is
+    copied of others is another client's.
+    """
+    return {replica for replica in wanted_log_dirs(move) if replica in seen.future_sizes}
+
+
 def may_be_copied(move: Move, seen: Observation) -> bool:
     """Whether a replica that stays on its broker is, or may be, on its way to the log dir wanted.
 

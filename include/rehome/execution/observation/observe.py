@@ -252,9 +252,12 @@ def _future_lags(log_dirs: Collection[LogDir]) -> dict[ReplicaId, int]:
     }
 
 
-def messages_behind(seen: Observation, replica: ReplicaId) -> int | None:
-    """How many messages a replica lacks, by log end offsets; None where one is not known."""
-    if replica in seen.future_lags:
+def messages_behind(seen: Observation, replica: ReplicaId, *, across: bool) -> int | None:
+    """How many messages a replica lacks, by log end offsets; None where one is not known.
+
+    :param across: its copy in another log dir is meant, as far as there is one.
+    """
+    if across and replica in seen.future_lags:
         return max(0, seen.future_lags[replica])
     state = seen.partitions.get(replica.topic_partition)
     if state is None or state.leader is None:

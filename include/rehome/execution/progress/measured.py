@@ -65,7 +65,7 @@ def _in_flight_bytes(
     copied = whole = 0
     for broker in (*move.adding, *relocating(move)):
         replica = ReplicaId(*move.partition, broker)
-        source = source_size(replica, seen)
+        source = source_size(replica, seen, across=broker not in move.adding)
         new = _new_bytes(broker, move, statuses.get(replica), seen)
         size = max(move.size_bytes, new) if source is None else source
         whole += size
@@ -95,9 +95,12 @@ def _is_gone(replica: ReplicaId, seen: Observation) -> bool:
     return replica not in seen.sizes and replica not in seen.future_sizes
 
 
-def source_size(replica: ReplicaId, seen: Observation) -> int | None:
-    """Of what a copy is made from: the leader's replica, or the one in the old log dir."""
-    if replica in seen.future_sizes:
+def source_size(replica: ReplicaId, seen: Observation, *, across: bool) -> int | None:
+    """Of what a copy is made from: the leader's replica, or the one in the old log dir.
+
+    :param across: the move copies this replica between log dirs of its broker.
+    """
+    if across and replica in seen.future_sizes:
         return seen.sizes.get(replica)
     state = seen.partitions.get(replica.topic_partition)
     if state is None or state.leader is None:

@@ -23,7 +23,7 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.estimate.estimate import around
-from rehome.execution.observation.log_dir_copies import all_taken_up
+from rehome.execution.observation.log_dir_copies import all_taken_up, copied_across
 from rehome.execution.observation.observe import messages_behind
 from rehome.execution.progress.eta import foretell
 from rehome.execution.progress.flow_samples import Copied, throttle_text
@@ -177,18 +177,25 @@ def replica_statuses(
     """
     before = previous or {}
     return [
-        _status(replica, seen, before.get(replica))
+        _status(move, replica, seen, before.get(replica))
         for move in moves
         for replica in (ReplicaId(*move.partition, broker) for broker in move.target)
     ]
 
 
-def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None) -> ReplicaStatus:
+def _status(
+    move: Move, replica: ReplicaId, seen: Observation, before: ReplicaStatus | None
+) -> ReplicaStatus:
+    """What another client copies to a log dir that the move does not name is none of its copies."""
     of_partition = seen.partitions.get(replica.topic_partition)
     in_isr = of_partition is not None and replica.broker in of_partition.isr
-    state = _replica_state(replica, seen, there=of_partition is not None, in_isr=in_isr)
-    behind = messages_behind(seen, replica)
-    size = _copied(replica, seen)
+    there, across = of_partition is not None, replica in copied_across(move, seen)
+    state = _replica_state(replica, seen, there=there, in_isr=in_isr, across=across)
+    behind = messages_behind(seen, replica, across=across)
+    between = replica.broker in move.relocating
+    size = seen.future_sizes.get(replica) if between else None
+    if size is None:
+        size = seen.sizes.get(replica)
     if size is None and before is not None:
         size = before.size_bytes
     largest = before.max_messages_behind if before else None
@@ -201,15 +208,17 @@ def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None)
         last_in_isr_at=seen.taken_at if in_isr else in_isr_before,
         messages_behind=behind,
         max_messages_behind=max(lags, default=None),
-        bytes_behind=_bytes_behind(replica, seen, size),
+        bytes_behind=_bytes_behind(source_size(replica, seen, across=between), size),
         size_bytes=size,
     )
 
 
 def _replica_state(
-    replica: ReplicaId, seen: Observation, *, there: bool, in_isr: bool
+    replica: ReplicaId, seen: Observation, *, there: bool, in_isr: bool, across: bool
 ) -> ReplicaState:
-    """Of a replica whose partition the brokers describe, or not (``there``)."""
+    """Of a replica whose partition the brokers describe, or not (``there``), and that is on its way
+    to the log dir that the plan names, or not (``across``).
+    """
     if replica.topic in seen.topics_missing:
         return ReplicaState.UNKNOWN_TOPIC
     if replica.topic in seen.unreadable:
@@ -218,7 +227,7 @@ def _replica_state(
         return ReplicaState.UNKNOWN_PARTITION
     if replica.broker not in seen.live_brokers:
         return ReplicaState.UNKNOWN_BROKER
-    if replica in seen.future_sizes:
+    if across:
         return ReplicaState.BEHIND
     if in_isr:
         return ReplicaState.IN_SYNC
@@ -228,14 +237,7 @@ def _replica_state(
     return ReplicaState.BEHIND
 
 
-def _copied(replica: ReplicaId, seen: Observation) -> int | None:
-    """Size of the copy that is being made: the future one's in a log-dir move."""
-    future = seen.future_sizes.get(replica)
-    return seen.sizes.get(replica) if future is None else future
-
-
-def _bytes_behind(replica: ReplicaId, seen: Observation, size: int | None) -> int | None:
-    source = source_size(replica, seen)
+def _bytes_behind(source: int | None, size: int | None) -> int | None:
     return None if source is None or size is None else max(0, source - size)
 
 

@@ -14,11 +14,12 @@ from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import ClusterError
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigResource, Configs
-from rehome.domain.kafka import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
+from rehome.domain.kafka import BrokerError, BrokerId, ConfigValue, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.ledger_view import LedgerView, MoveStep
 from rehome.domain.run.observation import Observation
+from rehome.execution.observation.log_dir_copies import copied_across
 from rehome.execution.observation.move_status import on_its_way
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -97,7 +98,7 @@ def in_flight(plan: Plan, view: LedgerView, seen: Observation) -> list[Move]:
 def _copies(move: Move, seen: Observation, step: MoveStep | None) -> bool:
     if on_its_way(move, seen.ongoing.get(move.partition), seen, step):
         return True
-    return any(ReplicaId(*move.partition, b) in seen.future_sizes for b in move.target)
+    return bool(copied_across(move, seen))
 
 
 def _involved(move: Move) -> set[BrokerId]:
