@@ -221,3 +221,26 @@ MOVED_BETWEEN_LOG_DIRS_BY_OTHERS = Script(
 """Seed 9839: A's copy is whole, and its processes are dead, when B moves the new replica to another
 log dir. What A says of its copy then is not about B's.
 """
+
+BALANCED_WHILE_A_DISK_IS_FULL = Script(
+    6179,
+    4,
+    (
+        Topic("t", ((3, 4), (1, 2)), 60_000_000),
+        Topic("u", ((3, 1), (3, 1), (4, 1)), 60_000_000, inflow=50_000),
+        Topic("v", ((3, 1),), 5_000_000, min_isr=2),
+    ),
+    (Plan("A", (), 1_000_000, slots=2, drains=(2,), tried_out=True, cordons=True),),
+    does=(Do(18.0, "A", What.START, (0,)), Do(22.3, "fate", What.DISK_FILLED, (2, 0))),
+    watches=(
+        Watch(
+            *("W", "propose", 120, 150, (120, 120)),
+            rate=1_000_000,
+            later=((360, 120), (600, 120)),
+            approval=True,
+        ),
+    ),
+)
+"""Seed 6179: a log dir of broker 2 has less free space than is to stay free. What windows plan goes
+to its other one.
+"""

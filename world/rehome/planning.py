@@ -107,8 +107,19 @@ def _planned(
     site: Installation, args: Mapping[str, str], plan_id: str, request: ReassignmentRequest
 ) -> Plan:
     snapshot = site.warehouse.read(args["--snapshot"])
-    how = PlanOptions(plan_id, rate_bytes_per_s=int(args["--rate-bytes-per-s"]))
+    how = _options(args, plan_id)
     if request.action is Action.ROLLBACK:
         done = site.warehouse.plan_at(args["--rollback-of"]).load()
         return rollback_plan(done, snapshot, how, max_moves_per_broker=request.max_moves_per_broker)
     return guarded(make_plan(snapshot, request, how), request)
+
+
+def _options(args: Mapping[str, str], plan_id: str) -> PlanOptions:
+    return PlanOptions(
+        plan_id,
+        rate_bytes_per_s=int(args["--rate-bytes-per-s"]),
+        throttle_efficiency=float(args["--throttle-efficiency"]),
+        min_free_disk_fraction=float(args["--min-free-disk-fraction"]),
+        reaction_s=float(args["--reaction-s"]),
+        max_partitions_in_flight=int(args["--max-partitions-in-flight"]),
+    )
