@@ -323,6 +323,7 @@ class ThrottleRow:
 
 
 _PROOFS = {
+    ThrottleState.INTENDED: "written down; nothing of it has been asked of the cluster",
     ThrottleState.JOURNALLED: "written down before it was set; not read back yet",
     ThrottleState.APPLIED: "read back from the cluster: it is set",
     ThrottleState.CLEARED: "read back from the cluster: as it was found",

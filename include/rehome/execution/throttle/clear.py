@@ -27,6 +27,7 @@ from rehome.execution.throttle.keys import (
     LISTS,
     Restored,
     first_step,
+    never_asked,
     next_step,
     own_value,
     source_of,
@@ -266,8 +267,14 @@ class _Clearing:
         current = own_value(entry.resource, found.get(entry.key))
         if entry.key not in LISTS:
             return self._leave(entry, current, marks, first)
-        if entry.set_by is SetBy.OTHERS and set(entry.ours) & set(split(current)):
-            self._owe(entry, NOT_TOLD_APART)
+        there = set(entry.ours) & set(split(current))
+        marked = isinstance(marks, BrokerError) or marks.lists_of(entry.plan_id).items
+        if there and (entry.set_by is SetBy.OTHERS or (marked and not entry.asked)):
+            self._owe(replace(entry, set_by=SetBy.OTHERS), NOT_TOLD_APART)
+            return ()
+        if not entry.asked:
+            found_now = never_asked(entry, current)
+            self._done(replace(entry, set_by=found_now.set_by), found_now.detail)
             return ()
         step = first_step(entry, current) if first else next_step(entry, current)
         if isinstance(step, ConfigChange):
@@ -324,7 +331,8 @@ class _Clearing:
         self.cleared.append(self._ended(entry, ThrottleState.CLEARED, detail))
 
     def _owe(self, entry: ThrottleEntry, detail: str) -> None:
-        self.owed.append(self._ended(entry, ThrottleState.OWED, detail))
+        asked = entry.asked or entry.set_by is SetBy.OTHERS
+        self.owed.append(self._ended(entry, ThrottleState.OWED if asked else entry.state, detail))
 
     def _ended(self, entry: ThrottleEntry, state: ThrottleState, detail: str) -> ThrottleEntry:
         del self._left[_place(entry)]

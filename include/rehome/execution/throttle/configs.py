@@ -167,6 +167,7 @@ def put(
     entries: Sequence[ThrottleEntry],
     changes: Sequence[ConfigChange],
     *,
+    marks: Sequence[ConfigChange] = (),
     inherits: bool = False,
     gone: bool = False,
     revises: bool = False,
@@ -174,6 +175,8 @@ def put(
 ) -> Refusals:
     """Journal the entries, make the changes, and read them back.
 
+    :param marks: what goes before, as a request of its own. Entries that are intended stay so until
+        it is answered: another client may set the same meanwhile. Brokers may refuse it.
     :param inherits: the entries hold what other plans still owe at their keys, too.
     :param gone: something in flight relies on them already, and found them gone.
     :param revises: the entries' prior values hold from now on, also where others are journalled.
@@ -186,6 +189,9 @@ def put(
     if not entries:
         return {}
     ledger.journal_throttles(entries, inherits=inherits, gone=gone, revises=revises)
+    alter_default(cluster, marks)
+    intended = [entry for entry in entries if not entry.asked]
+    ledger.mark_throttles([replace(e, state=ThrottleState.JOURNALLED) for e in intended])
     refusing = _change(cluster, changes, may_refuse) if changes else {}
     applied = [entry for entry in entries if entry.resource not in refusing]
     ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in applied])

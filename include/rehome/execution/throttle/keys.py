@@ -148,6 +148,14 @@ def changed(entry: ThrottleEntry, now: str | None) -> Restored:
     return Restored(SetBy.OTHERS, f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
 
 
+def never_asked(entry: ThrottleEntry, now: str | None) -> Restored:
+    """Of a list of which nothing was asked yet: what is there is others', also where it reads like
+    ours.
+    """
+    same = split(now) == split(entry.prior_value)
+    return Restored() if same else changed(entry, now)
+
+
 def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:
     return ConfigChange(entry.resource, entry.key, ConfigOperation.SUBTRACT, ",".join(items))
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
-from rehome.domain.kafka import BrokerError
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import EventKind
@@ -32,6 +31,7 @@ from rehome.execution.throttle.keys import (
     LIST_LIMIT,
     LISTS,
     list_items,
+    never_asked,
     own_value,
     rate_keys,
     source_of,
@@ -68,6 +68,27 @@ class ListsSet:
 
     too_long: frozenset[str] = frozenset()
     unset: Refusals = field(default_factory=dict)
+
+
+@dataclass
+class _ListWork:
+    """What lists need.
+
+    :param own: open entries of the plan; ``others``: what others still owe on the cluster.
+    :ivar found_there: entries of which nothing was asked, and all is there.
+    :ivar shared: others had put some of what is needed there before.
+    """
+
+    own: Mapping[_ConfigKey, ThrottleEntry]
+    others: Mapping[_ConfigKey, ThrottleEntry]
+    moves: Collection[Move]
+    trim: bool
+    in_flight: bool
+    entries: list[ThrottleEntry] = field(default_factory=list)
+    changes: list[ConfigChange] = field(default_factory=list)
+    found_there: list[ThrottleEntry] = field(default_factory=list)
+    too_long: set[str] = field(default_factory=set)
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,57 +214,78 @@ class Setting:
         found, unread = reading(self.cluster, resources, LISTS)
         if not trim:
             raise_unread(unread)
-        own, others = self._journal(resources, LISTS)
-        entries, changes, too_long, shared = [], [], set(), False
+        work = _ListWork(*self._journal(resources, LISTS), moves, trim=trim, in_flight=in_flight)
         for (topic, key), wanted in items.items():
             resource = ConfigResource.topic(topic)
-            if resource not in found:
-                continue  # not known; or the topic has gone, and the next poll settles its moves
-            present = own_value(resource, found[resource].get(key))
-            missing = _missing(wanted, present)
-            entry = self._list_entry(resource, key, wanted, present, others)
-            known = own.get((resource, key), entry).ours
-            shared |= not {*wanted} & {*split(present)} <= {*entry.ours, *known}
-            if trim and not _fits(present, missing):
-                present = self._trim(entry, moves)
-            if not _fits(present, missing):
-                too_long.add(topic)
-            elif missing or entry.ours:
-                gone = f"{','.join(missing)} was not on it any more, and is set again"
-                entries.append(replace(entry, detail=gone) if in_flight else entry)
-                if missing:
-                    append = (ConfigOperation.APPEND, ",".join(missing))
-                    changes.append(ConfigChange(resource, key, *append))
-        marks = self._say_lists(entries, shared=shared) if changes else ()
+            if resource in found:  # else not known; or it has gone, and the next poll settles that
+                present = own_value(resource, found[resource].get(key))
+                self._see_to(work, resource, key, wanted, present)
         refused = put(
-            *(self.ledger, self.cluster, entries, [*marks, *changes]),
+            *(self.ledger, self.cluster, work.entries, work.changes),
+            marks=self._marks_first(work),
             inherits=True,
             gone=in_flight,
-            may_refuse={DEFAULT, *(found if trim else ())},
+            may_refuse=found if trim else (),
         )
-        refused.pop(DEFAULT, None)  # a throttle is worth more than its mark
-        return ListsSet(frozenset(too_long), unread | refused)
+        return ListsSet(frozenset(work.too_long), unread | refused)
 
-    def _say_lists(
-        self, entries: Collection[ThrottleEntry], *, shared: bool
-    ) -> Iterable[ConfigChange]:
+    def _see_to(
+        self,
+        work: _ListWork,
+        resource: ConfigResource,
+        key: str,
+        wanted: Collection[str],
+        present: str | None,
+    ) -> None:
+        """What one list needs."""
+        missing = _missing(wanted, present)
+        entry = self._list_entry(resource, key, wanted, present, work.others)
+        before = work.own.get((resource, key))
+        if before is not None and not before.asked and not missing:
+            found = never_asked(before, present)
+            closed = replace(before, state=ThrottleState.CLEARED, set_by=found.set_by)
+            work.found_there.append(replace(closed, detail=found.detail))
+        known = (entry if before is None else before).asked
+        work.shared |= not {*wanted} & {*split(present)} <= {*entry.ours, *known}
+        if work.trim and not _fits(present, missing):
+            present = self._trim(entry, work.moves)
+        if not _fits(present, missing):
+            work.too_long.add(resource.name)
+        elif missing or entry.ours:
+            gone = f"{','.join(missing)} was not on it any more, and is set again"
+            work.entries.append(replace(entry, detail=gone) if work.in_flight else entry)
+            if missing:
+                append = (ConfigOperation.APPEND, ",".join(missing))
+                work.changes.append(ConfigChange(resource, key, *append))
+
+    def _marks_first(self, work: _ListWork) -> list[ConfigChange]:
+        """The marks that are to be there before the lists change; and what was written down, never
+        asked, and is there now, is another client's: where no mark is, no items of ours are.
+        """
+        if not work.changes and not work.found_there:
+            return []
+        marks = read_marks(self.cluster, self.ledger.ledger_id)
+        if not isinstance(marks, Marks):
+            return []
+        if not marks.lists_of(self.plan.plan_id).items:
+            self.ledger.mark_throttles(work.found_there)
+        return [*self._say_lists(marks, work)] if work.changes else []
+
+    def _say_lists(self, marks: Marks, work: _ListWork) -> Iterable[ConfigChange]:
         """The mark that says how many items are the plan's with these; what a ledger that was
         restored does not know any more stays counted.
         """
-        marks = read_marks(self.cluster, self.ledger.ledger_id)
-        if isinstance(marks, BrokerError):
-            return ()
         plan_id = self.plan.plan_id
         known = {(e.resource, e.key): e for e in self.ledger.throttles(plan_id, keys=LISTS)}
         items = {where: set(entry.ours) for where, entry in known.items()}
         before = sum(map(len, items.values()))
-        for entry in entries:
+        for entry in work.entries:
             where = (entry.resource, entry.key)
             open_ = where in known and known[where].state.open
             items[where] = {*entry.ours, *(items[where] if open_ else ())}
         lost = max(0, marks.lists_of(plan_id).items - before)
         said = lost + sum(map(len, items.values()))
-        return marks.say_lists(self.plan, said, shared=shared and not lost)
+        return marks.say_lists(self.plan, said, shared=work.shared and not lost)
 
     def _list_entry(
         self,
@@ -253,12 +295,15 @@ class Setting:
         present: str | None,
         others: Mapping[_ConfigKey, ThrottleEntry],
     ) -> ThrottleEntry:
-        """What is to be journalled: ours are the items missing, and what another plan owes."""
+        """What is to be journalled: ours are the items missing, and what another plan owes. That is
+        there already, the rest is intended.
+        """
         missing = _missing(wanted, present)
         owed = others.get((resource, key))
-        inherited = tuple(i for i in split(present) if owed is not None and i in owed.ours)
+        inherited = tuple(i for i in split(present) if owed is not None and i in owed.asked)
         if owed is None or not (inherited and (missing or set(inherited) & set(wanted))):
-            return self._entry(resource, key, missing, present)
+            entry = self._entry(resource, key, missing, present)
+            return replace(entry, state=ThrottleState.INTENDED)
         prior = without(present, inherited)
         if split(prior) == split(owed.prior_value):
             prior = owed.prior_value
@@ -273,7 +318,7 @@ class Setting:
         present = read(self.cluster, [entry.resource], [entry.key])[entry.resource].get(entry.key)
         there = own_value(entry.resource, present)
         own, _ = self._journal([entry.resource], [entry.key])
-        known = own[where].ours if where in own else ()
+        known = own[where].asked if where in own else ()
         spare = [i for i in known if i in split(there) and i.partition(":")[0] not in needed]
         if spare:
             self.cluster.alter_configs(

@@ -217,9 +217,11 @@ class Reassignment:
 class ThrottleState(enum.StrEnum):
     """States of a throttle entry: journalled → applied → cleared, or owed until it is.
 
-    A cordon that is to stay is kept instead.
+    Items of lists are intended before. A cordon that is to stay is kept instead.
     """
 
+    INTENDED = "intended"
+    """It is written down, and nothing of it has been asked of the cluster yet."""
     JOURNALLED = "journalled"
     """It is about to be set: the cluster may have it already, or not yet."""
     APPLIED = "applied"
@@ -272,6 +274,11 @@ class ThrottleEntry:
     times_gone: int = 0
     times_alerted: int = 0
     changed_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What of ours may be there; whatever else reads like it is another client's."""
+        return () if self.state is ThrottleState.INTENDED else self.ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class ThrottleStore(Database):
         """Write down, before the cluster is changed, what was set there and what will be added.
 
         Where an entry of the same plan, resource and key is still open, its prior value stays
-        and our part grows: the present value may be our own.
+        and our part grows: the present value may be our own. Not where it is intended only.
 
         :param inherits: the entries hold what other plans still owe there, and the value from
             before those: the others' entries are closed.
@@ -167,6 +167,9 @@ class ThrottleStore(Database):
 def _merged(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
     if not known.state.open:
         return new
+    if known.state is ThrottleState.INTENDED:
+        times = known.times_gone + new.times_gone
+        return replace(new, times_gone=times, times_alerted=known.times_alerted)
     return ThrottleEntry(
         plan_id=known.plan_id,
         cluster_id=known.cluster_id,

@@ -31,8 +31,9 @@ from rehome.ledger.store import Ledger
 
 RELIED_ON = "this ledger does not know what relies on it, and something is being reassigned"
 NOT_TOLD_APART = (
-    "this ledger was restored from a backup, and does not know which of these items others had put "
-    "on the list before: take away what nobody needs, and the sweep closes this"
+    "this ledger does not know which of these items others have put on the list (it was restored "
+    "from a backup, or a process died before it set them): take away what nobody needs, and the "
+    "sweep closes this"
 )
 MovesOf = Callable[[str, str], Sequence[Move] | None]
 """Moves of a plan by its id and the beginning of its hash; None = they are not known."""

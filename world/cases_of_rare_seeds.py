@@ -1,0 +1,20 @@
+"""Named scripts that one seed in thousands has found. See :mod:`world.cases`."""
+
+from __future__ import annotations
+
+from world.script import Blow, Do, Plan, Script, Strike, Topic, What
+
+SET_BEFORE_IT_WAS_ASKED = Script(
+    2427,
+    6,
+    (Topic("t", ((3, 1), (3, 6), (5, 2)), 20_000_000),),
+    (Plan("A", (), 1_000_000, slots=2, drains=(1,), tried_out=True),),
+    does=(
+        Do(2.5, "A", What.START, (0,)),
+        Do(15.6, "admin", What.TOOL_EXECUTE, ("t", 0, (5, 6), 5_000_000)),
+    ),
+    strikes=(Strike("A", 197, Blow.REQUEST_LOST),),
+    quiet_s=400.0,
+    one_run=("A",),
+)
+"""Seed 2427: the mark of A's lists is lost, and Kafka's tool sets the items that A wanted next."""
