@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from world.script import Blow, Do, Plan, Script, Strike, Topic, What
+from world.others import LISTS, RATES
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
 
 SET_BEFORE_IT_WAS_ASKED = Script(
     2427,
@@ -18,3 +19,17 @@ SET_BEFORE_IT_WAS_ASKED = Script(
     one_run=("A",),
 )
 """Seed 2427: the mark of A's lists is lost, and Kafka's tool sets the items that A wanted next."""
+
+FILLED_UNDER_A_THROTTLE = Script(
+    6906,
+    3,
+    (Topic("t", ((2, 3), (3, 2)), 20_000_000),),
+    (Plan("A", (("t", 1, (2, 3)),), slots=1),),
+    (
+        Config(True, "t", LISTS[1], "1:2"),
+        Config(False, "2", RATES[1], "500000"),
+    ),
+    (Do(11.0, "A", What.START, (0,)),),
+    quiet_s=400.0,
+)
+"""Seed 6906: a follower has all that its leader has from the beginning, whatever slows it."""

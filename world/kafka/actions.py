@@ -15,6 +15,7 @@ from rehome.domain.kafka import BrokerError, BrokerId, ConsumerGroup, TopicParti
 from world.kafka.acls import Binding
 from world.kafka.brokers import Brokers
 from world.kafka.controller import Controller
+from world.kafka.log import Log
 from world.kafka.metadata import PartitionKey, Table
 from world.kafka.nodes import Node, Process
 from world.kafka.world_state import Producer, WorldState
@@ -93,14 +94,20 @@ class Actions:
         if found is None:
             return
         key, state = found
-        for broker in state.isr:
+        first: Log | None = None
+        for broker in sorted(state.isr, key=lambda each: (each != state.leader, each)):
             node = self._world.nodes[broker]
             if key not in node.replicas:
                 self._brokers.take_news(node, at_once=True)
             if key not in node.replicas:
                 continue  # it has just been killed
-            node.replicas[key].log.append(size, message_bytes)
-            self._world.acknowledged[key] = node.replicas[key].log.end
+            log = node.replicas[key].log
+            if first is None:
+                first = log
+                first.append(size, message_bytes)
+            # With its epochs: a follower that knows none cuts off all that it has.
+            log.follow(first, first.end)
+            self._world.acknowledged[key] = first.end
         self._world.flows_changed = True
 
     def delete_records(self, part: TopicPartition, before: float) -> None:

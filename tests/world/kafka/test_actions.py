@@ -46,6 +46,19 @@ def test_a_broker_that_is_killed_leaves_after_nine_seconds_and_catches_up_when_i
     assert end_on(made, 1) == end_on(made, 2) > 20_000
 
 
+def test_what_is_filled_is_on_all_replicas_and_stays_there_however_slow_they_are() -> None:
+    made = model(1, 2, 3)
+    throttle = ("follower.replication.throttled.rate", "1000")
+    made.actions.set_config(ConfigResource.cluster_default(), *throttle)
+    items = ("follower.replication.throttled.replicas", "0:2,0:3")
+    made.actions.set_config(ConfigResource.topic("orders"), *items)
+    made.advance_to(3)
+    assert [end_on(made, broker) for broker in (1, 2, 3)] == [20_000] * 3
+    made.actions.stop(1)
+    made.advance_to(10)
+    assert end_on(made, 2) == 20_000
+
+
 def test_a_topic_is_filled_where_one_of_its_brokers_has_just_been_killed() -> None:
     made = KafkaModel(SetClock(), Random(1))
     made.actions.kill(1)
