@@ -33,3 +33,19 @@ FILLED_UNDER_A_THROTTLE = Script(
     quiet_s=400.0,
 )
 """Seed 6906: a follower has all that its leader has from the beginning, whatever slows it."""
+
+TRIED_IN_TIME_TO_COME = Script(
+    3756,
+    4,
+    (Topic("t", ((4, 2), (1, 2), (3, 1)), 120_000_000),),
+    (Plan("A", (("t", 2, (1, 3)),), 5_000_000, slots=2),),
+    does=(
+        Do(52.1, "A", What.CLOCK_JUMPS, (300,)),
+        Do(54.9, "admin", What.SET_RATE, (3, RATES[0], 1_000_000)),
+        Do(187.9, "A", What.CHANNEL_FALTERS, ("hangs", 600)),
+        Do(302.1, "A", What.SWEEP),
+    ),
+    quiet_s=400.0,
+    channels=("A",),
+)
+"""Seed 3756: a channel has failed by a clock that is put back then; the next sweep tries again."""

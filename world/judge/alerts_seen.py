@@ -16,6 +16,10 @@ AGAIN_S = 3600.0
 """What lasts is sent again after this time, at the soonest, and is another message then."""
 SENT_IN_S = 60.0
 """So long before the end, at least, an alert was raised that has to be with its receiver."""
+TRIED_AGAIN_S = 60.0 + 60.0 + 600.0
+"""After a process has begun to send it: that fails after a minute, nothing tries it again in the
+next one, and the sweep, which does, comes every ten minutes.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,9 @@ def wrong_in_alerts(seen: Sequence[AlertsSeen], ended_at: float) -> Iterator[Vio
                 yield Violation(Kind.HELD_BY_CHANNEL, each.by, text, ended_at)
         for alert in each.raised:
             raised_at = (alert.first_raised_at - EPOCH).total_seconds()
-            if raised_at < ended_at - SENT_IN_S and alert.message_id not in each.got:
+            tried = (one.at for one in each.sendings if one.message_id == alert.message_id)
+            due_at = max([raised_at, *(at + TRIED_AGAIN_S for at in tried)])
+            if due_at < ended_at - SENT_IN_S and alert.message_id not in each.got:
                 text = f"{alert.kind} of {alert.subject}, raised at {raised_at:.0f} s, has not come"
                 yield Violation(Kind.ALERT_LOST, each.by, text, ended_at)
         for earlier, later in _pairs(each.sendings):

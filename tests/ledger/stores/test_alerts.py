@@ -115,6 +115,15 @@ def test_a_channel_that_failed_is_tried_again_alone_and_recorded_as_an_event(
     assert [record.failed_channels for record in ledger.alerts("p1")] == [{}]
 
 
+def test_a_channel_that_failed_is_tried_again_when_the_clock_was_put_back(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    sent(ledger, chat="it answers 503")
+    clock.pass_s(-3600)
+    (again,) = ledger.claim_unsent_alerts()
+    assert again.channels == {"chat"}
+
+
 def test_an_alert_that_is_raised_once_and_reached_no_channel_is_tried_by_the_sweep_for_a_day(
     ledger: Ledger, clock: SetClock
 ) -> None:

@@ -47,6 +47,15 @@ def test_what_lasts_has_to_come_but_for_what_was_raised_at_the_very_end(
     assert found(replace(RIGHT, got=(), raised=[raised])) == ({Kind.ALERT_LOST} if lost else set())
 
 
+@pytest.mark.parametrize(("tried_at", "lost"), [(219, True), (221, False)])
+def test_what_was_tried_and_not_taken_comes_with_the_next_sweep_but_one(
+    tried_at: int, lost: bool
+) -> None:
+    """The next one may be too early to try it again."""
+    seen = replace(RIGHT, got=(), sendings=[replace(SENT, at=tried_at)])
+    assert found(seen) == ({Kind.ALERT_LOST} if lost else set())
+
+
 @pytest.mark.parametrize(
     ("changes", "unlike"),
     [

@@ -254,7 +254,9 @@ def _left_over(row: RowMapping, now: datetime) -> bool:
     tried_at = row["tried_at"]
     if row["sent_at"] is None or tried_at is None:
         return True
-    return bool(row["failed_channels"]) and now - tried_at >= timedelta(seconds=RETRY_S)
+    # Where that is to come yet, a clock was put back: how long ago it was is not known.
+    waited = tried_at > now or now - tried_at >= timedelta(seconds=RETRY_S)
+    return bool(row["failed_channels"]) and waited
 
 
 def _claimed(row: RowMapping, now: datetime) -> bool:
