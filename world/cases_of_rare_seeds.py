@@ -49,3 +49,17 @@ TRIED_IN_TIME_TO_COME = Script(
     channels=("A",),
 )
 """Seed 3756: a channel has failed by a clock that is put back then; the next sweep tries again."""
+
+HIDDEN_BETWEEN_TWO_STEPS = Script(
+    8623,
+    4,
+    (Topic("t", ((4, 3), (3, 1), (4, 1)), 20_000_000, min_isr=2),),
+    (Plan("A", (("t", 1, (2, 4)),), 5_000_000, window_s=150, at_once=1),),
+    does=(
+        Do(16.0, "A", What.START, (0,)),
+        Do(48.3, "fate", What.RIGHTS_REVOKED, ("t", "ALL")),
+    ),
+    quiet_s=400.0,
+    one_run=("A",),
+)
+"""Seed 8623: a plan's window ends when its partition is between two steps and cannot be read."""

@@ -8,13 +8,17 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDescription
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.completion.verify import verify
+from rehome.execution.control.cancel import abort
 from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
 from rehome.execution.observation.observe import observe
 from rehome.execution.throttle.keys import LOG_DIR_RATE
@@ -95,3 +99,39 @@ def test_what_a_reassignment_has_ended_as_is_not_guessed_while_its_topic_is_hidd
     cluster.hidden = []
     found = stop_owed_copies(ledger, port, "sim")
     assert found.ended == {BETWEEN.partition: MoveState.DONE}
+
+
+def halfway(plan: Plan, ledger: Ledger) -> tuple[Reticent, OwnCluster]:
+    """Its first step of two is done, and its topic is not described any more."""
+    (moved,) = plan.moves
+    cluster = Reticent([1, 2, 3, 4], [moved])
+    port = cast(OwnCluster, cluster)
+    ledger.claim(plan.plan_id)
+    seen = observe(port, plan.moves, utc_now())
+    ledger.admit(plan.plan_id, plan.moves, seen, None, {moved.partition: (1, 2, 3)})
+    ledger.mark_sent(plan.plan_id, [moved.partition])
+    cluster.replicas[moved.partition] = (1, 2, 3)
+    cluster.hidden = ["t"]
+    return cluster, port
+
+
+@pytest.mark.parametrize("log_dirs", [(), (("/a", "/a"), ("any", "any"))])
+def test_what_may_be_between_two_steps_is_owed_until_its_topic_is_described_again(
+    ledger: Ledger, approved: Callable[..., Plan], log_dirs: tuple[tuple[str, ...], ...]
+) -> None:
+    plan = approved(move("t", 0, (1, 2), (3, 4), 100, *log_dirs), cluster_id="sim")
+    cluster, port = halfway(plan, ledger)
+    (partition,) = plan.by_partition
+    done = abort(plan.plan_id, ledger, port, "enough", state=PlanState.PAUSED)
+    assert (done.cancelled, dict(done.ended)) == ((), {})
+    assert done.owed.keys() == done.unread.keys() == {partition}
+    cause = ledger.plan(plan.plan_id).cause
+    assert "is taken back by a sweep, when that is possible again: t-0: TOPIC_AUTH" in cause
+    assert stop_owed_copies(ledger, port, "sim").unread == (partition,)
+    assert ledger.view(plan.plan_id).moves == {partition: MoveState.ADMITTED}
+    cluster.hidden = []
+    assert stop_owed_copies(ledger, port, "sim").copying == (partition,)
+    assert cluster.targets == {partition: (1, 2)}
+    cluster.replicas[partition] = cluster.targets.pop(partition)
+    stop_owed_copies(ledger, port, "sim")
+    assert ledger.view(plan.plan_id).moves == {partition: MoveState.PENDING}

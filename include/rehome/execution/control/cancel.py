@@ -65,9 +65,10 @@ class Cancelled:
         cancel would leave too few in sync.
     :param unread: partitions whose topic the brokers do not describe, or do not agree on. Of those
         cancelled it is not known whether their replicas are back in the old order; of those ended
-        (as FAILED) only that nothing is in flight.
+        (as FAILED) or owed only that nothing is in flight.
     :param owed: copies between log dirs of a broker that is not alive: it goes on when it
-        returns. Their moves stay admitted until ``stop_owed_copies`` takes them back.
+        returns; and partitions that may be between two steps, whose topic the brokers do not
+        describe. Their moves stay admitted until ``stop_owed_copies`` takes them back.
     """
 
     cancelled: tuple[TopicPartition, ...] = ()
@@ -158,12 +159,13 @@ def cancel_moves(
     refused, unread = restore_order(cluster, back, idle)
     errors |= {**refused, **_not_back_yet(cluster, [m for m in back if m.partition in in_steps])}
     ended |= _arrived_by_now(cancelled, already_ended, copies.arrived)
-    left_over = {*errors, *copies.owed}
+    owed = {**copies.owed, **{p: after.unread[p] for p in after.unread.keys() & in_steps}}
+    left_over = {*errors, *owed}
     result = Cancelled(
         tuple(m.partition for m in cancelled if m.partition not in {*left_over, *ended}),
         {partition: state for partition, state in ended.items() if partition not in left_over},
         errors,
-        copies.owed,
+        owed,
         {**after.unread, **unread},
     )
     causes = dict.fromkeys((m.partition for m in moves), cause) if isinstance(cause, str) else cause

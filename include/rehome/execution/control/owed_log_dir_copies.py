@@ -56,13 +56,14 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
         moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
         then = MoveState.PENDING if record.state is PlanState.PAUSED else MoveState.CANCELLED
         seen = observe(cluster, moves, utc_now())
-        within = [move for move in moves if move.target_log_dirs]
-        between = [move for move in moves if not move.target_log_dirs]
+        hidden = [m for m in moves if not m.target_log_dirs or _in_steps(m, view)]
+        unread = tuple(m.partition for m in hidden if _unread(m, seen))
+        read = [move for move in moves if move.partition not in unread]
+        halfway = [move for move in read if _is_between_steps(move, view, seen)]
+        rest = [move for move in read if move not in halfway]
+        within = [move for move in rest if move.target_log_dirs]
         taken_back, owed = _stop(within, plan_id, then, ledger, cluster, seen)
-        unread = tuple(m.partition for m in between if _unread(m, seen))
-        judged = [move for move in between if move.partition not in unread]
-        ended, copying = _follow(judged, view, then, seen)
-        halfway = [move for move in judged if _is_between_steps(move, view, seen)]
+        ended, copying = _follow([m for m in rest if not m.target_log_dirs], view, then, seen)
         back = cancel_moves(plan_id, halfway, ledger, cluster, FOUND_ENDED, then)
         ended |= dict.fromkeys(back.cancelled, then) | dict(back.ended)
         copying += back.not_cancelled
@@ -113,8 +114,6 @@ def _follow(
     """What reassignments have ended as by now; and those that have not."""
     ended, copying = {}, []
     for move in moves:
-        if _is_between_steps(move, view, seen):
-            continue
         sent_at, step = view.sent.get(move.partition), view.steps.get(move.partition)
         what, _ = fate(move, seen, seen.taken_at, sent_at=sent_at, grace_s=0, step=step)
         if what in (Fate.IN_FLIGHT, Fate.MISPLACED):
@@ -126,10 +125,15 @@ def _follow(
 
 def _is_between_steps(move: Move, view: LedgerView, seen: Observation) -> bool:
     """Whether a step of it is done and nothing of it is in flight: there no move may stay."""
-    step, state = view.steps.get(move.partition), seen.partitions.get(move.partition)
-    if step is None or state is None or move.partition in seen.ongoing:
+    state = seen.partitions.get(move.partition)
+    if state is None or move.partition in seen.ongoing:
         return False
-    return step.of_several(move) and move.copies_at(state.replicas) is not None
+    return _in_steps(move, view) and move.copies_at(state.replicas) is not None
+
+
+def _in_steps(move: Move, view: LedgerView) -> bool:
+    step = view.steps.get(move.partition)
+    return step is not None and step.of_several(move)
 
 
 _ENDS = {

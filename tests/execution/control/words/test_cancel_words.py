@@ -40,7 +40,7 @@ def test_a_cause_names_what_goes_on_what_is_owed_and_what_was_not_read(record: P
     )
     assert owed_until_back("enough", {}) == "enough"
     assert owed_until_back("enough", LEFT) == (
-        f"enough; is taken back when its broker returns: {NAMED}"
+        f"enough; is taken back by a sweep, when that is possible again: {NAMED}"
     )
     assert with_unread("enough", {}) == "enough"
     assert with_unread("enough", LEFT) == (

@@ -30,10 +30,12 @@ def left_in_flight(
 
 
 def owed_until_back(cause: str, owed: Mapping[TopicPartition, BrokerError]) -> str:
-    """The same, with copies between log dirs of a broker that is not alive."""
+    """The same, with what cannot be taken back yet: as a broker is not alive, or a
+    topic not described.
+    """
     if not owed:
         return cause
-    return f"{cause}; is taken back when its broker returns: {named_errors(owed)}"
+    return f"{cause}; is taken back by a sweep, when that is possible again: {named_errors(owed)}"
 
 
 def taken_back_text(moves: int) -> str:
