@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from world.others import LISTS, RATES
-from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, Watch, What
 
 SET_BEFORE_IT_WAS_ASKED = Script(
     2427,
@@ -63,3 +63,19 @@ HIDDEN_BETWEEN_TWO_STEPS = Script(
     one_run=("A",),
 )
 """Seed 8623: a plan's window ends when its partition is between two steps and cannot be read."""
+
+LEADER_WIPED_BEFORE_A_HEAL = Script(
+    2284,
+    4,
+    (Topic("t", ((4, 1), (2, 1)), 120_000_000),),
+    (Plan("A", (), 5_000_000, slots=2, drains=(1,), tried_out=True),),
+    does=(
+        Do(17.2, "A", What.START, (0,)),
+        Do(116.7, "fate", What.BROKER_LOST, (3,)),
+        Do(219.9, "fate", What.BROKER_KILLED, (4,)),
+        Do(222.9, "fate", What.BROKER_WIPED, (4,)),
+    ),
+    quiet_s=400.0,
+    watches=(Watch("W", every_s=120, grace_s=150, heals_a_day=1, budget_bytes=30_000_000),),
+)
+"""Seed 2284: the last replica returns empty, and leads. A heal has nothing to copy of it."""

@@ -61,6 +61,7 @@ class Alter:
     """A reassignment that was asked for; ``target`` None = a cancel.
 
     :param listed: number of the process's last reading of what is in flight; None = there was none.
+    :param size_bytes: what the partition's leader had then.
     """
 
     number: int
@@ -70,6 +71,7 @@ class Alter:
     partition: TopicPartition
     target: Replicas | None
     listed: int | None = None
+    size_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +160,21 @@ class History:
         return max(numbers, default=-1)
 
     def altered(
-        self, at: float, owner: str, process: str, targets: Mapping[TopicPartition, Replicas | None]
+        self,
+        at: float,
+        owner: str,
+        process: str,
+        targets: Mapping[TopicPartition, Replicas | None],
+        sizes: Mapping[TopicPartition, float] | None = None,
     ) -> None:
-        """Reassignments were asked for."""
+        """Reassignments were asked for.
+
+        :param sizes: bytes that leaders had before.
+        """
         for partition, target in targets.items():
             chosen = None if target is None else tuple(target)
-            seen = self._listed.get(process)
-            asked = Alter(self._next(), at, owner, process, partition, chosen, seen)
+            seen, size = self._listed.get(process), (sizes or {}).get(partition, 0.0)
+            asked = Alter(self._next(), at, owner, process, partition, chosen, seen, size)
             self.alters.append(asked)
 
     def asks(self, owner: str, process: str, changes: Sequence[ConfigChange]) -> None:

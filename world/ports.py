@@ -36,6 +36,7 @@ class Wire:
         self._scheduler = scheduler
         self._world = world
         self._before_it: dict[TopicPartition, Partition] = {}
+        self._led_bytes: dict[TopicPartition, float] = {}
         self.pending: dict[Actor, Fault] = {}
         self.made: Counter[str] = Counter()
 
@@ -55,6 +56,7 @@ class Wire:
         if call is Call.ALTER_REASSIGNMENTS:  # what the call itself does, nobody else acts in
             found = {part: self._world.partition(part) for part in args[0]}
             self._before_it = {part: at[1] for part, at in found.items() if at is not None}
+            self._led_bytes = {p: self._bytes_led(p, at) for p, at in self._before_it.items()}
         actor = self._scheduler.current
         fault = self.pending.pop(actor, None) if actor else None
         if fault is not None and fault.kind is FaultKind.REQUEST_LOST:
@@ -67,7 +69,8 @@ class Wire:
         if call is Call.LIST_REASSIGNMENTS:
             self._history.listed(process)
         if call is Call.ALTER_REASSIGNMENTS:
-            self._history.altered(self._scheduler.at_s, self._owner, process, args[0])
+            asked = (self._scheduler.at_s, self._owner, process, args[0])
+            self._history.altered(*asked, self._led_bytes)
             self._note_isrs()
         self._scheduler.point(Point.ANSWER, call.api, self._latency_s())
 
@@ -77,6 +80,11 @@ class Wire:
     def calls_so_far(self) -> int:
         """Calls that the process that runs now has made."""
         return self.made[self._process()]
+
+    def _bytes_led(self, part: TopicPartition, state: Partition) -> float:
+        """What its leader has; of a partition without one, nothing is known."""
+        replica = None if state.leader is None else self._world.replica(part, state.leader)
+        return 0.0 if replica is None else replica.log.size
 
     def _note_isrs(self) -> None:
         for part, before in self._before_it.items():

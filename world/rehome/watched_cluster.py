@@ -4,12 +4,14 @@ what the judge gets to know of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import ClustersFile
 from rehome.domain.clock import CLOCKS_DIFFER
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move
 from rehome.fleet.watch_runs import RUN_ID_PREFIX
 from rehome.watching.kinds import FindingKind
 from rehome.watching.remedy import broker_of
@@ -17,13 +19,14 @@ from world.airflow.runs import DagRun
 from world.airflow.shape import IN_WINDOW
 from world.airflow.standing_in import CONNECTION
 from world.airflow.states import BAD
+from world.history import Alter
 from world.judge.answers_in_time import Asked, WindowRun, WindowsSeen
 from world.judge.flights import Span
 from world.judge.heals import Begun, CarriedOut, Watched, Watching
 from world.rehome.by_hand import CLUSTER
 from world.rehome.people import plan_of
 from world.running.outside import EPOCH
-from world.script import Plan, Watch, What
+from world.script import Plan, Topic, Watch, What
 
 if TYPE_CHECKING:
     from world.stage import Stage
@@ -167,13 +170,28 @@ def _carried_out(stage: Stage, watch: Watch) -> Iterator[CarriedOut]:
             heals[plan.plan_id],
             3 * watch.every_s,
             watch.heals_a_day,
-            sum(
-                stage.topics[move.partition.topic].size_bytes
-                * len(set(move.target) - set(move.current))
-                for move in plan.moves
-            ),
+            copied_bytes(stage.topics, plan.moves, changes),
             watch.budget_bytes,
         )
+
+
+def copied_bytes(
+    topics: Mapping[str, Topic], moves: Collection[Move], changes: Collection[Alter]
+) -> int:
+    """Of the moves that were sent: what their leaders had then, which may have been wiped before;
+    and not what was written since the topic was filled, as that may be more than the plan has read.
+    """
+    sizes: dict[TopicPartition, float] = {}
+    for change in changes:
+        sizes.setdefault(change.partition, change.size_bytes)
+    return int(
+        sum(
+            min(topics[move.partition.topic].size_bytes, sizes[move.partition])
+            * len(set(move.target) - set(move.current))
+            for move in moves
+            if move.partition in sizes
+        )
+    )
 
 
 def _watched(stage: Stage, watch: Watch) -> Watched:
