@@ -61,6 +61,13 @@ RATES_BY_BROKER_CHANGED = _by_broker(
 )
 """They change in mid-run, then no broker has one any more; then fewer moves run at once."""
 
+RATES_BY_BROKER_LOWERED = replace(
+    _by_broker(Do(20.0, "A", What.CHANGE_RATES, (None, ((2, 250_000, None), (4, None, 200_000))))),
+    topics=(replace(ONE, size_bytes=150_000_000),),
+    plans=(replace(PLAN_BY_BROKER, own=()),),
+)
+"""Two brokers get rates of their own in mid-copy, which goes on for minutes."""
+
 RATES_BY_BROKER_KILLED = _by_broker(
     Do(18.0, "A", What.CHANGE_RATES, (None, ((3, None, 700_000),))),
     Do(18.5, "A", What.KILL),

@@ -19,10 +19,11 @@ from world.judge.configs import Ledgers
 from world.judge.flights import Span
 from world.judge.judge import Seen
 from world.judge.placement import LetAct
-from world.judge.plan_seen import PlanSeen
+from world.judge.plan_seen import PlanSeen, RatesAsked
 from world.judge.two_of_one import CarriedOutBy
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
+from world.rehome.rates_asked import rates_asked
 from world.rehome.two_entries import entries_seen
 from world.rehome.watched_cluster import watching_seen, windows_seen
 from world.script import What
@@ -139,7 +140,14 @@ def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
         window_s=started.script.window_s if _calm(stage, started.by) else None,
         before={move.partition: move.current for move in plan.moves},
         at_once=started.script.at_once,
+        rates=tuple(_rates(stage, started)),
     )
+
+
+def _rates(stage: Stage, started: Started) -> Iterator[RatesAsked]:
+    """Of a plan whose ledger has known all that was asked of it."""
+    if len(stage.ledgers[started.by]) == 1:
+        yield from rates_asked(stage.rehomes[started.by].airflow, started.plan.plan_id)
 
 
 def _cordons(stage: Stage, started: Started) -> frozenset[BrokerId]:

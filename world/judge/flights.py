@@ -142,16 +142,13 @@ def _throttled(
     when: float,
     of: Side = ACTUAL,
 ) -> bool:
-    topic = ConfigResource.topic(partitions.names[key.topic_id])
+    topic = partitions.names[key.topic_id]
 
     def listed(list_key: str, broker: BrokerId) -> bool:
-        there = items(_value(configs, topic, list_key, when, of))
-        return "*" in there or f"{key.number}:{broker}" in there
+        return is_listed(configs, (topic, list_key), key.number, broker, when, of)
 
     def ruled(rate_key: str, broker: BrokerId) -> bool:
-        own = _value(configs, ConfigResource.broker(broker), rate_key, when, of)
-        default = _value(configs, ConfigResource.cluster_default(), rate_key, when, of)
-        return (own or default) is not None
+        return rate_of(configs, rate_key, broker, when, of) is not None
 
     copying = set(state.adding) - set(state.isr)
     followers = all(listed(FOLLOWER_LIST, b) and ruled(FOLLOWER_RATE, b) for b in copying)
@@ -159,6 +156,29 @@ def _throttled(
     if leader is None:
         return True
     return followers or (listed(LEADER_LIST, leader) and ruled(LEADER_RATE, leader))
+
+
+def is_listed(
+    configs: Configs,
+    where: tuple[str, str],
+    partition: int,
+    broker: BrokerId,
+    when: float,
+    of: Side,
+) -> bool:
+    """Whether a replica is on a throttle list of a topic at a time.
+
+    :param where: the topic, and the list's key.
+    """
+    topic, list_key = where
+    there = items(_value(configs, ConfigResource.topic(topic), list_key, when, of))
+    return "*" in there or f"{partition}:{broker}" in there
+
+
+def rate_of(configs: Configs, rate_key: str, broker: BrokerId, when: float, of: Side) -> str | None:
+    """The rate that holds for a broker at a time: its own, or that of all."""
+    own = _value(configs, ConfigResource.broker(broker), rate_key, when, of)
+    return own or _value(configs, ConfigResource.cluster_default(), rate_key, when, of)
 
 
 def _value(

@@ -21,6 +21,7 @@ from world.judge.lost_unsaid import lost_unsaid
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import LetAct, Partitions, misplaced, taken_over
 from world.judge.plan_seen import PlanSeen, too_many_at_once
+from world.judge.rates_kept import over_their_rates
 from world.judge.statements import Statement
 from world.judge.two_of_one import (
     CarriedOutBy,
@@ -263,6 +264,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
     for plan in seen.plans:
         if plan.throttled:
             yield from unthrottled(partitions, configs, plan.lists, plan.able)
+        yield from over_their_rates(partitions, configs, seen.history.writes, plan)
         yield from too_many_at_once(partitions, plan, seen.history.alters)
         if plan.plan_id in seen.never_ended:
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} still"

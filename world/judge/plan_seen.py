@@ -13,6 +13,26 @@ from world.judge.placement import Partitions, target_of
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import PartitionKey
 
+OwnRate = tuple[BrokerId, str]
+"""A broker, and the key of its rate of one direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatesAsked:
+    """Rates that were asked for of a plan, in bytes per second.
+
+    :param since: from when on they may hold; ``ended``: when the asker had an answer.
+    :param agreed: the answer was that they hold: none that was asked for before does, from then on.
+    :param rate: of brokers that have none of their own; ``own``: of those that have. None = as they
+        were.
+    """
+
+    since: float
+    ended: float
+    agreed: bool
+    rate: int | None = None
+    own: Mapping[OwnRate, int] | None = None
+
 
 @dataclass(frozen=True)
 class PlanSeen:
@@ -21,6 +41,7 @@ class PlanSeen:
     :param moves: partition → (topic id, target).
     :param before: replicas that its partitions were planned from.
     :param at_once: how many new replicas a partition may get at once; None = all.
+    :param rates: that were asked for of it; none = they are not known.
     :param record: how its ledger has it at the end; None = its ledger does not know it any more.
     :param log_dirs: where it sends replicas that stay on their brokers.
     :param said_lost: partitions of which its ledger says that messages are lost.
@@ -51,6 +72,7 @@ class PlanSeen:
     cordons: frozenset[BrokerId] = frozenset()
     before: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     at_once: int | None = None
+    rates: tuple[RatesAsked, ...] = ()
 
     @property
     def wanted(self) -> frozenset[tuple[TopicPartition, Replicas]]:

@@ -19,6 +19,8 @@ class Kind(enum.StrEnum):
     """A write of ours has taken something that others want."""
     UNTHROTTLED = "unthrottled"
     """A copy of ours ran without the throttle that was asked for, though we could have seen it."""
+    OVER_ITS_RATE = "over_its_rate"
+    """A broker could send or receive more for a plan than was asked for."""
     TOO_MANY_NEW = "too_many_new"
     """A partition got more new replicas at once than its plan may give it."""
     FOREIGN_UNTHROTTLED = "foreign_unthrottled"

@@ -23,6 +23,8 @@ ANSWERS: Mapping[str, str] = {
     "approve": str(ApprovePlanOperator.APPROVE),
     "send_back": str(ApprovePlanOperator.SEND_BACK),
 }
+SENT_BACK_RATE = 2_000_000
+"""Who sends a plan back wants this throttle."""
 CONTROLS = {
     What.PAUSE: Control.PAUSE,
     What.RESUME: Control.RESUME,
@@ -123,7 +125,7 @@ class Person:
         task.answer(
             {
                 "chosen_options": [option or REJECT],
-                "params_input": {THROTTLE: "2 MB/s"} if sent_back else {},
+                "params_input": {THROTTLE: str(SENT_BACK_RATE)} if sent_back else {},
                 "responded_by_user": {"id": APPROVER, "name": APPROVER},
                 "responded_at": utc_now(),
             }
