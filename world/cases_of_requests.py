@@ -156,6 +156,62 @@ FOREIGN_REJECTED = _foreign(
 )
 """The person who is asked says no."""
 
+IN_ORDER = (
+    Do(1.0, "A", What.SNAPSHOT_THROUGH, ("kafka_default",)),
+    Do(15.0, "admin", What.REASSIGN, ("t", 0, (2, 3))),
+)
+FOREIGN_CANCELLED_IN_ORDER = replace(
+    FOREIGN_CANCELLED, does=(*IN_ORDER, *FOREIGN_CANCELLED.does[1:])
+)
+"""A snapshot from before shows in which order the replicas were: so they are again."""
+
+AGAIN = Topic("u", ((3, 4),), 200_000_000)
+BY_TOOL = Do(5.0, "admin", What.TOOL_EXECUTE, ("t", 0, (3, 2), 400_000))
+BESIDE = Do(8.0, "admin", What.REASSIGN, ("u", 0, (4, 3, 2)))
+RATES_OF_4 = tuple(Config(False, "4", key, "700000") for key in RATES)
+FOREIGN_CLEANED = Script(
+    *(1, 4, (ONE, AGAIN), (NEVER_STARTED,)),
+    configs=(Config(True, "u", "follower.replication.throttled.replicas", "0:2"), *RATES_OF_4),
+    does=(
+        *(BY_TOOL, BESIDE, Do(20.0, "A", What.CANCEL_FOREIGN, ("t", True))),
+        Do(40.0, "A", What.ANSWER, ("approve",)),
+    ),
+    quiet_s=300.0,
+)
+"""What Kafka's tool has set is taken away with what it has started, but for what slows down another
+client's copy: the rates of brokers 2 and 3.
+"""
+
+FOREIGN_BESIDE_ANOTHER = _foreign(
+    Do(8.0, "admin", What.REASSIGN, ("t", 1, (4, 2))),
+    Do(20.0, "A", What.CANCEL_FOREIGN, ("t:0",)),
+    Do(40.0, "A", What.ANSWER, ("approve",)),
+)
+"""Of two partitions in flight, one is chosen."""
+
+FOREIGN_NOT_CLEANED = replace(
+    FOREIGN_CLEANED,
+    does=(BY_TOOL, Do(20.0, "A", What.CANCEL_FOREIGN, ("t",)), FOREIGN_CLEANED.does[-1]),
+)
+"""Nobody has asked for that: what others have set stays."""
+
+FOREIGN_LISTED_AND_FOLLOWED = replace(
+    _foreign(),
+    does=(
+        Do(2.0, "A", What.START, (0,)),
+        Do(25.0, "admin", What.REASSIGN, ("t", 0, (3, 2))),
+        Do(30.0, "A", What.LIST_FOREIGN, ("t",)),
+        Do(34.0, "A", What.LIST_FOREIGN, ("",)),
+        Do(40.0, "A", What.FOLLOW_FOREIGN, ("",)),
+    ),
+)
+"""What another client has in flight beside a plan is listed, and followed to its end."""
+
+FOREIGN_FOLLOWED_AND_CANCELLED = _foreign(
+    Do(20.0, "A", What.FOLLOW_FOREIGN, ("t",)), Do(60.0, "admin", What.CANCEL_ALL, ("t",))
+)
+"""What is followed is cancelled by its owner."""
+
 FOREIGN_SET_MEANWHILE = _foreign(
     Do(20.0, "A", What.CANCEL_FOREIGN, ("t",)),
     Do(35.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),
@@ -167,6 +223,23 @@ FOREIGN_ADOPTED = _foreign(
     Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)), Do(40.0, "A", What.ANSWER, ("approve",))
 )
 """A person has it adopted: it ends as a plan, and no throttle is left."""
+
+FOREIGN_ADOPTED_AND_CANCELLED = replace(
+    FOREIGN_ADOPTED,
+    does=(
+        *IN_ORDER,
+        *FOREIGN_ADOPTED.does[1:],
+        Do(56.0, "A", What.CANCEL),
+    ),
+)
+"""A person cancels it as a plan: the state of before is back, in its order."""
+
+FOREIGN_ADOPTED_BESIDE_A_PLAN = _foreign(
+    Do(2.0, "A", What.START, (0,)),
+    Do(20.0, "A", What.ADOPT_FOREIGN, ("t:0", 1_000_000)),
+    Do(40.0, "A", What.ANSWER, ("approve",)),
+)
+"""A plan of Rehome runs: nothing is adopted beside it."""
 
 FOREIGN_ADOPTED_AND_KILLED = _foreign(
     Do(20.0, "A", What.ADOPT_FOREIGN, ("t", 1_000_000)),

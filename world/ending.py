@@ -137,8 +137,12 @@ def _copy_s(stage: Stage) -> float:
     own += [each for d in does if d.what is What.CHANGE_RATES for each in d.args[1]]
     rates += [rate for _, *both in own for rate in both if rate]
     rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
-    moved = sum(stage.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
-    drained = sum(each.size_bytes * len(each.partitions) for each in stage.script.topics)
+    sizes = {
+        each.name: each.size_bytes + each.inflow * stage.script.quiet_s
+        for each in stage.script.topics
+    }
+    moved = sum(sizes[topic] * len(new) for plan in plans for topic, _, new in plan.moves)
+    drained = sum(sizes[each.name] * len(each.partitions) for each in stage.script.topics)
     return (moved + drained * any(plan.drains for plan in plans)) / min(rates)
 
 

@@ -32,6 +32,7 @@ class ConfigWrite:
     :param read: of the last event that the process's last reading of this resource can have shown;
         None = there was no reading.
     :param asked: the value that was asked for: of a list, items to add or to take away.
+    :param listed: number of the process's last reading of what is in flight; None = there was none.
     """
 
     number: int
@@ -45,6 +46,7 @@ class ConfigWrite:
     how: ConfigOperation | None
     read: int | None
     asked: str | None = None
+    listed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,7 @@ class History:
                 owner, process, asked = self._asker(who, (resource, key))
                 read = self._reads.get((process, resource))
                 how, value = (asked.operation, asked.value) if asked else (None, None)
-                what = (resource, key, was, now, how, read, value)
+                what = (resource, key, was, now, how, read, value, self._listed.get(process))
                 self.writes.append(ConfigWrite(self._next(), at, owner, process, *what))
 
     def _asker(

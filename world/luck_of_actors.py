@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from rehome.fleet.clusters import DEFAULT_CONNECTION
 from world.rehome.channel import Answers
 from world.rehome.two_entries import OTHER
-from world.script import Do, Script, Watch, What
+from world.script import Do, Script, Topic, Watch, What
 
 CHANNELS = 0.05
 """Of seeds: in these the alerts of each installation go to a webhook, which falters."""
@@ -20,6 +21,10 @@ ONE_RUN = 0.05
 """Of seeds: in these one run of each DAG is active at a time, and more are triggered."""
 TWO_CONNECTIONS = 0.05
 """Of seeds: in these an installation has another connection that leads to the cluster."""
+FOREIGN = 0.05
+"""Of seeds: in these another client moves with a throttle of its own, and people list it, follow
+it, and have it cancelled, with its throttles, or adopted.
+"""
 FALTERING = tuple(each for each in Answers if each is not Answers.AT_ONCE)
 
 
@@ -28,6 +33,7 @@ def with_actors(script: Script, seed: int) -> Script:
     script = _with_two_connections(script, Random(f"connections {seed}"))
     script = _without_answers(script, Random(f"unanswered {seed}"))
     script = _one_run(script, Random(f"one run {seed}"))
+    script = _with_foreign(script, Random(f"others {seed}"))
     return _with_channels(script, Random(f"channel {seed}"))
 
 
@@ -93,6 +99,44 @@ def _with_two_connections(script: Script, rng: Random) -> Script:
         lasts_s = rng.choice((60, 200, 600))
         does.append(Do(at(2, 150), who, What.ENTRY_ADDED, (lasts_s,)))
     return replace(_and(script, does), plans=tuple(plans))
+
+
+def _with_foreign(script: Script, rng: Random) -> Script:
+    if rng.random() >= FOREIGN:
+        return script
+    who, at = rng.choice(script.installations), round(rng.uniform(15, 200), 1)
+    topic = rng.choice(script.topics)
+    named = rng.choice((topic.name, topic.name, ""))
+
+    def later(least: float, most: float) -> float:
+        return round(at + rng.uniform(least, most), 1)
+
+    does = [_begins(rng, script, topic, later(-10, 5))]
+    if rng.random() < 0.3:
+        does.append(_begins(rng, script, rng.choice(script.topics), later(-8, 40)))
+    if rng.random() < 0.6:
+        does.append(Do(later(-15, -10), who, What.SNAPSHOT_THROUGH, (DEFAULT_CONNECTION,)))
+    for what in (What.LIST_FOREIGN, What.FOLLOW_FOREIGN):
+        if rng.random() < 0.5:
+            does.append(Do(later(0, 40), who, what, (rng.choice((topic.name, "")),)))
+    if rng.random() < 0.5:
+        does.append(Do(at, who, What.CANCEL_FOREIGN, (named, rng.random() < 0.7)))
+    elif rng.random() < 0.7:
+        does.append(Do(at, who, What.ADOPT_FOREIGN, (named, rng.choice((500_000, 2_000_000)))))
+    answer = rng.choice(("approve", "approve", "approve", "reject"))
+    does.append(Do(later(6, 40), who, What.ANSWER, (answer,)))
+    return _and(script, does)
+
+
+def _begins(rng: Random, script: Script, topic: Topic, at: float) -> Do:
+    """Another client begins a reassignment, with a throttle or without."""
+    number = rng.randrange(len(topic.partitions))
+    count = min(script.brokers, len(topic.partitions[number]))
+    target = tuple(rng.sample(range(1, script.brokers + 1), count))
+    if rng.random() < 0.3:
+        return Do(max(1.0, at), "admin", What.REASSIGN, (topic.name, number, target))
+    args = (topic.name, number, target, rng.choice((300_000, 1_000_000)))
+    return Do(max(1.0, at), "admin", What.TOOL_EXECUTE, args)
 
 
 def _with_channels(script: Script, rng: Random) -> Script:

@@ -32,8 +32,10 @@ class What(enum.StrEnum):
     DELETE_RUN = "delete_run"
     KILL = "kill"  # the process of the run
     SWEEP = "sweep"
-    CANCEL_FOREIGN = "cancel_foreign"  # a topic: what others have in flight of it
-    ADOPT_FOREIGN = "adopt_foreign"  # a topic, bytes per second
+    LIST_FOREIGN = "list_foreign"  # a topic, or "" for all: what any client has in flight of it
+    FOLLOW_FOREIGN = "follow_foreign"  # the same, until it has ended
+    CANCEL_FOREIGN = "cancel_foreign"  # the same of others; True = and their throttles, too
+    ADOPT_FOREIGN = "adopt_foreign"  # the same, bytes per second
     CLOCK_JUMPS = "clock_jumps"  # seconds
     LEDGER_AWAY = "ledger_away"  # seconds
     LEDGER_BACKED_UP = "ledger_backed_up"

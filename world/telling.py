@@ -14,16 +14,19 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState
 from rehome.errors import RehomeError
 from rehome.ledger.store import Ledger
+from world.airflow.runs import DagRun
+from world.airflow.shape import COLLECT
+from world.airflow.states import TaskState
 from world.judge.alerts_seen import AlertsSeen
 from world.judge.configs import Ledgers
 from world.judge.flights import Span
 from world.judge.judge import Seen
-from world.judge.placement import LetAct
+from world.judge.orders import CancelSeen
 from world.judge.plan_seen import PlanSeen, RatesAsked
 from world.judge.two_of_one import CarriedOutBy
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
-from world.rehome.rates_asked import rates_asked
+from world.rehome.rates_asked import carries_on_since, rates_asked
 from world.rehome.two_entries import entries_seen
 from world.rehome.watched_cluster import watching_seen, windows_seen
 from world.script import What
@@ -69,10 +72,11 @@ def told(stage: Stage) -> Seen:
         windows=windows_seen(stage),
         carried_out=list(_carried_out(stage)),
         gate_refused=_refused(stage),
+        cancels=list(_cancels(stage)),
         let_act={
-            run: LetAct(stage.history.last_listed(f"{asked}.look#"), at)
+            run: rehome.person.let(asked, stage.history.last_listed(f"{asked}.look#"))
             for rehome in stage.rehomes.values()
-            for asked, at in rehome.person.let_act.items()
+            for asked in rehome.person.let_act
             for run in (asked, *rehome.person.that_carry_on(asked))
         },
     )
@@ -95,6 +99,25 @@ def _carried_out(stage: Stage) -> Iterator[CarriedOutBy]:
         plans = ((run.name, plan_of(run)) for run in (*airflow.runs, *airflow.others))
         if len(stage.ledgers[name]) == 1:
             yield CarriedOutBy(name, {run: plan_id for run, plan_id in plans if plan_id})
+
+
+def _cancels(stage: Stage) -> Iterator[CancelSeen]:
+    """Runs that have cancelled what others had in flight, by a ledger that knows its snapshots."""
+    for name, rehome in stage.rehomes.items():
+        airflow = rehome.airflow
+        taken = [
+            Span(run.began_at, run.ended_at)
+            for run in airflow.others
+            if run.graph.dag_id == COLLECT and run.ended_at is not None and _went_well(run)
+        ]
+        for run in airflow.others if len(stage.ledgers[name]) == 1 else ():
+            cancels = [each for each in airflow.spawned if each.name == f"{run.name}.cancel"]
+            if run.name in rehome.person.let_act and cancels and _went_well(run):
+                yield CancelSeen(run.name, cancels[-1].ended_at, tuple(taken))
+
+
+def _went_well(run: DagRun) -> bool:
+    return {TaskState.SUCCESS, TaskState.SKIPPED}.issuperset(run.states().values())
 
 
 def _refused(stage: Stage) -> dict[str, Sequence[str]]:
@@ -179,11 +202,12 @@ def _able(stage: Stage, started: Started) -> list[Span]:
     by_run = None if record is None else record.run_id
     runs = [r for r in airflow.runs if plan_of(r) == plan_id]
     runs += [r for r in airflow.others if r.run_id == by_run]
-    names = tuple(f"{run.name}." for run in runs)
     spans = [
-        Span(actor.began_at, min(actor.ended_at, stage.scheduler.at_s))
+        Span(max(since, actor.began_at), min(actor.ended_at, stage.scheduler.at_s))
+        for run in runs
+        for since in [carries_on_since(airflow, run)]
         for actor in airflow.spawned
-        if actor.name.startswith(names)
+        if actor.name.startswith(f"{run.name}.") and actor.ended_at > since
     ]
     for away in stage.away.get(started.by, ()):
         before = [Span(span.since, min(span.until, away.since)) for span in spans]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from world import cases, cases_of_actors, cases_of_requests
-from world.judge.violations import Kind
 from world.outcome import run
 from world.script import Script
 
@@ -78,9 +77,17 @@ MENDED = (
     "STEPS_CANCELLED_BY_OTHERS",
     "STEPS_WHILE_BROKERS_DIE",
     "FOREIGN_CANCELLED",
+    "FOREIGN_CANCELLED_IN_ORDER",
+    "FOREIGN_CLEANED",
+    "FOREIGN_BESIDE_ANOTHER",
+    "FOREIGN_NOT_CLEANED",
+    "FOREIGN_LISTED_AND_FOLLOWED",
+    "FOREIGN_FOLLOWED_AND_CANCELLED",
     "FOREIGN_REJECTED",
     "FOREIGN_SET_MEANWHILE",
     "FOREIGN_ADOPTED",
+    "FOREIGN_ADOPTED_AND_CANCELLED",
+    "FOREIGN_ADOPTED_BESIDE_A_PLAN",
     "FOREIGN_ADOPTED_AND_KILLED",
     "FOREIGN_ADOPTED_AND_PAUSED",
     "FOREIGN_ADOPTED_PAST_WINDOW",
@@ -119,11 +126,3 @@ def test_an_adopted_plan_is_taken_back_at_its_windows_end_and_ends_as_wanted() -
     outcome = run(script("FOREIGN_ADOPTED_PAST_WINDOW"))
     assert outcome.reached["alert", "paused_at_window_end"] == 1
     assert outcome.states == {"done": 1}
-
-
-def test_a_cancel_that_does_not_look_again_before_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its owner sets after a person was asked is not what that person has let go."""
-    unseen = "rehome.execution.foreign.cancel_foreign.refuse_set_meanwhile"
-    monkeypatch.setattr(unseen, lambda *_: None)
-    found = run(script("FOREIGN_SET_MEANWHILE"), traced=False).violations
-    assert Kind.TAKEN_OVER in {each.kind for each in found}

@@ -16,10 +16,11 @@ from rehome.domain.claims import (
     Placed,
     RunGoesOn,
 )
-from rehome.domain.kafka import Replicas
-from world.history import History
+from rehome.domain.kafka import Replicas, TopicPartition
+from world.history import Alter, History
 from world.judge.configs import Configs, as_wanted
-from world.judge.flights import in_flight
+from world.judge.described import Described, wrong_in_listing
+from world.judge.flights import Span, in_flight
 from world.judge.owed_marks import NEEDS, needed_rates
 from world.judge.placement import Partitions
 from world.judge.statements import Statement
@@ -56,7 +57,7 @@ class Truth:
                 subject = f"{said.where} {type(claim).__name__}"
                 yield Violation(Kind.FALSE_CLAIM, subject, text, said.at)
 
-    def _wrong(self, said: Statement, claim: Claim) -> str:
+    def _wrong(self, said: Statement, claim: Claim | Described) -> str:
         """Why it is false; "" = it is not."""
         match claim:
             case AsFound():
@@ -73,10 +74,33 @@ class Truth:
                 return self._stays_queued(said)
             case NotOwedHere():
                 return self._not_idle(said, claim)
+            case Described():
+                return self._listed_otherwise(said, claim)
             case EndsIn():
                 return self._ended_otherwise(said, claim)
             case _:
                 return ""
+
+    def _listed_otherwise(self, said: Statement, claim: Described) -> str:
+        """A ledger that knows less than its installation has done takes that for others'."""
+        asked: dict[tuple[TopicPartition, Replicas | None], set[Alter]] = {}
+        for each in self.history.alters:
+            asked.setdefault((each.partition, each.target), set()).add(each)
+        knows = len(self.configs.ledgers.had.get(said.by, ())) == 1
+        own = [
+            each
+            for of_it in asked.values()
+            for each in of_it
+            if knows and {other.owner for other in of_it} == {said.by}
+        ]
+        planned = {
+            (TopicPartition(self.partitions.names[key.topic_id], key.number), target)
+            for lists in self.lists.values()
+            for key, targets in lists.items()
+            for target in targets
+        }
+        span = Span(said.since, said.at)
+        return wrong_in_listing(claim, self.partitions, span, own, planned)
 
     def _not_as_found(self, said: Statement, claim: AsFound) -> str:
         by = self.configs.ledgers.of(said.by, said.since)

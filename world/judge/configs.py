@@ -6,7 +6,8 @@ rate, or a cordon, has one value: what others have set last, or deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -44,6 +45,14 @@ class Ledgers:
 
 ONE_EACH = Ledgers()
 """Each installation has had one ledger."""
+Lets = Callable[[ConfigWrite], bool]
+Announced = Mapping[str, Mapping[ConfigKey, Collection[str]]]
+_MARK_OF_LISTS = re.compile(r"rehome\.lists\.[0-9a-f]{32}\.(.+)\.[0-9a-f]+\.\d+")
+
+
+def nothing_is_let(_write: ConfigWrite) -> bool:
+    """No person has let anything of others be taken away."""
+    return False
 
 
 def items(value: str | None) -> tuple[str, ...]:
@@ -146,11 +155,26 @@ class Configs:
     taken_away: list[Violation]
     unavoidable: int
     ledgers: Ledgers = field(default_factory=Ledgers)
+    lets: Lets = nothing_is_let
+    announced: Announced = field(default_factory=dict)
 
     @classmethod
-    def of(cls, history: History, ledgers: Ledgers = ONE_EACH) -> Configs:
-        """Follow every write."""
-        found = cls({}, [], 0, ledgers)
+    def of(
+        cls,
+        history: History,
+        ledgers: Ledgers = ONE_EACH,
+        lets: Lets = nothing_is_let,
+        announced: Announced | None = None,
+    ) -> Configs:
+        """Follow every write.
+
+        :param lets: whether a person has let a write of ours take away what others want: then
+            nobody wants it any more.
+        :param announced: what the marks of plans say that they are about to put on lists, by the
+            plan's id. A plan whose process ends there, or is not answered, has put nothing there,
+            and from then on nobody can tell that: what others put there is shared.
+        """
+        found = cls({}, [], 0, ledgers, lets, announced or {})
         for key, value in history.initial.items():
             found.keys[key] = KeyHistory.beginning(key, value)
         for write in history.writes:
@@ -173,7 +197,7 @@ class Configs:
         where = (write.resource, write.key)
         known = self.keys.setdefault(where, KeyHistory.beginning(where, None))
         before = known.last
-        foreign = write.owner == OTHERS
+        foreign = write.owner == OTHERS or self.lets(write)
         owner = self.ledgers.of(write.owner, write.at)
         wanted = _wanted(known, before, write) if foreign else before.wanted
         seen = wanted if foreign else _seen(known, before, write)
@@ -198,9 +222,16 @@ class Configs:
         ours = {o: v for o, v in ours.items() if v}
         moment = Moment(write.at, write.after, wanted, seen, ours, shared)
         known.moments.append(moment)
+        if mark := _MARK_OF_LISTS.fullmatch(write.key):
+            self._announce(self.announced.get(mark[1], {}))
         if not foreign:
             known.written[owner] = write.at
             self._refuse_taking_away(known, write, before, moment)
+
+    def _announce(self, lists: Mapping[ConfigKey, Collection[str]]) -> None:
+        for where, new in lists.items():
+            known = self.keys.setdefault(where, KeyHistory.beginning(where, None))
+            known.ever_ours.update(new)
 
     def _refuse_taking_away(
         self, known: KeyHistory, write: ConfigWrite, before: Moment, after: Moment

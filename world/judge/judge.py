@@ -14,10 +14,12 @@ from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.alerts_seen import AlertsSeen, wrong_in_alerts
 from world.judge.answers_in_time import WindowsSeen, wrong_in_windows
 from world.judge.claims import Truth
+from world.judge.cleaned import Cleaned
 from world.judge.configs import Configs, KeyHistory, Ledgers, as_wanted
 from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
 from world.judge.heals import Watching, wrong_in_watching
 from world.judge.lost_unsaid import lost_unsaid
+from world.judge.orders import CancelSeen, out_of_order
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import LetAct, Partitions, misplaced, taken_over
 from world.judge.plan_seen import PlanSeen, too_many_at_once
@@ -71,7 +73,8 @@ class Seen:
     :param only_started: nothing was done but to start plans, and nothing struck.
     :param alerts: of installations that have a channel; ``entries``: of those whose clusters file
         had two for the cluster; ``carried_out``: by which runs, of those with one ledger.
-    :param let_act: runs that may act on what others have in flight, by their names.
+    :param let_act: runs that may act on what others have in flight, by their names; ``cancels``:
+        those that have cancelled it.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
 
@@ -97,6 +100,7 @@ class Seen:
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     let_act: Mapping[str, LetAct] = field(default_factory=dict)
+    cancels: Sequence[CancelSeen] = ()
     alerts: Sequence[AlertsSeen] = ()
     entries: Sequence[Entries] = ()
     carried_out: Sequence[CarriedOutBy] = ()
@@ -120,8 +124,10 @@ def judge(seen: Seen) -> Verdict:
     if seen.elsewhere:
         changed = [Violation(Kind.WRONG_CLUSTER, "elsewhere", t, at) for at, t in seen.elsewhere]
         return Verdict(tuple(changed))
-    configs = Configs.of(seen.history, seen.ledgers)
     partitions = Partitions.of(seen.log)
+    cleaned = Cleaned(seen.history, partitions, seen.let_act)
+    announced = {plan.plan_id: plan.list_items for plan in seen.plans}
+    configs = Configs.of(seen.history, seen.ledgers, cleaned.lets, announced)
     lists = {plan.plan_id: plan.lists for plan in seen.plans}
     windows = {p.plan_id: p.window_s for p in seen.plans if p.window_s is not None}
     truth = Truth(seen.history, configs, partitions, lists, _ends(seen), windows, seen.paused)
@@ -147,6 +153,7 @@ def judge(seen: Seen) -> Verdict:
             planned.setdefault(key, set()).update(asked)
     found += misplaced(partitions, seen.history.alters, planned, seen.let_act)
     found += taken_over(partitions, seen.history.alters, seen.let_act)
+    found += out_of_order(partitions, seen.history.alters, seen.cancels)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
     found += begun_by_two_entries(seen.history.alters, seen.entries)
     found += two_plans_at_once(seen.history.alters, seen.carried_out)

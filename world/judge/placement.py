@@ -73,10 +73,19 @@ class LetAct:
     """A person has let a run cancel or adopt what other clients had in flight.
 
     :param named: number of the reading by which it was named; ``at``: when, in seconds.
+    :param about: the topic, or its partition, that it was about; "" = all that was in flight.
+    :param cleans: whether throttles of others are taken away, too, that were for that.
     """
 
     named: int
     at: float
+    about: str = ""
+    cleans: bool = False
+
+    def is_about(self, partition: TopicPartition) -> bool:
+        """Whether a partition was asked about."""
+        topic, number = partition
+        return self.about in ("", topic, f"{topic}:{number}")
 
 
 def target_of(state: Partition) -> Replicas:
@@ -98,7 +107,7 @@ def misplaced(
     asked: dict[TopicPartition, set[Replicas]] = {}
     disordered = set()
     for alter in alters:
-        if alter.target is None and (alter.owner == OTHERS or _run_of(alter) in let_act):
+        if alter.target is None and (alter.owner == OTHERS or run_of(alter.process) in let_act):
             disordered.add(alter.partition)  # a cancel loses the order, which was not ours to know
         elif alter.owner == OTHERS and alter.target is not None:
             asked.setdefault(alter.partition, set()).add(alter.target)
@@ -157,10 +166,15 @@ def taken_over(
             continue
         ours[alter.partition] = alter
         theirs = foreign.get(alter.partition)
-        if theirs is None or theirs.target in (None, alter.target):
+        if theirs is None or theirs.target is None:
             continue
-        let = let_act.get(_run_of(alter))
-        if let and alter.target is None and theirs.number < let.named and let.at <= alter.at:
+        if theirs.target == alter.target:
+            if alter.listed is None or alter.listed < theirs.number:
+                foreign[alter.partition] = replace(theirs, target=None)  # both ask for it, unseen
+            continue
+        let = let_act.get(run_of(alter.process))
+        lets = let is not None and let.is_about(alter.partition) and let.at <= alter.at
+        if let and lets and alter.target is None and theirs.number < let.named:
             continue
         seen = alter.listed is not None and theirs.number < alter.listed
         if seen and _leads_to(partitions, alter.partition, theirs.target, alter.at):
@@ -169,9 +183,9 @@ def taken_over(
             yield Violation(Kind.TAKEN_OVER, str(alter.partition), text, alter.at)
 
 
-def _run_of(alter: Alter) -> str:
-    """The run of the process that has asked for it."""
-    return alter.process.partition(".")[0]
+def run_of(process: str) -> str:
+    """The run of a process."""
+    return process.partition(".")[0]
 
 
 def _leads_to(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
+from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
 from rehome.ledger.base.records import PlanRecord
-from world.history import Alter
-from world.judge.flights import Span
+from world.history import Alter, ConfigKey
+from world.judge.flights import FOLLOWER_LIST, LEADER_LIST, Span
 from world.judge.placement import Partitions, target_of
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import PartitionKey
+from world.running.outside import EPOCH
 
 OwnRate = tuple[BrokerId, str]
 """A broker, and the key of its rate of one direction."""
@@ -75,6 +78,17 @@ class PlanSeen:
     rates: tuple[RatesAsked, ...] = ()
 
     @property
+    def ran(self) -> list[Span]:
+        """When a process of its run was alive, while the plan was carried out."""
+        if self.record is None or self.record.started_at is None:
+            return []
+        ended = self.record.ended_at
+        since = (self.record.started_at - EPOCH).total_seconds()
+        until = inf if ended is None else (ended - EPOCH).total_seconds()
+        within = [Span(max(since, a.since), min(until, a.until)) for a in self.able]
+        return [span for span in within if span.lasts_s > 0]
+
+    @property
     def wanted(self) -> frozenset[tuple[TopicPartition, Replicas]]:
         """What it may ask for, by the names of partitions."""
         return frozenset((part, one) for part in self.moves for one in self._lists_of(part))
@@ -94,6 +108,17 @@ class PlanSeen:
         if self.at_once and before:
             found |= {(*before, *new[:n]) for n in range(self.at_once, len(new), self.at_once)}
         return frozenset(found)
+
+    @property
+    def list_items(self) -> dict[ConfigKey, list[str]]:
+        """What it puts on throttle lists: who may send its copies, and who receives them."""
+        found: dict[ConfigKey, list[str]] = {}
+        for part, (_, target) in self.moves.items():
+            before, topic = self.before.get(part, ()), ConfigResource.topic(part.topic)
+            new = [broker for broker in target if broker not in before]
+            for key, brokers in ((LEADER_LIST, before), (FOLLOWER_LIST, new)):
+                found.setdefault((topic, key), []).extend(f"{part.partition}:{b}" for b in brokers)
+        return found
 
     @property
     def targets(self) -> dict[PartitionKey, Replicas]:

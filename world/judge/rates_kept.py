@@ -95,7 +95,7 @@ def over_their_rates(
     """Brokers that could send or receive more for a plan than was asked for. Where another client
     has changed what limits them, that is not judged: such a copy is throttled, or it is not.
     """
-    if not plan.rates:
+    if not plan.rates or not plan.ran:
         return
     others = {
         (write.resource, write.key)
@@ -116,7 +116,8 @@ def over_their_rates(
                     _add(found.setdefault(_Copy(key, side), []), Span(since, until))
     for copy, spans in found.items():
         for span in spans:
-            longest = max((_common(span, able) for able in plan.able), default=0.0)
+            while_it_ran = [_common(span, ran) for ran in plan.ran]
+            longest = max(while_it_ran, default=0.0)
             if longest > PASSING_S:
                 yield _violation(partitions, copy, limits, span, longest)
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rehome.domain.claims import Claim
+from world.judge.described import Described
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,6 @@ class Statement:
     by: str
     plan_id: str
     where: str
-    claims: tuple[Claim, ...]
+    claims: tuple[Claim | Described, ...]
     since: float
     at: float

@@ -24,13 +24,18 @@ from rehome.domain.claims import (
     Owed,
     Placed,
 )
+from rehome.domain.clock import utc_now
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.dry_run.result import DryRunResult
+from rehome.execution.foreign.in_flight import EVERYTHING
+from rehome.execution.observation.move_status import Fate
 from rehome.execution.policy_from_request import rate_for
 from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.ledger.base.records import ThrottleEntry
 from rehome.notifiers import delivery
+from world.history import METADATA_LAG_S
 from world.judge.accounts import Accounts
+from world.judge.described import Described, Listed
 from world.rehome.installation import Installation, Spent
 
 APART = ("rehome.quality", "rehome.cluster.clients")
@@ -76,6 +81,8 @@ class Ears:
             (execution.throttle.set_up, "clear_throttle", self._clear),
             (execution.throttle.set_up, "sweep", self._sweep),
             (execution.throttle.foreign, "foreign_throttles", self._foreign),
+            (execution.foreign.read_flights, "describe_reassignments", self._described),
+            (execution.observation.foreign_reassignments, "fates", self._followed),
             (execution.completion.verify, "verify", self._verify),
             (execution.completion.drained, "wait_until_drained", self._drained),
             (execution.control.controller.Controller, "control", self._control),
@@ -175,6 +182,39 @@ class Ears:
             return found
 
         return foreign_throttles
+
+    def _described(self, original: Any) -> Any:
+        def describe_reassignments(*args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            found = original(*args, **options)
+            flights = tuple(
+                Listed(
+                    each.partition,
+                    tuple(each.entry.adding),
+                    tuple(each.entry.removing),
+                    each.plan_id is not None,
+                )
+                for each in found.reassignments
+            )
+            chosen = args[3] if len(args) > 3 else options.get("chosen", EVERYTHING)
+            said = Described(flights, found.others, chosen == EVERYTHING)
+            site.tell("", self._where(), said, since=began)
+            return found
+
+        return describe_reassignments
+
+    def _followed(self, original: Any) -> Any:
+        def fates(watched: Any, seen: Any) -> Any:
+            site = self._site()
+            found = original(watched, seen)
+            since = site.true_time() - (utc_now() - seen.taken_at).total_seconds()
+            targets = {each.move.partition: each.move.target for each in watched}
+            done = {part: targets[part] for part, (what, _) in found.items() if what is Fate.DONE}
+            site.tell("", self._where(), Placed(done), since=since - METADATA_LAG_S)
+            return found
+
+        return fates
 
     def _verify(self, original: Any) -> Any:
         def verify(plan: Any, *args: Any, **options: Any) -> Any:

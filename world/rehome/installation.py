@@ -17,6 +17,7 @@ from rehome.ledger.store import Ledger
 from world import script
 from world.airflow.in_memory import WarehouseInMemory
 from world.history import ConfigKey
+from world.judge.described import Described
 from world.judge.statements import Statement
 from world.rehome.channel import CHANNEL, Post, Receiver, Thread
 from world.running.ledgers import LedgerSite
@@ -93,7 +94,7 @@ class Installation:
         yield
         self.spent.setdefault(what, []).append(self.calls_so_far() - before)
 
-    def tell(self, plan_id: str, where: str, *claims: Claim, since: float) -> None:
+    def tell(self, plan_id: str, where: str, *claims: Claim | Described, since: float) -> None:
         """Say something to people.
 
         :param since: when the first read began that it is made from.

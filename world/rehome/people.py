@@ -15,6 +15,7 @@ from world.airflow.runs import DagRun
 from world.airflow.shape import COLLECT, CONTROL, FOREIGN, SWEEP
 from world.airflow.states import TaskState
 from world.airflow.task_runs import TaskRun
+from world.judge.placement import LetAct
 from world.script import Do, What, own_as_param
 
 APPROVER = "bob"
@@ -36,6 +37,8 @@ CONTROLS = {
     What.ROLL_BACK: Control.ROLL_BACK,
 }
 FOREIGN_ACTIONS = {
+    What.LIST_FOREIGN: ForeignAction.DESCRIBE.value,
+    What.FOLLOW_FOREIGN: ForeignAction.FOLLOW.value,
     What.CANCEL_FOREIGN: ForeignAction.CANCEL.value,
     What.ADOPT_FOREIGN: ForeignAction.ADOPT.value,
 }
@@ -61,6 +64,19 @@ THROUGH = {What.SNAPSHOT_THROUGH: COLLECT, What.SWEEP_THROUGH: SWEEP}
 """DAGs that are triggered with another connection."""
 
 
+def _asked_of_others(does: Do) -> dict[str, object]:
+    """Parameters of a run that is about what others have in flight: of a topic, or all of it."""
+    topic, *more = does.args
+    asked: dict[str, object] = {"action": FOREIGN_ACTIONS[does.what]}
+    if topic:
+        asked["topics"] = [topic]
+    elif does.what in (What.CANCEL_FOREIGN, What.ADOPT_FOREIGN):
+        asked["all_in_flight"] = True
+    if does.what is What.ADOPT_FOREIGN:
+        return asked | {"throttle": str(*more)}
+    return asked | {"clean_throttles": True} if any(more) else asked
+
+
 @dataclass
 class Person:
     """One user of one installation; asks of the plan that was started last.
@@ -83,6 +99,12 @@ class Person:
         adopting = (run for run in self.airflow.others if run.name == name)
         adopted = {plan_id for run in adopting if (plan_id := plan_of(run))}
         yield from (run.name for run in self.airflow.runs if plan_of(run) in adopted)
+
+    def let(self, name: str, named: int) -> LetAct:
+        """What a person has let a run do; ``named``: number of the reading it was named by."""
+        conf = next(run.conf for run in self.airflow.others if run.name == name)
+        about, cleans = "".join(conf.get("topics", ())), bool(conf.get("clean_throttles"))
+        return LetAct(named, self.let_act[name], about, cleans)
 
     def _plan_id(self) -> str | None:
         plans = [plan_of(run) for run in self._runs()]
@@ -141,9 +163,7 @@ class Person:
         elif control := CONTROLS.get(does.what):
             self.ask(control, *does.args)
         elif does.what in FOREIGN_ACTIONS:
-            topic, *rate = does.args
-            conf = {"action": FOREIGN_ACTIONS[does.what], "topics": [topic]}
-            self.airflow.trigger(FOREIGN, {**conf, "throttle": str(*rate)} if rate else conf)
+            self.airflow.trigger(FOREIGN, _asked_of_others(does))
         elif does.what in THROUGH:
             self.airflow.trigger(THROUGH[does.what], {"kafka_config_id": does.args[0]})
         elif does.what is What.ANSWER:

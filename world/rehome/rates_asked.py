@@ -31,7 +31,7 @@ def rates_asked(airflow: Airflow, plan_id: str) -> Iterator[RatesAsked]:
     if not carried or any(_number(run.conf.get(THROTTLE)) is None for run in carried):
         return
     for run in carried:  # one that carries it on asks for what holds by then
-        first, since = run is carried[0], _since(airflow, run)
+        first, since = run is carried[0], carries_on_since(airflow, run)
         own = run.conf.get(OWN, {} if first else None)
         yield RatesAsked(since, since, agreed=first, **_rates(run.conf, own))
         if run.questions and not is_adopting(run):
@@ -46,7 +46,8 @@ def is_adopting(run: DagRun) -> bool:
     return run.graph.dag_id == FOREIGN
 
 
-def _since(airflow: Airflow, run: DagRun) -> float:
+def carries_on_since(airflow: Airflow, run: DagRun) -> float:
+    """From when on what is in flight is a run's; infinite = never."""
     if not is_adopting(run):
         return run.began_at
     adopted = [each.ended_at for each in airflow.spawned if each.name == f"{run.name}.{ADOPT}"]

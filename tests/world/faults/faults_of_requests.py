@@ -8,11 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from rehome.domain.broker_rates import RateSide
+from rehome.execution.foreign.cancel_foreign import ForeignCancelled
+from rehome.execution.observation.move_status import Fate
+from rehome.execution.throttle.set_up import ThrottleSetUp
 from tests.world.mutants import Mutant, Original, returns
 from world import cases_of_requests as cases
 from world.judge.violations import Kind
 
 EXECUTION = "rehome.execution"
+FOREIGN = f"{EXECUTION}.foreign"
 OVER = frozenset({Kind.OVER_ITS_RATE})
 _IN, _OUT = RateSide.FOLLOWER.direction, RateSide.LEADER.direction
 _OTHER = {_IN: _OUT, _OUT: _IN}
@@ -36,6 +40,73 @@ def _leaves_own_rates(original: Original) -> Original:
     return asked
 
 
+def _hears_yes(original: Original) -> Original:
+    """Whatever a person answers, it approves."""
+
+    def complete(self: Any, context: Any, event: Any) -> Any:
+        approves = f"{self.APPROVE} {self.question(context).question.code}"
+        return original(self, context, {**event, "chosen_options": [approves]})
+
+    return complete
+
+
+def _cancels_all(original: Original) -> Original:
+    """All that is in flight of a topic is cancelled, whatever the person was asked about."""
+
+    def cancel(asked: Any, ledger: Any, cluster: Any) -> ForeignCancelled:
+        topics = {partition.topic for partition in asked.by_partition}
+        found = [each for each in cluster.list_reassignments() if each.topic in topics]
+        cluster.alter_reassignments(dict.fromkeys(found))
+        done: ForeignCancelled = original(asked, ledger, cluster)
+        return done
+
+    return cancel
+
+
+def _cleans_unasked(original: Original) -> Original:
+    """Throttles of others go with what is cancelled, though nobody has asked for that."""
+
+    def named_by_run(context: Any) -> Any:
+        found = original(context)
+        return None if found is None else replace(found, clean_throttles=True)
+
+    return named_by_run
+
+
+def _adds_nothing(_original: Original) -> Any:
+    """What is adopted is taken for a move that adds nothing: new replicas count as old ones."""
+
+    def move(self: Any) -> Any:
+        now = replace(self, order=self.entry.replicas, entry=replace(self.entry, adding=()))
+        return replace(_original.fget(now), target=self.entry.target)  # type: ignore[attr-defined]
+
+    return property(move)
+
+
+def _knows_no_starts(original: Original) -> Original:
+    """What plans have begun is listed as another client's."""
+    return lambda chosen, seen, throttles, _starts, known: original(
+        chosen, seen, throttles, (), known
+    )
+
+
+def _leaves_some_out(original: Original) -> Original:
+    """A listing of all leaves the first one out."""
+    return lambda self, ongoing: original(self, ongoing)[1:]
+
+
+def _all_complete(original: Original) -> Original:
+    """What was cancelled meanwhile is followed as if it had come to its end."""
+
+    def fates(*args: Any) -> Any:
+        return {
+            partition: (Fate.DONE if what is Fate.UNDONE else what, text)
+            for partition, (what, text) in original(*args).items()
+        }
+
+    return fates
+
+
 OF_REQUESTS = (
     Mutant(
         "rates of single brokers are set for the other direction",
@@ -57,9 +128,95 @@ OF_REQUESTS = (
         OVER,
         (f"{EXECUTION}.governor.control_loop",),
     ),
+    Mutant(
+        "what was approved is cancelled, whatever is in flight by then",
+        f"{FOREIGN}.cancel_foreign:refuse_set_meanwhile",
+        returns(None),
+        frozenset({Kind.TAKEN_OVER}),
+        (f"{FOREIGN}.adopt",),
+    ),
+    Mutant(
+        "what a person has not let go is cancelled",
+        "rehome.operators.approval.without_plan:ApproveProposedOperator.execute_complete",
+        _hears_yes,
+        frozenset({Kind.TAKEN_OVER}),
+    ),
+    Mutant(
+        "more is cancelled of others than was named",
+        f"{FOREIGN}.cancel_foreign:cancel_foreign",
+        _cancels_all,
+        frozenset({Kind.TAKEN_OVER}),
+    ),
+    Mutant(
+        "a cancel of others' loses the order of replicas",
+        f"{FOREIGN}.cancel_foreign:restore_order",
+        returns(({}, {})),
+        frozenset({Kind.MISPLACED}),
+    ),
+    Mutant(
+        "rates of others that something in flight uses are taken away",
+        f"{FOREIGN}.clean_throttles:_idle",
+        returns(True),
+        frozenset({Kind.TAKEN_AWAY}),
+    ),
+    Mutant(
+        "items of others are taken away that are of no cancelled partition",
+        f"{FOREIGN}.clean_throttles:_not_used",
+        lambda _: lambda _topic, items, *_more: list(items),
+        frozenset({Kind.TAKEN_AWAY}),
+    ),
+    Mutant(
+        "throttles of others are taken away unasked",
+        "rehome.operators.foreign.asked:named_by_run",
+        _cleans_unasked,
+        frozenset({Kind.TAKEN_AWAY}),
+    ),
+    Mutant(
+        "what is adopted is not throttled",
+        f"{FOREIGN}.adopt:set_up_throttle",
+        returns(ThrottleSetUp((), {})),
+        OVER,
+    ),
+    Mutant(
+        "what is adopted counts as a move that copies nothing",
+        f"{FOREIGN}.named:NamedReassignment.move",
+        _adds_nothing,
+        OVER,
+    ),
+    Mutant(
+        "what plans have begun is listed as another client's",
+        f"{FOREIGN}.in_flight:described",
+        _knows_no_starts,
+        frozenset({Kind.FALSE_CLAIM}),
+        (f"{FOREIGN}.read_flights",),
+    ),
+    Mutant(
+        "a listing leaves something out",
+        f"{FOREIGN}.in_flight:Chosen.among",
+        _leaves_some_out,
+        frozenset({Kind.FALSE_CLAIM}),
+    ),
+    Mutant(
+        "what was cancelled is followed to a good end",
+        f"{EXECUTION}.observation.foreign_reassignments:fates",
+        _all_complete,
+        frozenset({Kind.FALSE_CLAIM}),
+    ),
 )
 OF_REQUESTS_FOUND_BY = {
     "rates of single brokers are set for the other direction": cases.RATES_BY_BROKER,
     "brokers with a rate of their own have the plan's": cases.RATES_BY_BROKER,
     "rates of single brokers do not change in mid-run": cases.RATES_BY_BROKER_LOWERED,
+    "what was approved is cancelled, whatever is in flight by then": cases.FOREIGN_SET_MEANWHILE,
+    "what a person has not let go is cancelled": cases.FOREIGN_REJECTED,
+    "more is cancelled of others than was named": cases.FOREIGN_BESIDE_ANOTHER,
+    "a cancel of others' loses the order of replicas": cases.FOREIGN_CANCELLED_IN_ORDER,
+    "rates of others that something in flight uses are taken away": cases.FOREIGN_CLEANED,
+    "items of others are taken away that are of no cancelled partition": cases.FOREIGN_CLEANED,
+    "throttles of others are taken away unasked": cases.FOREIGN_NOT_CLEANED,
+    "what is adopted is not throttled": cases.FOREIGN_ADOPTED,
+    "what is adopted counts as a move that copies nothing": cases.FOREIGN_ADOPTED_AND_CANCELLED,
+    "what plans have begun is listed as another client's": cases.FOREIGN_LISTED_AND_FOLLOWED,
+    "a listing leaves something out": cases.FOREIGN_LISTED_AND_FOLLOWED,
+    "what was cancelled is followed to a good end": cases.FOREIGN_FOLLOWED_AND_CANCELLED,
 }

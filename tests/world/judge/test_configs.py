@@ -167,3 +167,15 @@ def test_whose_an_item_is_that_others_put_there_after_a_request_of_ours_was_lost
     told.write(OTHERS, (TOPIC, LIST), "0:1", SET)
     told.write("A", (TOPIC, LIST), None, SUBTRACT)
     assert {each.kind for each in told.configs.taken_away} == found
+
+
+@pytest.mark.parametrize(("plan_id", "found"), [("p", []), ("q", [Kind.TAKEN_AWAY])])
+def test_what_a_plan_was_about_to_put_on_lists_nobody_can_tell_from_what_others_put_there(
+    plan_id: str, found: list[Kind]
+) -> None:
+    told = Told()
+    told.write("A", (DEFAULT, f"rehome.lists.{'0' * 32}.p.8c2e.3"), "1", SET)
+    told.write(OTHERS, (TOPIC, LIST), "0:1", SET)
+    told.write("A", (TOPIC, LIST), None, SUBTRACT)
+    configs = Configs.of(told.history, announced={plan_id: {(TOPIC, LIST): ["0:1"]}})
+    assert [each.kind for each in configs.taken_away] == found

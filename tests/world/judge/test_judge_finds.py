@@ -162,6 +162,17 @@ def test_a_reassignment_of_others_is_left_alone_where_it_could_be_seen(
     assert (Kind.TAKEN_OVER in kinds(seen(history))) is found
 
 
+@pytest.mark.parametrize(("listed", "found"), [(2, False), (4, True)])
+def test_what_both_have_asked_for_unseen_nobody_can_tell_apart(listed: int, found: bool) -> None:
+    history = world()
+    history.alters.append(Alter(3, 3.0, OTHERS, "tool", PART, (3, 2)))
+    history.log.append(3.0, [Table("partitions", KEY, COPYING)])
+    history.alters.append(Alter(5, 4.0, "A", "A:x", PART, (3, 2), listed))
+    history.alters.append(Alter(7, 6.0, "A", "A:x", PART, None, 6))
+    history.log.append(6.0, [Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
+    assert (Kind.TAKEN_OVER in kinds(seen(history))) is found
+
+
 @pytest.mark.parametrize(
     ("theirs", "target", "found"),
     [
@@ -202,6 +213,9 @@ def test_a_person_may_have_cancelled_what_was_named(
     history.log.append(6.0, [Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
     let = replace(seen(history), let_act={run: LetAct(named, at)})
     assert (Kind.TAKEN_OVER in kinds(let)) is found
+    for about, other in (("t", False), ("t:0", False), ("t:1", True), ("u", True)):
+        of_it = replace(let, let_act={run: LetAct(named, at, about)})
+        assert (Kind.TAKEN_OVER in kinds(of_it)) is (found or other)
 
 
 def test_what_a_ledger_that_is_gone_has_left_is_named_by_the_new_one() -> None:

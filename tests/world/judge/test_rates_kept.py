@@ -5,7 +5,10 @@ Rehome's has made.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,11 +22,13 @@ from world.judge.plan_seen import PlanSeen, RatesAsked
 from world.judge.rates_kept import over_their_rates
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Table
 from world.others import LISTS
+from world.running.outside import EPOCH
 
 KEY = PartitionKey("id-of-t", 0)
 MOVES = {TopicPartition("t", 0): (KEY.topic_id, (3, 2))}
 BY = [Span(0.0, 400.0)]
-PLAN = PlanSeen("p", "A", MOVES, None, frozenset(), frozenset(), BY, True)
+RAN: Any = SimpleNamespace(started_at=EPOCH, ended_at=None)
+PLAN = PlanSeen("p", "A", MOVES, RAN, frozenset(), frozenset(), BY, True)
 TOPIC, DEFAULT = ConfigResource.topic("t"), ConfigResource.cluster_default()
 BROKER = ConfigResource.broker
 FIRST = RatesAsked(0.0, 0.0, True, 1_000, {})
@@ -127,6 +132,15 @@ def test_a_higher_rate_may_hold_from_when_it_is_asked_for() -> None:
     assert found(history, OWN) == ["3 receives"]
 
 
-def test_what_nothing_drives_is_not_judged() -> None:
-    alive = replace(PLAN, able=[Span(0.0, 2.5), Span(201.5, 300.0)])
-    assert found(world(), OWN, plan=alive) == []
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"able": [Span(0.0, 2.5), Span(201.5, 300.0)]},
+        {"record": None},
+        {"record": SimpleNamespace(started_at=None, ended_at=None)},
+        {"record": SimpleNamespace(started_at=EPOCH, ended_at=EPOCH + timedelta(seconds=2))},
+    ],
+)
+def test_what_nothing_carries_out_is_not_judged(changed: dict[str, Any]) -> None:
+    assert found(world(), OWN) == ["3 receives"]
+    assert found(world(), OWN, plan=replace(PLAN, **changed)) == []

@@ -7,6 +7,7 @@ from dataclasses import replace
 from world import cases_of_requests as cases
 from world.judge.flights import FOLLOWER_RATE, LEADER_RATE
 from world.judge.plan_seen import RatesAsked
+from world.rehome.rates_asked import rates_asked
 from world.script import Do, Script, What
 from world.stage import Stage
 
@@ -15,7 +16,8 @@ def asked(script: Script) -> list[tuple[RatesAsked, ...]]:
     stage = Stage(script)
     try:
         stage.run()
-        return [plan.rates for plan in stage.seen().plans]
+        airflow = stage.rehomes["A"].airflow
+        return [tuple(rates_asked(airflow, each.plan.plan_id)) for each in stage.started]
     finally:
         stage.end()
 
