@@ -40,6 +40,19 @@ def test_every_topic_with_too_many_partitions_is_named() -> None:
     assert all(len(text) < 200 for text in refused.value.problems)
 
 
+@pytest.mark.parametrize(
+    "given", ['{"a": 4, "b": 3, "a": 2}', '{"a": 4, " a ": 2}', {"a": 4, "a ": 2}]
+)
+def test_a_topic_is_in_a_request_once(given: Any) -> None:
+    with pytest.raises(ValueError, match="names 'a' more than once"):
+        partition_counts(given)
+
+
+def test_each_direction_of_a_broker_is_named_once() -> None:
+    with pytest.raises(ValueError, match="names 'leader' more than once"):
+        rates_by_broker('{"1": {"leader": 5000, "leader": 6000}}')
+
+
 @pytest.mark.parametrize("broker", [2**31, -1, "x"])
 def test_a_broker_that_there_cannot_be_is_named(broker: object) -> None:
     with pytest.raises(ValueError, match=f"names broker {broker!r}"):

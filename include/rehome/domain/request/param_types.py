@@ -8,7 +8,8 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -241,11 +242,22 @@ def time(value: Any) -> datetime:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """A mapping, or JSON text of one."""
-    parsed = json.loads(value) if isinstance(value, str) else value
+    """A mapping, or JSON text of one.
+
+    :raises ValueError: a name is in it more than once: JSON's readers would keep the last one.
+    """
+    parsed = json.loads(value, object_pairs_hook=_each_once) if isinstance(value, str) else value
     if not isinstance(parsed, Mapping):
         raise TypeError("is not a mapping")
+    _each_once(tuple(parsed.items()))
     return parsed
+
+
+def _each_once(items: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    named = Counter(str(name).strip() for name, _ in items)
+    if twice := sorted(name for name, times in named.items() if times > 1):
+        raise ValueError(f"names {shown(twice[0])} more than once")
+    return dict(items)
 
 
 def log_dir_names(value: Any) -> tuple[LogDirName, ...]:
