@@ -286,6 +286,14 @@ FOREIGN_ADOPTED_RUN_DELETED = _foreign(
 )
 """The run of an adopted plan is deleted in mid-copy, and a person resumes the plan in another."""
 
+CRUISE_CONTROL_BESIDE = Script(
+    *(1, 4, (ONE, Topic("u", ((3, 4),), 10_000_000), Topic("__CruiseControlMetrics", ((1,),)))),
+    (Plan("A", MOVES, 1_000_000),),
+    does=(START, Do(9.0, "admin", What.CRUISE_CONTROL, ("u", 0, (1, 4), 400_000))),
+    quiet_s=300.0,
+)
+"""Cruise Control's topics are there: rates are set by broker, and its executor comes to its end."""
+
 FOLLOWED_UP = Script(
     31,
     4,

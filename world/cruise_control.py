@@ -1,8 +1,9 @@
 """Cruise Control's executor: another tool that throttles and moves, and clears up after itself.
 
 As ``ReplicationThrottleHelper`` does: a rate is set where a broker has none of its own, lists are
-read, merged and written as a whole; at the end its replicas are taken off the lists, and the rates
-of its brokers are deleted, whoever set them.
+read, merged and written as a whole; at the end the rates of its brokers are deleted, whoever set
+them, and when they read as not set its replicas are taken off the lists. Where brokers have a
+default rate they never read so: it waits longer and longer (its pull request 2385).
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerError, Replicas, TopicPartition
 from world.others import LISTS, RATES
 
+DYNAMIC = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 LOOKS_S = 10.0
 """execution.progress.check.interval.ms"""
 GIVES_UP_S = 3600.0
+READS_AGAIN_S, MOST_READINGS = 5.0, 30
+"""CruiseControlMetricsUtils.retry: each time after twice as long."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,14 @@ class CruiseControl:
             ConfigChange(ConfigResource.broker(broker), key, ConfigOperation.DELETE)
             for broker, key in sorted(self._own_rates(brokers))
         )
+        for reading in range(MOST_READINGS):
+            if not self._own_rates(brokers, DYNAMIC):
+                return
+            self.wait(READS_AGAIN_S * 2**reading)
 
-    def _own_rates(self, brokers: Collection[int]) -> set[tuple[int, str]]:
+    def _own_rates(
+        self, brokers: Collection[int], sources: Collection[str] = DYNAMIC[:1]
+    ) -> set[tuple[int, str]]:
         resources = [ConfigResource.broker(broker) for broker in brokers]
         found = self.port.describe_configs(resources, RATES)
         return {
@@ -77,7 +87,7 @@ class CruiseControl:
             for broker, resource in zip(brokers, resources, strict=True)
             if not isinstance(values := found[resource], BrokerError)
             for key, value in values.items()
-            if value.source == "DYNAMIC_BROKER_CONFIG"
+            if value.source in sources
         }
 
     def _change_lists(self, topic: str, changed: Callable[[set[str]], set[str]]) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from rehome.domain.configs import ConfigResource
 from world import cases, cases_of_actors, cases_of_requests
+from world.history import OTHERS, ConfigWrite
+from world.others import RATES
 from world.outcome import run
-from world.script import Script
+from world.script import Script, What
+from world.stage import Stage
 
 MENDED = (
     "TWO_REHOMES",
@@ -92,12 +98,14 @@ MENDED = (
     "FOREIGN_ADOPTED_AND_PAUSED",
     "FOREIGN_ADOPTED_PAST_WINDOW",
     "FOREIGN_ADOPTED_RUN_DELETED",
+    "CRUISE_CONTROL_BESIDE",
     "FOLLOWED_UP",
 )
 
 pytestmark = pytest.mark.slow
 
 
+DEFAULT = ConfigResource.cluster_default()
 NAMED = {**vars(cases), **vars(cases_of_requests), **vars(cases_of_actors)}
 
 
@@ -117,7 +125,8 @@ def test_what_is_mended_shows_nothing(name: str) -> None:
     followed_up = sum(bool(plan.drains) for plan in outcome.script.plans)
     watches = outcome.script.watches
     by_themselves = sum(1 + len(watch.later) for watch in watches)
-    started = len(outcome.script.plans) + followed_up + by_themselves
+    adopted = sum(does.what is What.ADOPT_FOREIGN for does in outcome.script.does)
+    started = len(outcome.script.plans) + followed_up + by_themselves + adopted
     assert sum(outcome.states.values()) <= started
 
 
@@ -126,3 +135,26 @@ def test_an_adopted_plan_is_taken_back_at_its_windows_end_and_ends_as_wanted() -
     outcome = run(script("FOREIGN_ADOPTED_PAST_WINDOW"))
     assert outcome.reached["alert", "paused_at_window_end"] == 1
     assert outcome.states == {"done": 1}
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_cruise_control_ends_where_its_topics_are_noticed_and_hangs_on_a_default_else(
+    noticed: bool,
+) -> None:
+    case = script("CRUISE_CONTROL_BESIDE")
+    stage = Stage(case if noticed else replace(case, topics=case.topics[:2]))
+    try:
+        stage.run()
+        rated = {each.resource for each in writes_of(stage, "A") if each.key in RATES}
+        assert (DEFAULT in rated) is not noticed
+        topic = ConfigResource.topic("u")
+        last = max(each.at for each in writes_of(stage, OTHERS) if each.resource == topic)
+        plan_ended = max(each.at for each in writes_of(stage, "A") if each.key in RATES)
+        assert (last < plan_ended) is noticed, "its lists are taken back at its end"
+    finally:
+        stage.end()
+
+
+def writes_of(stage: Stage, owner: str) -> list[ConfigWrite]:
+    writes = (each for each in stage.history.writes if isinstance(each, ConfigWrite))
+    return [each for each in writes if each.owner == owner]

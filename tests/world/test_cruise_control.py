@@ -61,6 +61,27 @@ def test_while_it_moves_its_replicas_are_listed_and_rates_are_set_where_there_wa
     assert configs(model, ConfigResource.broker(2)) == {}, "it deletes what it has not set, too"
 
 
+def test_it_waits_where_brokers_have_a_default_rate_until_that_is_gone() -> None:
+    model, clock = cluster()
+    default = ConfigResource.cluster_default()
+    model.actions.set_config(default, RATES[0], "7000000")
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        clock.wait(seconds)
+        model.catch_up_with_clock()
+        if len(waited) == 12:
+            model.actions.set_config(default, RATES[0], None)
+
+    CruiseControl(model.port(), wait).execute(PART, (3, 2), 1_000_000)
+    looked = waited.index(5.0)
+    assert waited[looked:] == [5.0 * 2**n for n in range(len(waited) - looked)]
+    assert 12 <= len(waited) <= 13, "a broker has read it a moment later"
+    assert waited[-1] > 60.0, "longer and longer"
+    assert configs(model, ConfigResource.topic("t")) == {}
+
+
 def test_it_begins_nothing_while_others_reassign() -> None:
     model, clock = cluster()
     model.actions.reassign(PART, (3, 2))

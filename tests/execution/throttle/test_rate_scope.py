@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import pytest
 
 from rehome.domain.configs import ConfigResource
-from rehome.domain.kafka import ConfigValue
+from rehome.domain.kafka import ConfigValue, PartitionState, TopicDescription
 from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, source_of
 from rehome.execution.throttle.rate_scope import (
+    CRUISE_CONTROL_TOPICS,
     choose_rates,
     default_is_honoured,
+    hangs_on_default,
     own_by_key,
     set_up_by_broker,
 )
@@ -96,6 +98,15 @@ def test_the_default_is_trusted_only_where_no_older_broker_can_be(
     features: dict[str, int], honoured: bool
 ) -> None:
     assert default_is_honoured(features) is honoured
+
+
+@pytest.mark.parametrize("name", [*CRUISE_CONTROL_TOPICS, "orders"])
+def test_cruise_control_is_noticed_by_any_of_its_topics(name: str) -> None:
+    there = {0: PartitionState(1, (1,), frozenset({1}))}
+    found = {each: TopicDescription(each, "", True, {}) for each in CRUISE_CONTROL_TOPICS}
+    assert not hangs_on_default(found)
+    found |= {name: TopicDescription(name, "id", True, there)} if name in found else {}
+    assert hangs_on_default(found) is (name != "orders")
 
 
 def test_one_default_rate_suffices_except_for_a_broker_with_a_higher_rate() -> None:

@@ -26,6 +26,7 @@ from rehome.execution.throttle.keys import (
     LIST_LIMIT,
     LOG_DIR_RATE,
 )
+from rehome.execution.throttle.rate_scope import CRUISE_CONTROL_TOPICS
 from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import (
     change_rate,
@@ -75,6 +76,22 @@ def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
     result = clear_throttle(plan.plan_id, ledger, gateway)
     assert (len(result.cleared), result.owed) == (4, ())
     assert throttle_settings(gateway, topic) == {}
+
+
+def test_beside_cruise_control_no_default_is_set_and_brokers_have_rates_of_their_own(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topics.create_as(CRUISE_CONTROL_TOPICS[0], [[1]])
+    plan = approved(move(topics.create([[1, 2]]), 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    brokers = [ConfigResource.broker(broker) for broker in (1, 2, 3)]
+    both = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "5000000")
+    rates = {(broker, key): value for broker in brokers for key, value in both.items()}
+    assert throttle_settings(gateway) == rates
+    change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))
+    assert throttle_settings(gateway) == dict.fromkeys(rates, "6000000")
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert throttle_settings(gateway) == {}
 
 
 def test_throttles_that_were_there_before_are_put_back_byte_for_byte(

@@ -12,12 +12,12 @@ from rehome.domain.kafka import BrokerError, BrokerId, ConfigValue
 from rehome.domain.plan.plan import Plan
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.throttle.configs import goes_by_broker
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, rate_keys
 from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.execution.throttle.rate_scope import (
     RateChoice,
     choose_rates,
-    default_is_honoured,
     own_by_key,
 )
 
@@ -66,7 +66,7 @@ def find_rates(
             unreadable[resource] = configs
         else:
             readable[resource] = configs
-    by_broker = not default_is_honoured(cluster.finalized_features())
+    by_broker = goes_by_broker(cluster)
     singly = own_by_key(own.by_key())
     choices = tuple(choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker, own=singly))
     held = _held(choices, sorted(involved), rate_bytes_per_s)

@@ -14,6 +14,11 @@ from rehome.errors import RehomeError
 from rehome.execution.access.progress_timeout import ProgressTimeout, pause
 from rehome.execution.throttle.keys import own_value, split
 from rehome.execution.throttle.ownership.marks import DEFAULT, Marks, is_mark, read_marks
+from rehome.execution.throttle.rate_scope import (
+    CRUISE_CONTROL_TOPICS,
+    default_is_honoured,
+    hangs_on_default,
+)
 from rehome.ledger.base.records import ThrottleEntry, ThrottleState
 from rehome.ledger.store import Ledger
 
@@ -297,6 +302,17 @@ def _reads_back(change: ConfigChange, found: Configs) -> bool:
 
 def _appends(change: ConfigChange) -> bool:
     return change.operation is ConfigOperation.APPEND
+
+
+def goes_by_broker(cluster: ClusterPort) -> bool:
+    """Whether each broker is to have rates of its own, and their default none: some may not honour
+    it, or Cruise Control would wait for it to go.
+
+    :raises ClusterError: the cluster did not answer.
+    """
+    if not default_is_honoured(cluster.finalized_features()):
+        return True
+    return hangs_on_default(cluster.describe_topics(CRUISE_CONTROL_TOPICS))
 
 
 def named(resource: ConfigResource) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from rehome.domain.broker_rates import RateKey, RateSide
 from rehome.domain.configs import ConfigResource, Configs
-from rehome.domain.kafka import ConfigValue
+from rehome.domain.kafka import ConfigValue, TopicDescription
 from rehome.execution.throttle.keys import (
     CORDONED,
     FOLLOWER_RATE,
@@ -36,6 +36,23 @@ def default_is_honoured(finalized_features: Mapping[str, int]) -> bool:
         that does not know yet) nothing is certain, and rates of their own are right everywhere.
     """
     return finalized_features.get(METADATA_VERSION, 0) >= DEFAULT_HONOURED_SINCE
+
+
+CRUISE_CONTROL_TOPICS = (
+    "__CruiseControlMetrics",
+    "__KafkaCruiseControlPartitionMetricSamples",
+    "__KafkaCruiseControlModelTrainingSamples",
+)
+"""Names that Cruise Control gives its topics, where nobody has changed them."""
+
+
+def hangs_on_default(topics: Mapping[str, TopicDescription]) -> bool:
+    """Whether Cruise Control works on the cluster: at its end it deletes the rates of its brokers,
+    then waits until they read as not set. Where a default is, they never do.
+
+    :param topics: its topics, as far as there are any.
+    """
+    return any(topic.partitions for topic in topics.values())
 
 
 OwnByKey = Mapping[tuple[ConfigResource, str], int]

@@ -15,9 +15,9 @@ from rehome.domain.run.flows import OwnRate, RateReason
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.actions import SetRate
 from rehome.execution.throttle.clear import Cleared, clear_throttle, sweep
-from rehome.execution.throttle.configs import ThrottleError
+from rehome.execution.throttle.configs import ThrottleError, goes_by_broker
 from rehome.execution.throttle.plan_throttle import RatesSet, Setting
-from rehome.execution.throttle.rate_scope import default_is_honoured, set_up_by_broker
+from rehome.execution.throttle.rate_scope import set_up_by_broker
 from rehome.ledger.base.records import ThrottleEntry
 from rehome.ledger.store import Ledger
 
@@ -71,7 +71,7 @@ def set_up_throttle(
     """
     ledger.claim(plan.plan_id)
     sweep(ledger, cluster)
-    by_broker = not default_is_honoured(cluster.finalized_features())
+    by_broker = goes_by_broker(cluster)
     setting = Setting(plan, ledger, cluster)
     rates = setting.rates(plan.moves, rate_bytes_per_s, by_broker=by_broker, own_rates=own)
     _tell(plan, ledger, rates)
@@ -139,7 +139,7 @@ def needs_rates_by_broker(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> bo
     """Whether brokers need rates of their own: as the plan began, or as the cluster is now."""
     if set_up_by_broker(ledger.throttles(plan.plan_id, open_only=True)):
         return True
-    return not default_is_honoured(cluster.finalized_features())
+    return goes_by_broker(cluster)
 
 
 def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
