@@ -54,6 +54,25 @@ HELD_BY_WHAT_NEVER_ENDS = Script(
 )
 """A plan waits for the copy of another installation to a lost broker, whose run was deleted."""
 
+ADOPTED_UNREAD = Script(
+    16222,
+    6,
+    (Topic("t", ((6, 5),), 20_000_000, min_isr=2),),
+    (
+        Plan("A", (("t", 0, (6, 3)),), 5_000_000, slots=2),
+        Plan("B", (("t", 0, (3, 4)),), 5_000_000, window_s=172),
+    ),
+    does=(
+        Do(29.2, "fate", What.BROKER_LOST, (1,)),
+        Do(31.8, "fate", What.RIGHTS_REVOKED, ("t", "ALL")),
+        Do(45.0, "admin", What.REASSIGN, ("t", 0, (1, 4))),
+        Do(48.4, "B", What.ADOPT_FOREIGN, ("t", 500_000)),
+        Do(69.4, "B", What.ANSWER, ("approve",)),
+    ),
+    quiet_s=400.0,
+)
+"""What others have in flight is adopted while its topic may not be read: its id is not known."""
+
 RATES_BY_BROKER_CHANGED = _by_broker(
     Do(20.0, "A", What.CHANGE_RATES, (None, ((4, 800_000, 2_000_000),))),
     Do(40.0, "A", What.CHANGE_RATES, (500_000, ())),

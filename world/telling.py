@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 
 from rehome.alerts.catalog import CATALOG
 from rehome.domain.kafka import BrokerId, ReplicaId
+from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan as RehomePlan
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState
@@ -145,7 +146,7 @@ def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
     return PlanSeen(
         plan_id=plan.plan_id,
         by=started.by,
-        moves={move.partition: (move.topic_id, move.target) for move in plan.moves},
+        moves={move.partition: (_topic_id(stage, move), move.target) for move in plan.moves},
         log_dirs=frozenset(_log_dirs(plan)),
         record=record,
         admitted=frozenset(move.partition for move in admitted),
@@ -171,6 +172,12 @@ def _rates(stage: Stage, started: Started) -> Iterator[RatesAsked]:
     """Of a plan whose ledger has known all that was asked of it."""
     if len(stage.ledgers[started.by]) == 1:
         yield from rates_asked(stage.rehomes[started.by].airflow, started.plan.plan_id)
+
+
+def _topic_id(stage: Stage, move: Move) -> str:
+    """Of the topic that a move is of; a plan of what it could not read does not know it."""
+    key = stage.model.actions.key(move.partition)
+    return move.topic_id or (key.topic_id if key is not None else "")
 
 
 def _cordons(stage: Stage, started: Started) -> frozenset[BrokerId]:

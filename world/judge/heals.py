@@ -161,6 +161,8 @@ def _untrue(states: Sequence[Alive], said: Watched) -> Iterator[str]:
         if all(broker in state.live for state in states):
             yield f"broker {broker} has been alive for {said.settles_s:.0f} s, and is called dead"
     held = frozenset.intersection(*(state.holding - state.live for state in states))
+    if not all(state.live for state in states):
+        held = frozenset()  # there was none to take a snapshot from
     for broker in sorted(held - said.dead):
         yield f"broker {broker} has been dead for {said.settles_s:.0f} s, and no finding says so"
     if said.under_replicated and not any(state.lacking for state in states):

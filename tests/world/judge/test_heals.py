@@ -17,6 +17,8 @@ CARRIED_OUT = CarriedOut(410.0, 430.0, "A", "p", (2,), 180.0, 1, 10, 10)
 KNOWN = Watched("A", 500.0, frozenset({2}), under_replicated=True)
 DEAD = (200.0, 2, True)
 Fenced = tuple[float, int, bool]
+ALL_DEAD = tuple((200.0, broker, True) for broker in range(1, 5))
+"""Of these nobody can take a snapshot."""
 
 
 def texts(log: MetadataLog, seen: Watching, ended_at: float = 1000.0) -> list[str]:
@@ -107,6 +109,7 @@ def test_no_more_is_carried_out_within_a_day_than_is_allowed() -> None:
             ["broker 2 has been dead for 500 s, and no finding says so"],
         ),
         (replace(KNOWN, dead=frozenset()), ((600.0, 2, True),), []),
+        (replace(KNOWN, dead=frozenset()), ALL_DEAD, []),
     ],
 )
 def test_findings_open_and_close(
