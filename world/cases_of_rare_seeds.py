@@ -79,3 +79,24 @@ LEADER_WIPED_BEFORE_A_HEAL = Script(
     watches=(Watch("W", every_s=120, grace_s=150, heals_a_day=1, budget_bytes=30_000_000),),
 )
 """Seed 2284: the last replica returns empty, and leads. A heal has nothing to copy of it."""
+
+TARGET_LOST_WHILE_ITS_SOURCE_IS = Script(
+    4399,
+    4,
+    (Topic("t", ((3,), (2,)), 20_000_000),),
+    (
+        Plan("A", (("t", 0, (3,)),)),
+        Plan("B", (("t", 1, (2,)),), 1_000_000, slots=2, log_dirs=True),
+    ),
+    does=(
+        Do(21.1, "fate", What.LOG_DIR_FAILED, (3, 0)),
+        Do(115.4, "admin", What.CRUISE_CONTROL, ("t", 0, (1,), 20_000_000)),
+        Do(117.2, "B", What.START, (1,)),
+        Do(252.3, "fate", What.BROKER_LOST, (1,)),
+    ),
+    quiet_s=400.0,
+    one_run=("A", "B"),
+)
+"""Seed 4399: another client's reassignment cannot end, nor be cancelled before its source is back.
+B waits for it, and says so.
+"""

@@ -58,7 +58,8 @@ def _end_what_never_ends(stage: Stage) -> None:
     """Do as alerts say: the controller never ends a reassignment that adds what it removes, or one
     of others that needs a broker which is lost.
 
-    A person cancels it, which loses the order of replicas.
+    A person cancels it, which loses the order of replicas; and again, where no old replica was in
+    sync yet.
     """
     asked = {each.partition: each.owner for each in stage.history.alters}
     for topic in stage.script.topics:
@@ -69,8 +70,8 @@ def _end_what_never_ends(stage: Stage) -> None:
             if found is None or not found.reassigning:
                 continue
             lost = stage.fate.lost if asked.get(part) == OTHERS else set()
-            if set(found.adding) & set(found.removing) or set(found.replicas) & lost:
-                stage.model.actions.reassign(part, None)
+            hangs = set(found.adding) & set(found.removing) or set(found.replicas) & lost
+            if hangs and stage.model.actions.reassign(part, None) is None:
                 stage.history.altered(stage.scheduler.at_s, OTHERS, "cancel-at-end", {part: None})
 
 
@@ -81,6 +82,7 @@ def let_end(stage: Stage) -> None:
     least = stage.script.quiet_s + WATCHED_S * bool(stage.script.watches)
     while stage.scheduler.at_s < (least if _all_ended(stage) else until):
         stage.scheduler.run(min(until, stage.scheduler.at_s + LOOK_S))
+        _end_what_never_ends(stage)
         for rehome in stage.rehomes.values():
             rehome.person.answer("approve")
     for started in stage.started:

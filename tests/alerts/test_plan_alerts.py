@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rehome.alerts.kinds import AlertKind
-from rehome.alerts.plan_alerts import Signs, alerts_of
+from rehome.alerts.plan_alerts import IN_VAIN, Signs, alerts_of
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.flows import RateChange, RateReason
@@ -139,6 +139,23 @@ def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() ->
         alert.next_step
         == "No step is needed: the plan goes on when the other client's reassignment has ended."
     )
+
+
+def test_a_stall_that_begins_to_wait_in_vain_is_another_alert_once() -> None:
+    waits, hangs = (Hurt(HurtKind.FOREIGN, holds=True, hangs=each) for each in (False, True))
+    still = replace(WELL, now=NOW + timedelta(seconds=56), record=replace(RUNNING, held_at=NOW))
+    held = replace(still, sums={}, hurts=(waits,))
+    (before,) = alerts_of(held)
+    (after,) = alerts_of(replace(held, hurts=(hangs,)))
+    assert (before.occurrence, after.occurrence) == ("", IN_VAIN)
+    assert "That reassignment does not end by itself." in after.next_step
+    said = replace(raised(closed=False), kind=AlertKind.STALLED, occurrence=IN_VAIN)
+    (later,) = alerts_of(replace(held, raised=(said,)))
+    assert later.occurrence == IN_VAIN, "its broker comes and goes"
+    (anew,) = alerts_of(replace(held, raised=(replace(said, closed_at=NOW),)))
+    assert anew.occurrence == ""
+    (flying,) = alerts_of(replace(still, hurts=(hangs,)))
+    assert flying.occurrence == "", "it does not only wait"
 
 
 def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:

@@ -25,6 +25,8 @@ from rehome.ledger.base.records import PlanRecord
 LATE_BY = 1.1
 """A window will be missed when the time left is so many times what the window leaves: an estimate
 that is about right would come and go. Once raised, it stays until the rest fits."""
+IN_VAIN = "in vain"
+"""The occurrence of a stall in which the plan waits for what cannot end by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def alerts_of(signs: Signs) -> tuple[Alert, ...]:
     """Every alert, the worst first."""
     about = about_plan(signs.record)
     found = (
-        Alert(kind, text=text, next_step=next_step, **about)
+        Alert(kind, text=text, next_step=next_step, occurrence=_occurrence(kind, signs), **about)
         for kind, (text, next_step) in _found(signs)
     )
     return tuple(sorted(found, key=lambda alert: list(AlertKind).index(alert.kind)))
@@ -118,22 +120,45 @@ def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
         yield AlertKind.WINDOW_WILL_BE_MISSED, words
 
 
+def _occurrence(kind: AlertKind, signs: Signs) -> str:
+    """An alert that says to wait for another client's reassignment is not enough when that cannot
+    end any more: then there is another one. It stays that as long as the plan does not move, as
+    brokers that come and go would bring it again and again.
+    """
+    if kind is not AlertKind.STALLED:
+        return ""
+    said = any(
+        each.kind is kind and each.closed_at is None and each.occurrence == IN_VAIN
+        for each in signs.raised
+    )
+    hangs = _only_waits(signs) and any(each.hangs for each in signs.hurts)
+    return IN_VAIN if hangs or said else ""
+
+
+def _held(signs: Signs) -> bool:
+    held_at, moved_at = signs.record.held_at, signs.record.last_progress_at
+    return held_at is not None and (moved_at is None or held_at > moved_at)
+
+
+def _only_waits(signs: Signs) -> bool:
+    return _held(signs) and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves
+
+
 def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     """A plan that only waits for others is said to be held until its stillness is worth more."""
-    record, moved_at = signs.record, signs.record.last_progress_at
-    held = record.held_at is not None and (moved_at is None or record.held_at > moved_at)
+    moved_at = signs.record.last_progress_at
     if moved_at is not None and signs.now - moved_at > timedelta(seconds=signs.patience_s):
         words = alert_text.stalled(
             moved_at,
             signs.now,
             held_back_text(signs.hurts),
-            only_waits=held and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves,
+            only_waits=_only_waits(signs),
             hangs=any(each.hangs for each in signs.hurts),
             gives_up_s=signs.gives_up_s,
-            unthrottled=record.unthrottled,
+            unthrottled=signs.record.unthrottled,
         )
         yield AlertKind.STALLED, words
-    elif held:
+    elif _held(signs):
         yield AlertKind.HELD, alert_text.held()
 
 
