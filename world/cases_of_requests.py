@@ -383,3 +383,23 @@ EMPTIED_BY_A_LOST_LEDGER = Script(
 """Seed 6469: A has taken its items back, and its ledger is lost before the lists are deleted: they
 are there with nothing in them, and the new ledger names them beside the mark.
 """
+
+DRAINED_BESIDE_A_CORDON = Script(
+    9129,
+    4,
+    (
+        Topic("t", ((2,),), 5_000_000, inflow=200_000),
+        Topic("u", ((4, 3), (4, 3)), 5_000_000),
+        Topic("v", ((4,),), 60_000_000, inflow=200_000),
+    ),
+    (
+        Plan("A", (), 1_000_000, drains=(3,), tried_out=True, cordons=True),
+        Plan("B", (), 1_000_000, drains=(1,), tried_out=True),
+    ),
+    does=(Do(8.8, "A", What.START, (0,)), Do(33.4, "B", What.START, (1,))),
+    quiet_s=400.0,
+    one_run=("A", "B"),
+)
+"""Seed 9129: B is to drain a broker of a data centre while A has cordoned the other one of it. The
+planner says so, and makes no plan that the gate refuses.
+"""

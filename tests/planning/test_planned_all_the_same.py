@@ -103,10 +103,18 @@ def in_one_rack_and_stays_in_it() -> None:
     assert moved(of, action="drain", brokers=[1], destinations=[3]) == {T[0]: (0, 3)}
 
 
+def in_one_rack_and_the_other_is_cordoned() -> None:
+    of = cluster(["/a", "/a", "/b", "/a"], [(0, 1)], cordoned=frozenset({2}))
+    assert moved(of, action="drain", brokers=[1]) == {T[0]: (0, 3)}
+
+
 BAD_ALREADY: Mapping[str, tuple[Callable[[], None], ...]] = {
     "actions.reassign.lay_out": (a_dead_follower_stays,),
     "actions.reassign.plan_requested": (too_few_in_sync_and_all_of_them_stay,),
-    "limits.destinations.refuse_fewer_racks": (in_one_rack_and_stays_in_it,),
+    "limits.fewer_racks.refuse_fewer_racks": (
+        in_one_rack_and_stays_in_it,
+        in_one_rack_and_the_other_is_cordoned,
+    ),
     "limits.limit_checks.refuse_broken": (above_its_cap_and_less,),
     "limits.limit_checks.refuse_impossible": (above_its_cap_and_not_drained,),
     "model.scope.check_movable": (leaderless_reordered, leaderless_order_taken_back),

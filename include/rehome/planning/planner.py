@@ -30,7 +30,8 @@ from rehome.planning.actions.repair_racks import plan_racks
 from rehome.planning.actions.replace import plan_replacement
 from rehome.planning.actions.set_replication_factor import plan_replication_factor
 from rehome.planning.leadership.leader_caps import keep_led_caps
-from rehome.planning.limits.destinations import refuse_fewer_racks, with_limits
+from rehome.planning.limits.destinations import with_limits
+from rehome.planning.limits.fewer_racks import refuse_fewer_racks
 from rehome.planning.limits.limit_checks import limit_notes, refuse_broken
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.resource_loads import known_resources

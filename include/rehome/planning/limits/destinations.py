@@ -12,15 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Ints, Mask
+from rehome.domain.array_types import Ints, Mask
 from rehome.domain.request.limits import BrokerCaps
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text, count_text
 from rehome.planning.limits.apply_limits import groups, limited, limits_of
 from rehome.planning.model.arrays import ClusterArrays
-from rehome.planning.model.layout import Layout
 from rehome.planning.model.limits import Limits
-from rehome.planning.model.rack_tree import NO_RACK, RackTree
 from rehome.planning.model.scope import (
     destinations_of,
     partitions_in_scope,
@@ -70,66 +68,6 @@ def refuse_apart(
                 for topic in np.unique(arrays.topic_of[partitions[shut]])
             ]
         )
-    )
-
-
-def refuse_fewer_racks(
-    layout: Layout,
-    tree_before: RackTree,
-    tree_after: RackTree,
-    arrays: ClusterArrays,
-    request: ReassignmentRequest,
-) -> None:
-    """Refuse destinations that leave a partition worse spread over the racks than it is, where
-    another broker would not. A rebalance spreads over the racks of the destinations: it is let.
-
-    :param arrays: the cluster, with the brokers that take new replicas before there were
-        destinations.
-    :raises InvalidRequestError: names the partitions, the destinations with their racks, and
-        brokers that would be better.
-    """
-    if not request.destinations or request.brought or request.ignore_racks:
-        return
-    moved = np.flatnonzero((layout.rows != layout.origin).any(axis=1))
-    before = tree_before.violations_of(moved, layout.origin[moved])
-    after = tree_after.violations_of(moved, layout.rows[moved])
-    others = arrays.brokers.takes & ~destinations_of(arrays.brokers, request)
-    for excluded in request.exclude_brokers:
-        others &= arrays.brokers.ids != excluded
-    found = []
-    for p, badly in zip(moved[after > before].tolist(), after[after > before], strict=True):
-        tree = tree_after.of(p)
-        if better := _better(layout, tree, p, int(badly), others & tree.hosts):
-            found.append(_fewer_racks(layout, p, better, request))
-    raise_if(shortened(found))
-
-
-def _better(layout: Layout, tree: RackTree, partition: int, badly: int, others: Mask) -> list[int]:
-    """Brokers that, instead of a new replica, would spread a partition more evenly."""
-    row, origin = layout.rows[partition], layout.origin[partition]
-    free = np.setdiff1d(np.flatnonzero(others), row)
-    helps = np.zeros(len(free), bool)
-    for place in np.flatnonzero((row != NONE) & ~np.isin(row, origin)).tolist():
-        tried = np.repeat(row[None], len(free), axis=0)
-        tried[:, place] = free
-        helps |= tree.violations(tried) < badly
-    better: list[int] = free[helps].tolist()
-    return better
-
-
-def _fewer_racks(
-    layout: Layout, partition: int, better: list[int], request: ReassignmentRequest
-) -> str:
-    arrays, row = layout.arrays, layout.rows[partition]
-    paths, ids = arrays.brokers.rack_paths, arrays.brokers.ids
-    new = [b for b in row[row != NONE].tolist() if b not in layout.origin[partition]]
-    racks = sorted({"/" + "/".join(paths[b]) if paths[b] else NO_RACK for b in new})
-    others = sorted({"/" + "/".join(paths[b]) if paths[b] else NO_RACK for b in better})
-    return (
-        f"{arrays.partition(partition)} would be spread worse over the racks than it is: "
-        f"destinations leaves {brokers_text(sorted(ids[new].tolist()))} ({', '.join(racks)}) for "
-        f"it, and {brokers_text(sorted(ids[better].tolist()))} ({', '.join(others)}) would be "
-        "better. Name a better one in destinations, or plan without racks (ignore_racks)."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rehome.domain.array_types import Ints, Mask
@@ -88,7 +90,7 @@ def kept_uneven(checked: Checked, among: Mask) -> Mask:
     """
     partitions, allowed = checked.moved.partitions, checked.allowed_brokers
     named = Obstacles(checked.plan.summary.infeasible).kept_uneven
-    taking, full, ids = _headroom_left(checked), at_caps(checked), checked.brokers
+    takes, ids = takers(checked), checked.brokers
     replicas = partitions.replicas
     kept = np.zeros(len(partitions.keys), bool)
     for p in np.flatnonzero(among).tolist() if named else ():
@@ -101,10 +103,20 @@ def kept_uneven(checked: Checked, among: Mask) -> Mask:
             places(ids, row).astype(np.int32),
             np.zeros(0, np.int32),
         )
-        size = partitions.size_bytes[p]
-        open_ones = [b for b in ids[better].tolist() if taking.get(b, -1) >= size and b not in full]
-        kept[p] = len(better) > 0 and not open_ones
+        kept[p] = len(better) > 0 and not takes(ids[better], int(partitions.size_bytes[p]))
     return kept
+
+
+def takers(checked: Checked) -> Callable[[Ints, int], bool]:
+    """Whether any of some brokers surely takes one more copy of a size beside the plan's: it may,
+    is not at its caps, and has a log dir with space.
+    """
+    taking, full = _headroom_left(checked), at_caps(checked)
+
+    def takes(brokers: Ints, size_bytes: int) -> bool:
+        return any(taking.get(b, -1) >= size_bytes and b not in full for b in brokers.tolist())
+
+    return takes
 
 
 def at_caps(checked: Checked) -> set[int]:

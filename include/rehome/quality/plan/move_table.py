@@ -16,6 +16,7 @@ from rehome.quality.facts.evacuated import emptied_brokers
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.rack_spread import better_places, places
 from rehome.quality.facts.ragged_lists import Ragged
+from rehome.quality.facts.unplannable import takers
 from rehome.quality.plan.evacuation import evacuation_columns
 from rehome.quality.plan.leadership import leadership_of, reorders
 from rehome.quality.plan.limit_table import outside
@@ -167,17 +168,20 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
             on_level[one] = badly
     nothing = np.zeros((1, len(moved.at)), np.int64)
     before, after = (np.concatenate([nothing, *(c[None] for c in levels[n])]) for n in levels)
-    worse = np.flatnonzero((after > before).any(axis=0))[:ROWS_SHOWN].tolist()
+    worse = np.flatnonzero((after > before).any(axis=0))
     better: list[list[int]] = [[] for _ in moved.at]
-    for move in worse:
-        allowed_brokers = left_of.get(move, left) & checked.allowed_brokers.may[group[move]]
-        found = better_places(
-            checked.rack_paths, allowed_brokers, rows["after"][move], rows["before"][move]
-        )
-        better[move] = ids[found].tolist()
+    losing = worse[_loses_offline(checked)[worse]]
+    takes = takers(checked) if len(losing) else None
     # A lower replication factor keeps the replicas in sync, whatever their racks.
     count, found = moved.current.lengths, moved.in_sync.lengths
     free = (moved.target.lengths < count) & (found < count)
+    for move in np.union1d(worse[:ROWS_SHOWN], losing).tolist():
+        hosts = left_of.get(move, left) & checked.allowed_brokers.may[group[move]]
+        found = better_places(checked.rack_paths, hosts, rows["after"][move], rows["before"][move])
+        better[move] = ids[found].tolist()
+        if takes is not None and move in losing:
+            # What is offline spreads nothing: a copy in the same rack is better than none.
+            free[move] |= not takes(ids[found], int(moved.size[move]))
     for level in range(1, len(before)):
         # A level may only get worse where one above it gets better.
         eased = free | (after[1:level] < before[1:level]).any(axis=0)
@@ -202,6 +206,15 @@ def _failed(checked: Checked) -> Ints:
     """(n,) replicas of each move's partition in failed log dirs of live brokers."""
     offline = checked.moved.offline
     return offline.where(np.isin(offline.values, checked.brokers[checked.live])).lengths
+
+
+def _loses_offline(checked: Checked) -> Mask:
+    """(n,) moves by which an offline replica leaves its broker."""
+    gone = checked.moved.offline
+    moves: Mask = np.isin(
+        np.arange(len(checked.moved.at)), gone.row[gone.missing_in(checked.moved.target)]
+    )
+    return moves
 
 
 def _without_failed(checked: Checked, left: Mask) -> dict[int, Mask]:

@@ -1,0 +1,178 @@
+"""Plans that leave a partition worse spread over the racks than it is, while brokers that would
+spread it better take nothing new: refused, with what is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.domain.kafka import BrokerId
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.text import brokers_text
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import NO_RACK, RackTree
+from rehome.planning.model.scope import brokers_with, destinations_of, raise_if, shortened
+
+
+def refuse_fewer_racks(
+    layout: Layout,
+    tree_before: RackTree,
+    tree_after: RackTree,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+) -> None:
+    """Refuse a plan that leaves a partition worse spread over the racks than it is, where another
+    broker would not, and takes nothing new. A rebalance spreads over the racks of its destinations:
+    it is let. So is a copy in place of a replica that is offline: one in the same rack is better
+    than none.
+
+    :param arrays: the cluster, with the brokers that take new replicas before any are excluded, and
+        before there were destinations.
+    :raises InvalidRequestError: names the partitions, brokers that would be better, with their
+        racks, and what to do about them.
+    """
+    if request.brought or request.ignore_racks:
+        return
+    found = []
+    if request.destinations:
+        found = _by_destinations(layout, tree_before, tree_after, arrays, request)
+    if not found:
+        found = _by_closed_brokers(layout, tree_before, tree_after, arrays, request)
+    raise_if(shortened(found))
+
+
+def _by_destinations(
+    layout: Layout,
+    tree_before: RackTree,
+    tree_after: RackTree,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+) -> list[str]:
+    moved = np.flatnonzero((layout.rows != layout.origin).any(axis=1))
+    before = tree_before.violations_of(moved, layout.origin[moved])
+    after = tree_after.violations_of(moved, layout.rows[moved])
+    others = arrays.brokers.takes & ~destinations_of(arrays.brokers, request)
+    others &= ~brokers_with(arrays.brokers, request.exclude_brokers)
+    found = []
+    for p, badly in zip(moved[after > before].tolist(), after[after > before], strict=True):
+        tree = tree_after.of(p)
+        if better := _better(layout, p, int(badly), others & tree.hosts, tree.violations):
+            found.append(_fewer_racks(layout, p, better))
+    return found
+
+
+def _by_closed_brokers(
+    layout: Layout,
+    tree_before: RackTree,
+    tree_after: RackTree,
+    arrays: ClusterArrays,
+    request: ReassignmentRequest,
+) -> list[str]:
+    """Only of partitions that are evenly spread: how much worse another one gets is a matter of
+    what is counted. Where disks or caps are in the way, the gate says so; also of an evacuation,
+    which closes brokers itself.
+    """
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return []
+    closed = ~arrays.brokers.takes | brokers_with(arrays.brokers, request.exclude_brokers)
+    moved = np.flatnonzero(_replaced(layout, tree_before))
+    every, takes = len(layout.rows), layout.arrays.brokers.takes
+    moved = moved[_uneven(tree_before, moved, layout.origin[moved], every) == 0]
+    badly = _uneven(tree_after, moved, layout.rows[moved], every)
+    found = []
+    for p, now in zip(moved[badly > 0].tolist(), badly[badly > 0].tolist(), strict=True):
+        tree = tree_after.of(p)
+        count = partial(_in_racks, tree)
+        if _better(layout, p, now, takes & tree.hosts, count):
+            continue
+        if better := _better(layout, p, now, closed & tree.hosts, count):
+            found.append(_closed(layout, p, better, arrays.brokers.takes))
+    return found
+
+
+def _replaced(layout: Layout, tree: RackTree) -> Mask:
+    """(P,) partitions that get replicas, and no fewer than they have, of which all are online, and
+    where they may be.
+    """
+    rows, origin = layout.rows, layout.origin
+    changed: Mask = (rows != origin).any(axis=1)
+    changed &= (rows != NONE).sum(axis=1) >= (origin != NONE).sum(axis=1)
+    offline = layout.arrays.offline
+    if offline is not None:
+        changed &= ~offline.any(axis=1)
+    for one, its in tree.parts(changed):
+        changed &= ~its | ((origin == NONE) | one.hosts[origin]).all(axis=1)
+    return changed
+
+
+def _uneven(tree: RackTree, partitions: Ints, rows: Rows, count: int) -> Ints:
+    """(n,) how far each is from an even spread over the racks, whichever brokers hold it there.
+
+    :param count: of all partitions that there are.
+    """
+    found, asked = np.zeros(len(partitions), np.int64), np.zeros(count, bool)
+    asked[partitions] = True
+    for one, its in tree.parts(asked):
+        at = np.flatnonzero(its[partitions])
+        found[at] = _in_racks(one, rows[at])
+    return found
+
+
+def _in_racks(tree: RackTree, rows: Rows) -> Ints:
+    """(n,) the tree's violations without those of its last level, the brokers."""
+    found: Ints = tree.violations_by_level(rows)[:-1].sum(axis=0)
+    return found
+
+
+def _better(
+    layout: Layout, partition: int, badly: int, others: Mask, count: Callable[[Rows], Ints]
+) -> list[int]:
+    """Brokers that, instead of a new replica, would spread a partition more evenly."""
+    row, origin = layout.rows[partition], layout.origin[partition]
+    free = np.setdiff1d(np.flatnonzero(others), row)
+    helps = np.zeros(len(free), bool)
+    for place in np.flatnonzero((row != NONE) & ~np.isin(row, origin)).tolist():
+        tried = np.repeat(row[None], len(free), axis=0)
+        tried[:, place] = free
+        helps |= count(tried) < badly
+    better: list[int] = free[helps].tolist()
+    return better
+
+
+def _fewer_racks(layout: Layout, partition: int, better: list[int]) -> str:
+    row = layout.rows[partition]
+    new = [b for b in row[row != NONE].tolist() if b not in layout.origin[partition]]
+    return (
+        f"{_worse(layout, partition)}: destinations leaves {_with_racks(layout, new)} for it, and "
+        f"{_with_racks(layout, better)} would be better. Name a better one in destinations, or "
+        "plan without racks (ignore_racks)."
+    )
+
+
+def _closed(layout: Layout, partition: int, better: list[int], takes: Mask) -> str:
+    reasons = (
+        ([b for b in better if not takes[b]], "with all log dirs offline or cordoned"),
+        ([b for b in better if takes[b]], "excluded by the request"),
+    )
+    named = "; ".join(f"{_with_racks(layout, found)}, {why}" for found, why in reasons if found)
+    return (
+        f"{_worse(layout, partition)}: of brokers that would be better none takes new replicas: "
+        f"{named}. Change that, or plan without racks (ignore_racks)."
+    )
+
+
+def _worse(layout: Layout, partition: int) -> str:
+    name = layout.arrays.partition(partition)
+    return f"{name} would be spread worse over the racks than it is"
+
+
+def _with_racks(layout: Layout, brokers: list[int]) -> str:
+    paths, ids = layout.arrays.brokers.rack_paths, layout.arrays.brokers.ids
+    racks = sorted({"/" + "/".join(paths[b]) if paths[b] else NO_RACK for b in brokers})
+    named: list[BrokerId] = sorted(ids[brokers].tolist())
+    return f"{brokers_text(named)} ({', '.join(racks)})"
