@@ -28,9 +28,13 @@ def started_by_the_tool(site: Site, tmp_path: Path, topic: str, partitions: int)
     assert "Successfully started" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("partitions", [5, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("partitions", "everything"),
+    [(5, False), (5, True), pytest.param(50, False, marks=pytest.mark.long)],
+)
 def test_what_was_approved_is_cancelled_and_the_state_is_as_before(
     partitions: int,
+    everything: bool,
     another_clients_throttle: Throttle,
     site: Site,
     tmp_path: Path,
@@ -39,11 +43,12 @@ def test_what_was_approved_is_cancelled_and_the_state_is_as_before(
     topic = site.topics.create([[1, 2]] * partitions)
     site.topics.fill(topic, 300, size_bytes=10_000)
     before = state_of(site.gateway, [topic])
+    chosen = {"all_in_flight": True} if everything else {"topics": [topic]}
     assert site.run(dag="collect_snapshots").state == "success"
     another_clients_throttle(topic, CRAWL)
     started_by_the_tool(site, tmp_path, topic, partitions)
     asked = answered(monkeypatch, lambda _: Given())
-    run = site.run(dag=DAG, action="cancel", topics=[topic], clean_throttles=True)
+    run = site.run(dag=DAG, action="cancel", clean_throttles=True, **chosen)
     assert run.state == "success", run.log
     assert (run.tasks["approve"], run.tasks["cancel"]) == ("success", "success")
     assert run.tasks["follow"] == "skipped"

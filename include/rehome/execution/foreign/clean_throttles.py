@@ -42,8 +42,8 @@ def clean_throttles(
 
     :raises ClusterError: the cluster could not be read.
     """
-    ongoing = cluster.list_reassignments()
     found = foreign_throttles(ledger, cluster)
+    ongoing = cluster.list_reassignments()  # after: who throttles does so first, then starts
     involved = {
         broker for partition in cancelled for broker in asked.by_partition[partition].entry.replicas
     }
