@@ -100,3 +100,55 @@ TARGET_LOST_WHILE_ITS_SOURCE_IS = Script(
 """Seed 4399: another client's reassignment cannot end, nor be cancelled before its source is back.
 B waits for it, and says so.
 """
+
+LOST_PLAN_NEVER_ENDS = Script(
+    1,
+    4,
+    (Topic("t", ((3,), (2,)), 20_000_000),),
+    (Plan("A", (("t", 1, (1,)),), 1_000_000),),
+    does=(
+        Do(6.7, "A", What.START, (0,)),
+        Do(7.2, "A", What.LEDGER_BACKED_UP),
+        Do(37.8, "fate", What.BROKER_LOST, (1,)),
+        Do(88.2, "A", What.LEDGER_RESTORED),
+    ),
+    quiet_s=400.0,
+)
+"""A ledger loses the plan whose copy can never end: what that relies on stays, and is named."""
+
+HELD_BY_WHAT_NEVER_ENDS = Script(
+    13638,
+    5,
+    (Topic("t", ((2, 4),), 20_000_000), Topic("u", ((5, 4, 3),), 120_000_000)),
+    (
+        Plan("A", (("t", 0, (3, 4)),), 1_000_000, slots=1),
+        Plan("B", (("u", 0, (4, 1, 2)),), slots=1),
+    ),
+    does=(
+        Do(5.0, "A", What.START, (0,)),
+        Do(27.0, "fate", What.BROKER_LOST, (3,)),
+        Do(63.5, "B", What.START, (1,)),
+        Do(102.4, "A", What.DELETE_RUN),
+    ),
+    quiet_s=400.0,
+)
+"""A plan waits for the copy of another installation to a lost broker, whose run was deleted."""
+
+ADOPTED_UNREAD = Script(
+    16222,
+    6,
+    (Topic("t", ((6, 5),), 20_000_000, min_isr=2),),
+    (
+        Plan("A", (("t", 0, (6, 3)),), 5_000_000, slots=2),
+        Plan("B", (("t", 0, (3, 4)),), 5_000_000, window_s=172),
+    ),
+    does=(
+        Do(29.2, "fate", What.BROKER_LOST, (1,)),
+        Do(31.8, "fate", What.RIGHTS_REVOKED, ("t", "ALL")),
+        Do(45.0, "admin", What.REASSIGN, ("t", 0, (1, 4))),
+        Do(48.4, "B", What.ADOPT_FOREIGN, ("t", 500_000)),
+        Do(69.4, "B", What.ANSWER, ("approve",)),
+    ),
+    quiet_s=400.0,
+)
+"""What others have in flight is adopted while its topic may not be read: its id is not known."""
