@@ -152,3 +152,23 @@ ADOPTED_UNREAD = Script(
     quiet_s=400.0,
 )
 """What others have in flight is adopted while its topic may not be read: its id is not known."""
+
+REPLACED_WHILE_A_MARK_IS_SENT = Script(
+    19674,
+    6,
+    (Topic("u", ((5, 1, 2), (4, 3, 6)), 120_000_000),),
+    (
+        Plan("A", (("u", 1, (4, 5, 6)),), 5_000_000, slots=2, window_s=157),
+        Plan("B", (("u", 1, (6, 1, 2)),), slots=2),
+    ),
+    (Config(False, "2", "leader.replication.throttled.rate", "500000"),),
+    (
+        Do(3.1, "B", What.START, (1,)),
+        Do(12.1, "A", What.START, (0,)),
+        Do(14.9, "B", What.LEDGER_NEW),
+    ),
+    (Strike("A", 50, Blow.ANSWER_LOST),),
+    quiet_s=400.0,
+    channels=("A", "B"),
+)
+"""Seed 19674: B's ledger is replaced while its mark of list items is under way to the brokers."""

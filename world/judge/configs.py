@@ -42,11 +42,20 @@ class Ledgers:
         """With those that it has not any more."""
         return {self.of(name, since) for since, _ in self.had.get(name, ())} - {self.present(name)}
 
+    def lost(self, name: str, mark: str) -> bool:
+        """Whether a mark names one that the installation has not any more: it may have been sent
+        before that was replaced, and have come after.
+        """
+        ids = [ledger_id for _, ledger_id in self.had.get(name, ())]
+        named = _MARKED_BY.match(mark)
+        return named is not None and named[1] in {*ids[:-1]} - {*ids[-1:]}
+
 
 ONE_EACH = Ledgers()
 """Each installation has had one ledger."""
 Lets = Callable[[ConfigWrite], bool]
 Announced = Mapping[str, Mapping[ConfigKey, Collection[str]]]
+_MARKED_BY = re.compile(r"rehome\.\w+\.([0-9a-f]{32})\.")
 _MARK_OF_LISTS = re.compile(r"rehome\.lists\.[0-9a-f]{32}\.(.+)\.[0-9a-f]+\.\d+")
 
 
@@ -132,6 +141,19 @@ def as_wanted(key: KeyHistory, moment: Moment, by: str = "") -> bool:
     :param by: a Rehome, for which another Rehome's items on a list are others' as well; "" = none.
     """
     return any(_holds(key, moment, wanted, by) for wanted in (moment.wanted, moment.seen))
+
+
+def left_by_a_lost_ledger(known: KeyHistory, ledgers: Ledgers, name: str) -> bool:
+    """Whether a ledger that an installation has not any more has left it: the present one has never
+    changed it, or has put items of its own on that list, and taken them back.
+    """
+    gone, present = ledgers.gone(name), ledgers.present(name)
+    if ledgers.lost(name, known.key[1]):
+        return True
+    if not gone & known.written.keys():
+        return False
+    others = known.is_list and known.last.ours and known.last.ours.keys() <= gone
+    return present not in known.written or bool(others and as_wanted(known, known.last, present))
 
 
 def _holds(key: KeyHistory, moment: Moment, wanted: str | None, by: str) -> bool:

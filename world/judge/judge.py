@@ -15,7 +15,7 @@ from world.judge.alerts_seen import AlertsSeen, wrong_in_alerts
 from world.judge.answers_in_time import WindowsSeen, wrong_in_windows
 from world.judge.claims import Truth
 from world.judge.cleaned import Cleaned
-from world.judge.configs import Configs, KeyHistory, Ledgers, as_wanted
+from world.judge.configs import Configs, KeyHistory, Ledgers, left_by_a_lost_ledger
 from world.judge.flights import foreign_unthrottled, in_flight, unthrottled
 from world.judge.heals import Watching, wrong_in_watching
 from world.judge.lost_unsaid import lost_unsaid
@@ -235,21 +235,11 @@ def _relied_on(partitions: Partitions, seen: Seen) -> set[ConfigKey]:
 
 
 def _of_a_ledger_that_is_gone(known: KeyHistory, seen: Seen) -> bool:
-    """Whether another ledger is in its place, and names this as not its own; which has never
-    changed it, or has put items of its own on that list, and taken them back.
-    """
+    """Whether another ledger is in its place, and names this as not its own."""
     return any(
-        known.key in seen.named.get(name, ())
-        and _left_by(known, seen.ledgers.gone(name), seen.ledgers.present(name))
+        known.key in seen.named.get(name, ()) and left_by_a_lost_ledger(known, seen.ledgers, name)
         for name in seen.ledgers.had
     )
-
-
-def _left_by(known: KeyHistory, gone: set[str], present: str) -> bool:
-    if not gone & known.written.keys():
-        return False
-    others = known.is_list and known.last.ours and known.last.ours.keys() <= gone
-    return present not in known.written or bool(others and as_wanted(known, known.last, present))
 
 
 def _config_violation(known: KeyHistory) -> Violation:

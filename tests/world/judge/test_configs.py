@@ -6,7 +6,7 @@ import pytest
 
 from rehome.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigWrite, History, TopicChanged
-from world.judge.configs import Configs, as_wanted
+from world.judge.configs import Configs, Ledgers, as_wanted
 from world.judge.violations import Kind
 from world.kafka.metadata import MetadataLog
 
@@ -179,3 +179,18 @@ def test_what_a_plan_was_about_to_put_on_lists_nobody_can_tell_from_what_others_
     told.write("A", (TOPIC, LIST), None, SUBTRACT)
     configs = Configs.of(told.history, announced={plan_id: {(TOPIC, LIST): ["0:1"]}})
     assert [each.kind for each in configs.taken_away] == found
+
+
+@pytest.mark.parametrize(
+    ("mark", "lost"),
+    [
+        (f"rehome.lists.{'a' * 32}.p.0f.4", True),
+        (f"rehome.lists.{'b' * 32}.p.0f.4", False),
+        (f"rehome.needs.{'c' * 32}.p.3.leader.5", False),
+        ("rehome.before.default.leader.-", False),
+    ],
+)
+def test_a_mark_of_a_replaced_ledger_may_come_after_it_was_replaced(mark: str, lost: bool) -> None:
+    ledgers = Ledgers({"A": [(0.0, "a" * 32), (50.0, "b" * 32)]})
+    assert ledgers.lost("A", mark) is lost
+    assert not ledgers.lost("B", mark)
