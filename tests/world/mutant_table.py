@@ -17,7 +17,7 @@ from typing import Any
 from tests.world.faults.faults_of_actors import OF_ACTORS, OF_ACTORS_FOUND_BY
 from tests.world.faults.faults_of_requests import OF_REQUESTS, OF_REQUESTS_FOUND_BY
 from tests.world.faults.older_faults import OLDER, OLDER_FOUND_BY
-from tests.world.mutants import FOUND_BY, FOUND_WITHIN, MUTANTS, Mutant
+from tests.world.mutants import FOUND_BY, MUTANTS, Mutant
 from world.luck import script_of
 from world.outcome import run
 from world.script import Script
@@ -41,13 +41,6 @@ def found_among(mutant: Mutant, scripts: Iterable[Script]) -> int | None:
         if kinds and kinds - {each.kind for each in run(script, traced=False).violations}:
             return number
     return None
-
-
-def found_by(mutant: Mutant) -> int | None:
-    """The same, of the scripts that are to find it."""
-    if mutant.name in SCRIPTS:
-        return found_among(mutant, [SCRIPTS[mutant.name]])
-    return found_among(mutant, map(script_of, range(1, FOUND_WITHIN[mutant.name] + 1)))
 
 
 def row(mutant: Mutant, seeds: int) -> dict[str, Any]:

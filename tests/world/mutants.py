@@ -21,7 +21,7 @@ from rehome.execution.throttle.keys import Restored
 from rehome.execution.throttle.ownership.lost import Lost
 from rehome.execution.throttle.ownership.marks import is_mark
 from rehome.ledger.base.records import SetBy, ThrottleState
-from world import cases
+from world import cases, cases_of_rare_seeds
 from world.judge.violations import Kind
 from world.others import LISTS, RATES
 from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
@@ -386,7 +386,6 @@ FOUND_BY = {
     "B7: a window's end waits for a worker": cases.PAUSED_AT_WINDOW_END,
     "B7: the sweep leaves a plan that no run drives to its window": cases.PAUSED_BEFORE_WINDOW_END,
     "B7: resume says that a run goes on which stays queued": cases.PAUSED_AT_WINDOW_END,
+    "what is owed is called cleared": cases_of_rare_seeds.HIDDEN_BETWEEN_TWO_STEPS,
 }
-"""The script that finds each, as short as it is; what takes luck is found by seeds."""
-FOUND_WITHIN = {"what is owed is called cleared": 60}
-"""Seeds that it takes to find each other one."""
+"""The script that finds each, as short as it is."""
