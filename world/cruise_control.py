@@ -1,9 +1,9 @@
 """Cruise Control's executor: another tool that throttles and moves, and clears up after itself.
 
 As ``ReplicationThrottleHelper`` does: a rate is set where a broker has none of its own, lists are
-read, merged and written as a whole; at the end the rates of its brokers are deleted, whoever set
-them, and when they read as not set its replicas are taken off the lists. Where brokers have a
-default rate they never read so: it waits longer and longer (its pull request 2385).
+read, merged and written as a whole; at the end all rates of its brokers are deleted, also those of
+other clients, and when they read as not set its replicas are taken off the lists. Where brokers
+have a default rate they never read so: it waits longer and longer (its pull request 2385).
 """
 
 from __future__ import annotations

@@ -6,14 +6,12 @@ items that read like those that the plan needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Collection
 
 import pytest
 
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import ClusterError
-from rehome.domain import clock
 from rehome.domain.configs import ConfigChange, ConfigResource
 from rehome.domain.kafka import BrokerError, ConfigValue
 from rehome.domain.plan.plan import Plan
@@ -53,16 +51,6 @@ class _Unanswered(ModelPort):
         if marks:
             raise ClusterError("no answer", error=ErrorCode.REQUEST_TIMED_OUT.error("no answer"))
         return answer
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.model.actions.create_topic("t", [(1, 2), (1, 2)])
-    with clock.replaced_by(made):
-        made.sleep(1)
-        yield made
-    made.close()
 
 
 def unanswered(box: Box, *, arrives: bool) -> Plan:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from rehome.domain import clock
 from rehome.domain.configs import ConfigResource
 from rehome.domain.plan.move import Move
 from rehome.domain.run.states import PlanState
@@ -26,16 +20,6 @@ TOPIC = ConfigResource.topic("t")
 MOVE = move("t", 0, (1, 2), (3, 2))
 LATER = move("t", 1, (1, 2), (4, 2))
 PLAN = "one"
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.model.actions.create_topic("t", [(1, 2), (1, 2)])
-    with clock.replaced_by(made):
-        made.sleep(1)
-        yield made
-    made.close()
 
 
 def restored(box: Box, *, before_it: bool = False) -> Ledger:

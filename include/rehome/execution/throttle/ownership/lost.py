@@ -191,8 +191,8 @@ def _with_lost(
 ) -> ThrottleEntry | None:
     """An entry with those of a plan's items on a list of which it does not know; None = none.
 
-    A list with nothing in it is taken away as one that has them: whoever took them back has died
-    before that.
+    A list with nothing in it is taken away as one that has them: the process that took them off it
+    has died before it deleted the list.
     """
     known = entry.ours if entry.state.open else ()
     others = {*known, *split(entry.prior_value)}
