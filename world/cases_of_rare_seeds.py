@@ -172,3 +172,20 @@ REPLACED_WHILE_A_MARK_IS_SENT = Script(
     channels=("A", "B"),
 )
 """Seed 19674: B's ledger is replaced while its mark of list items is under way to the brokers."""
+
+LED_BY_A_NEW_REPLICA = Script(
+    1973,
+    4,
+    (Topic("u", ((2, 3), (4, 1), (4, 2)), 5_000_000, min_isr=2),),
+    (
+        Plan("A", (("u", 0, (2, 3)),), 5_000_000, approval=True),
+        Plan("B", (("u", 2, (1, 3)),), slots=2, own=((1, 500_000, None),), at_once=1),
+    ),
+    does=(
+        Do(16.1, "B", What.START, (1,)),
+        Do(33.4, "fate", What.BROKER_KILLED, (2,)),
+        Do(48.8, "fate", What.BROKER_KILLED, (4,)),
+    ),
+    quiet_s=400.0,
+)
+"""A new replica comes to lead while the next is copied, and its broker has a rate of its own."""

@@ -116,7 +116,8 @@ class PlanSeen:
         for part, (_, target) in self.moves.items():
             before, topic = self.before.get(part, ()), ConfigResource.topic(part.topic)
             new = [broker for broker in target if broker not in before]
-            for key, brokers in ((LEADER_LIST, before), (FOLLOWER_LIST, new)):
+            may_lead = (*before, *new) if len(new) > 1 else before
+            for key, brokers in ((LEADER_LIST, may_lead), (FOLLOWER_LIST, new)):
                 found.setdefault((topic, key), []).extend(f"{part.partition}:{b}" for b in brokers)
         return found
 

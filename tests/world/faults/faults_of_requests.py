@@ -13,6 +13,7 @@ from rehome.execution.observation.move_status import Fate
 from rehome.execution.throttle.set_up import ThrottleSetUp
 from tests.world.mutants import Mutant, Original, returns
 from world import cases_of_requests as cases
+from world.cases_of_rare_seeds import LED_BY_A_NEW_REPLICA
 from world.judge.violations import Kind
 
 EXECUTION = "rehome.execution"
@@ -122,6 +123,12 @@ OF_REQUESTS = (
         (f"{EXECUTION}.throttle.plan_throttle", f"{EXECUTION}.throttle.coverage"),
     ),
     Mutant(
+        "a new replica that comes to lead sends at any rate",
+        f"{EXECUTION}.throttle.keys:_may_lead",
+        lambda _: lambda move: move.current,
+        OVER,
+    ),
+    Mutant(
         "rates of single brokers do not change in mid-run",
         f"{EXECUTION}.governor.rate_lines:asked_change",
         _leaves_own_rates,
@@ -206,6 +213,7 @@ OF_REQUESTS = (
 OF_REQUESTS_FOUND_BY = {
     "rates of single brokers are set for the other direction": cases.RATES_BY_BROKER,
     "brokers with a rate of their own have the plan's": cases.RATES_BY_BROKER,
+    "a new replica that comes to lead sends at any rate": LED_BY_A_NEW_REPLICA,
     "rates of single brokers do not change in mid-run": cases.RATES_BY_BROKER_LOWERED,
     "what was approved is cancelled, whatever is in flight by then": cases.FOREIGN_SET_MEANWHILE,
     "what a person has not let go is cancelled": cases.FOREIGN_REJECTED,

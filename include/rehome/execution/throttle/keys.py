@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from rehome.domain.kafka import ConfigValue
+from rehome.domain.kafka import BrokerId, ConfigValue
 from rehome.domain.plan.move import Move
 from rehome.execution.observation.move_status import relocating
 from rehome.ledger.base.records import SetBy, ThrottleEntry
@@ -42,17 +42,23 @@ _OWN = {
 def list_items(moves: Iterable[Move]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Items ``partition:broker`` per topic and list, for moves that copy between brokers.
 
-    Leaders' side: every current replica, since any of them may come to lead. Followers' side:
-    only the replicas that are added; traffic of replicas in sync would count against the rate.
+    Leaders' side: every replica that may come to lead while there is something to copy. Followers'
+    side: only the replicas that are added; traffic of those in sync would count against the rate.
     """
     items: dict[tuple[str, str], list[str]] = {}
     for move in moves:
         if not move.adding:
             continue
         topic, partition = move.partition
-        for key, brokers in ((LEADER_REPLICAS, move.current), (FOLLOWER_REPLICAS, move.adding)):
+        leading, adding = (LEADER_REPLICAS, _may_lead(move)), (FOLLOWER_REPLICAS, move.adding)
+        for key, brokers in (leading, adding):
             items.setdefault((topic, key), []).extend(f"{partition}:{b}" for b in brokers)
     return {where: tuple(dict.fromkeys(found)) for where, found in items.items()}
+
+
+def _may_lead(move: Move) -> tuple[BrokerId, ...]:
+    """Where several replicas are added, one that is in sync may lead while the next is copied."""
+    return move.current if len(move.adding) == 1 else (*move.current, *move.adding)
 
 
 def rate_keys(moves: Collection[Move]) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ class _ListWork:
     :param own: open entries of the plan; ``others``: what others still owe on the cluster.
     :ivar found_there: entries of which nothing was asked, and all is there.
     :ivar shared: others had put some of what is needed there before.
+    :ivar is_lost: something that moves in flight rely on was there, and is there no more.
     """
 
     own: Mapping[_ConfigKey, ThrottleEntry]
@@ -89,6 +90,7 @@ class _ListWork:
     found_there: list[ThrottleEntry] = field(default_factory=list)
     too_long: set[str] = field(default_factory=set)
     shared: bool = False
+    is_lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ class Setting:
             *(self.ledger, self.cluster, work.entries, work.changes),
             marks=self._marks_first(work),
             inherits=True,
-            gone=in_flight,
+            gone=work.is_lost,
             may_refuse=found if trim else (),
         )
         return ListsSet(frozenset(work.too_long), unread | refused)
@@ -252,8 +254,11 @@ class Setting:
         if not _fits(present, missing):
             work.too_long.add(resource.name)
         elif missing or entry.ours:
-            gone = f"{','.join(missing)} was not on it any more, and is set again"
-            work.entries.append(replace(entry, detail=gone) if work.in_flight else entry)
+            if work.in_flight and (lost := _lost(missing, before)):
+                work.is_lost = True
+                gone = f"{','.join(lost)} was not on it any more, and is set again"
+                entry = replace(entry, detail=gone)
+            work.entries.append(entry)
             if missing:
                 append = (ConfigOperation.APPEND, ",".join(missing))
                 work.changes.append(ConfigChange(resource, key, *append))
@@ -362,6 +367,17 @@ def _still_set_by_others(
 def _missing(wanted: Collection[str], present: str | None) -> tuple[str, ...]:
     there = set(split(present))
     return () if EVERY_REPLICA in there else tuple(i for i in wanted if i not in there)
+
+
+def _lost(missing: Collection[str], before: ThrottleEntry | None) -> list[str]:
+    """Missing items that have been on the list. Not those that an earlier version of Rehome has not
+    put there: of the same partition, the entry has other ones.
+    """
+    if before is None:
+        return list(missing)
+    known = {*before.asked, *split(before.prior_value)}
+    partitions = {item.partition(":")[0] for item in before.asked}
+    return [i for i in missing if i in known or i.partition(":")[0] not in partitions]
 
 
 def _fits(present: str | None, missing: Collection[str]) -> bool:
