@@ -108,7 +108,7 @@ SHOWN_BY = {
     },
     "tests/dags/drain/test_cordoned_drain.py": {
         "test_a_drain_cordons_its_brokers_and_ends_that_as_was_asked[keep]": (
-            "tests/execution/throttle/test_cordon_on_brokers.py"
+            "tests/execution/throttle/cordon/test_cordon_on_brokers.py"
         ),
     },
     "tests/dags/drain/test_drain_means_empty.py": {

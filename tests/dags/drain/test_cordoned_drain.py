@@ -10,7 +10,7 @@ import pytest
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigResource
 from tests.dags.site import Site
-from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
+from tests.execution.throttle.cordon.cordons import cordon_of, uncordoned_afterwards
 
 DRAINED = 4
 BROKER = ConfigResource.broker(DRAINED)
@@ -27,7 +27,7 @@ def as_before(gateway: ClusterGateway) -> Iterator[None]:
     [
         ({"cordon": "undo"}, "*", None),
         ({"cordon": "keep"}, "*", "*"),
-        # In `make test` in tests/execution/throttle/test_cordon_on_brokers.py.
+        # In `make test` in tests/execution/throttle/cordon/test_cordon_on_brokers.py.
         pytest.param({}, None, None, marks=pytest.mark.long),
     ],
     ids=["undo", "keep", "not_asked"],

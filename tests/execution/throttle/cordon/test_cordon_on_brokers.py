@@ -21,7 +21,7 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.base.records import ThrottleState
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
-from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
+from tests.execution.throttle.cordon.cordons import cordon_of, uncordoned_afterwards
 from tests.ledger.small_plans import move
 
 DRAINED = 4
