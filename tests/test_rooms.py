@@ -63,6 +63,7 @@ FLOORS = """
     watching.kinds
     cluster.interface    domain.run
     settings
+    places_settings
     setting_types
     domain.request
     domain.plan

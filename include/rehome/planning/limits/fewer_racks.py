@@ -5,6 +5,7 @@ spread it better take nothing new: refused, with what is in the way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -38,61 +39,58 @@ def refuse_fewer_racks(
     """
     if request.brought or request.ignore_racks:
         return
-    found = []
-    if request.destinations:
-        found = _by_destinations(layout, tree_before, tree_after, arrays, request)
-    if not found:
-        found = _by_closed_brokers(layout, tree_before, tree_after, arrays, request)
-    raise_if(shortened(found))
+    made = _Made(layout, tree_before, tree_after, arrays, request)
+    found = made.refused_by_destinations() if request.destinations else []
+    raise_if(shortened(found or made.refused_by_closed_brokers()))
 
 
-def _by_destinations(
-    layout: Layout,
-    tree_before: RackTree,
-    tree_after: RackTree,
-    arrays: ClusterArrays,
-    request: ReassignmentRequest,
-) -> list[str]:
-    moved = np.flatnonzero((layout.rows != layout.origin).any(axis=1))
-    before = tree_before.violations_of(moved, layout.origin[moved])
-    after = tree_after.violations_of(moved, layout.rows[moved])
-    others = arrays.brokers.takes & ~destinations_of(arrays.brokers, request)
-    others &= ~brokers_with(arrays.brokers, request.exclude_brokers)
-    found = []
-    for p, badly in zip(moved[after > before].tolist(), after[after > before], strict=True):
-        tree = tree_after.of(p)
-        if better := _better(layout, p, int(badly), others & tree.hosts, tree.violations):
-            found.append(_fewer_racks(layout, p, better))
-    return found
+@dataclass(frozen=True)
+class _Made:
+    """What :func:`refuse_fewer_racks` is given."""
 
+    layout: Layout
+    before: RackTree
+    after: RackTree
+    arrays: ClusterArrays
+    request: ReassignmentRequest
 
-def _by_closed_brokers(
-    layout: Layout,
-    tree_before: RackTree,
-    tree_after: RackTree,
-    arrays: ClusterArrays,
-    request: ReassignmentRequest,
-) -> list[str]:
-    """Only of partitions that are evenly spread: how much worse another one gets is a matter of
-    what is counted. Where disks or caps are in the way, the gate says so; also of an evacuation,
-    which closes brokers itself.
-    """
-    if request.action is Action.EVACUATE_LOG_DIRS:
-        return []
-    closed = ~arrays.brokers.takes | brokers_with(arrays.brokers, request.exclude_brokers)
-    moved = np.flatnonzero(_replaced(layout, tree_before))
-    every, takes = len(layout.rows), layout.arrays.brokers.takes
-    moved = moved[_uneven(tree_before, moved, layout.origin[moved], every) == 0]
-    badly = _uneven(tree_after, moved, layout.rows[moved], every)
-    found = []
-    for p, now in zip(moved[badly > 0].tolist(), badly[badly > 0].tolist(), strict=True):
-        tree = tree_after.of(p)
-        count = partial(_in_racks, tree)
-        if _better(layout, p, now, takes & tree.hosts, count):
-            continue
-        if better := _better(layout, p, now, closed & tree.hosts, count):
-            found.append(_closed(layout, p, better, arrays.brokers.takes))
-    return found
+    def refused_by_destinations(self) -> list[str]:
+        """Partitions that a broker besides the destinations would spread better."""
+        layout, brokers = self.layout, self.arrays.brokers
+        moved = np.flatnonzero((layout.rows != layout.origin).any(axis=1))
+        before = self.before.violations_of(moved, layout.origin[moved])
+        after = self.after.violations_of(moved, layout.rows[moved])
+        others = brokers.takes & ~destinations_of(brokers, self.request)
+        others &= ~brokers_with(brokers, self.request.exclude_brokers)
+        found = []
+        for p, badly in zip(moved[after > before].tolist(), after[after > before], strict=True):
+            tree = self.after.of(p)
+            if better := _better(layout, p, int(badly), others & tree.hosts, tree.violations):
+                found.append(_fewer_racks(layout, p, better))
+        return found
+
+    def refused_by_closed_brokers(self) -> list[str]:
+        """Only of partitions that are evenly spread: how much worse another one gets is a matter of
+        what is counted. Where disks or caps are in the way, the gate says so; also of an
+        evacuation, which closes brokers itself.
+        """
+        if self.request.action is Action.EVACUATE_LOG_DIRS:
+            return []
+        layout, brokers = self.layout, self.arrays.brokers
+        closed = ~brokers.takes | brokers_with(brokers, self.request.exclude_brokers)
+        moved = np.flatnonzero(_replaced(layout, self.before))
+        every, takes = len(layout.rows), layout.arrays.brokers.takes
+        moved = moved[_uneven(self.before, moved, layout.origin[moved], every) == 0]
+        badly = _uneven(self.after, moved, layout.rows[moved], every)
+        found = []
+        for p, now in zip(moved[badly > 0].tolist(), badly[badly > 0].tolist(), strict=True):
+            tree = self.after.of(p)
+            count = partial(_in_racks, tree)
+            if _better(layout, p, now, takes & tree.hosts, count):
+                continue
+            if better := _better(layout, p, now, closed & tree.hosts, count):
+                found.append(_closed(layout, p, better, brokers.takes))
+        return found
 
 
 def _replaced(layout: Layout, tree: RackTree) -> Mask:
