@@ -268,7 +268,8 @@ class Configs:
             lost = {after.wanted} if after.actual is None and after.wanted is not None else set()
         if not lost:
             return
-        if not known.seen_by(write):
+        unseen = not known.is_list and after.seen is None
+        if unseen or not known.seen_by(write):
             self.unavoidable += 1
             return
         text = f"{', '.join(map(str, lost))} of {write.resource} {write.key} by {write.process}"

@@ -137,6 +137,18 @@ def test_of_a_value_that_nobody_has_seen_the_one_before_is_put_back(
     assert [known.key for known in told.configs.ours_left()] == [(DEFAULT, RATE)] * (not right)
 
 
+@pytest.mark.parametrize("read", [None, 0])
+def test_a_value_that_nobody_has_seen_is_taken_away_unseen(read: int | None) -> None:
+    told = Told()
+    told.write(OTHERS, (DEFAULT, RATE), "7", SET)
+    told.write("A", (DEFAULT, RATE), "5", SET, read=0)
+    assert told.configs.unavoidable == 0
+    told.write("A", (DEFAULT, RATE), None, DELETE, read=read)
+    assert told.configs.taken_away == []
+    assert told.configs.unavoidable == 1
+    assert list(told.configs.ours_left()) == []
+
+
 def test_what_others_set_later_is_all_that_they_want_again() -> None:
     told = rate_set_unseen()
     told.write(OTHERS, (DEFAULT, RATE), "6", SET)
