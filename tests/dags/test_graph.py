@@ -29,7 +29,15 @@ from rehome.params import (
 )
 from rehome.task_graph import POOL
 
-HEAVY = ("pyspark", "great_expectations", "pandas", "kafka")
+HEAVY = (
+    "pyspark",
+    "great_expectations",
+    "pandas",
+    "kafka",
+    "confluent_kafka",
+    "numpy",
+    "pyarrow",
+)
 
 NEEDED_FILE = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}
 

@@ -13,9 +13,9 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.own_cluster import OwnCluster

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rehome.cluster.snapshot.model import LOG_DIRS, REPLICAS, Snapshot
+from rehome.domain.kafka import ANY_LOG_DIR
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.plan import ANY_LOG_DIR
 from tests.planning.clusters import Cluster
 
 Disks = Mapping[int, Mapping[str, tuple[int, int]]]

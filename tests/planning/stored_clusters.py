@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from rehome.cluster.snapshot.model import LOG_DIRS, REPLICAS, Snapshot
-from rehome.domain.kafka import TopicPartition
-from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.kafka import ANY_LOG_DIR, TopicPartition
+from rehome.domain.plan.plan import Plan
 from tests.planning.clusters import cluster
 
 LogDirKey = tuple[int, str]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from rehome.domain.kafka import TopicPartition
+from rehome.domain.kafka import ANY_LOG_DIR, TopicPartition
 from rehome.domain.plan.move import Move, MoveReason
-from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Cordon
 from world import script
 from world.kafka.metadata import Partition, PartitionKey

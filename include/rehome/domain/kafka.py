@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 BrokerId = int
+ANY_LOG_DIR = "any"
+"""Kafka's word for a log dir that the broker chooses."""
 LogDirKey = tuple[BrokerId, str]
 """A log dir by broker and path: what a :class:`LogDirName` equals."""
 Replicas = tuple[BrokerId, ...]

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
-from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from rehome.domain.plan.kafka_json import Assignment
 from rehome.domain.plan.move import Move, MoveReason
-from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.plan.plan import Plan
+from rehome.domain.reassignment_file import Assignment
 from rehome.domain.request.limits import BrokerCaps, BrokerSet
 from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError

@@ -6,13 +6,12 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rehome.hooks.cluster import KafkaClusterHook
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rehome.execution.access.cluster_policy import PaceAndApproval
     from rehome.execution.access.connection_policy import ConnectionPolicy
+    from rehome.hooks.cluster import KafkaClusterHook
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
 
@@ -44,7 +43,7 @@ def policy_of_cluster(
     """
     from rehome.execution.access.cluster_policy import PaceAndApproval, strictest
 
-    own = KafkaClusterHook(connection).policy
+    own = cluster_hook(connection).policy
     known = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
     if plan is not None and plan.policy is None and plan.planned_through:
         known.setdefault(plan.planned_through, None)  # of before policies were kept with plans
@@ -54,6 +53,13 @@ def policy_of_cluster(
     return strictest(own, others)
 
 
+def cluster_hook(connection: str) -> KafkaClusterHook:
+    """The hook, imported late: Kafka's clients are heavy, and every DAG imports this module."""
+    from rehome.hooks.cluster import KafkaClusterHook
+
+    return KafkaClusterHook(connection)
+
+
 def recorded_policy(connection: str) -> dict[str, Any]:
     """What a connection says of approval and pace now, to be kept with a plan.
 
@@ -61,7 +67,7 @@ def recorded_policy(connection: str) -> dict[str, Any]:
     """
     from rehome.execution.access.cluster_policy import PaceAndApproval
 
-    return PaceAndApproval.of(KafkaClusterHook(connection).policy).to_json()
+    return PaceAndApproval.of(cluster_hook(connection).policy).to_json()
 
 
 def note(ledger: Ledger, connection: str) -> None:
@@ -96,7 +102,7 @@ def _others(
         found = _read(name, task) if task else _read.__wrapped__(name, "")
         if found is not None:
             yield PaceAndApproval.of(found)
-        elif KafkaClusterHook(name).exists:
+        elif cluster_hook(name).exists:
             yield PaceAndApproval.unreadable(name, last)
         else:
             log.warning(
@@ -113,7 +119,7 @@ def _read(connection: str, _task: str) -> ConnectionPolicy | None:
     each once, for each reading is a request to Airflow's API.
     """
     try:
-        return KafkaClusterHook(connection).policy
+        return cluster_hook(connection).policy
     except Exception as error:  # noqa: BLE001 - it must not stop what goes through another one
         log.warning("The policy of connection %s cannot be read: %s", connection, error)
         return None

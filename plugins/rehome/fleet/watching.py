@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
-from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.authority import own_snapshot
 from rehome.watching.rules import WatchRules
 
@@ -150,7 +149,7 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     """
     found = {}
     for connection, cluster_id in ledger.connections().items():
-        if not KafkaClusterHook(connection).exists:
+        if not policies.cluster_hook(connection).exists:
             log.warning(
                 "Cluster %s is left out: Airflow has no connection %s any more.",
                 cluster_id,
@@ -168,7 +167,7 @@ def _refused(connection: str, now: datetime) -> frozenset[str]:
     from rehome.execution.access.connection_policy import PolicyError
     from rehome.watching.remedy import REMEDIES
 
-    policy, refused = KafkaClusterHook(connection).policy, set()
+    policy, refused = policies.cluster_hook(connection).policy, set()
     for action in REMEDIES:
         try:
             policy.require(action, None, now)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.fleet import policies
-from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
@@ -53,4 +52,4 @@ class ClusterOperator(RecordedOperator):
 
     def gateway(self) -> ClusterGateway:
         """A gateway on the cluster; use it as a context manager."""
-        return KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())
+        return policies.cluster_hook(self.kafka_config_id).gateway(installation.settings())

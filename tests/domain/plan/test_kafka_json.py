@@ -8,15 +8,14 @@ import pytest
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.kafka_json import (
-    Assignment,
     KafkaFiles,
-    parse_reassignment,
     reassignment_json,
     refuse_other_files,
     rollback_json,
 )
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan_hash import PlanChangedError
+from rehome.domain.reassignment_file import Assignment, parse_reassignment
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.errors import InvalidRequestError
 from rehome.warehouse import Warehouse

@@ -14,9 +14,9 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.kafka import ANY_LOG_DIR, ReplicaId, TopicPartition
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
-from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.plan.plan import Plan
 from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
 from rehome.execution.completion.verify import verify
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS

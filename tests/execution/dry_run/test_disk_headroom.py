@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rehome.domain.kafka import (
+    ANY_LOG_DIR,
     ClusterDescription,
     LogDir,
     Partial,
@@ -17,7 +18,6 @@ from rehome.domain.kafka import (
     TopicPartition,
 )
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.plan import ANY_LOG_DIR
 from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.disk_headroom import disk_findings

@@ -12,7 +12,7 @@ from local.process.waiting import wait_until
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.clock import utc_now
-from rehome.domain.plan.kafka_json import parse_reassignment
+from rehome.domain.reassignment_file import parse_reassignment
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.pasted_reassignment import read_reassignment
 from rehome.execution.completion.verify import verify

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from rehome.domain.kafka import BrokerId, TopicPartition
-from rehome.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 
 
 class MoveReason(enum.StrEnum):

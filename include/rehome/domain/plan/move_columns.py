@@ -10,11 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rehome.domain.kafka import ANY_LOG_DIR
+
 ROWS_PER_BATCH = 65_536
 """Rows that are turned into text, or into objects, together."""
-
-ANY_LOG_DIR = "any"
-"""Kafka's word for a log dir that the broker chooses."""
 
 Counts = npt.NDArray[np.int64]
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move, MoveReason
-from rehome.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
 from rehome.domain.plan.move_columns import ROWS_PER_BATCH, padded
 from rehome.domain.plan.moves_by_partition import MovesByPartition
 from rehome.domain.text import count_text

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
 from rehome.domain.plan.move_table import MoveTable
 from rehome.domain.plan.moves_by_partition import MovesByPartition
 from rehome.domain.plan.summary import PlanSummary

@@ -19,7 +19,6 @@ from rehome.domain.plan.figures import (
     balance_from_json,
 )
 from rehome.domain.plan.infeasible import Infeasible, infeasible_from_json
-from rehome.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehome.domain.kafka_limits import LONGEST_TOPIC_NAME
-from rehome.domain.plan.kafka_json import VERSION, parse_reassignment
+from rehome.domain.reassignment_file import VERSION, parse_reassignment
 from rehome.errors import InvalidRequestError
 
 TAKEN_FROM = "taken_from"

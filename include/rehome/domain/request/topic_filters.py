@@ -15,9 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from rehome.domain.kafka_limits import LARGEST_PARTITION, refuse_topic_name
 
 REGULAR = "re:"
@@ -92,8 +89,7 @@ class TopicFilter:
             return [topic == self.pattern for topic in topics]
         if self.kind is FilterKind.GLOB:
             return [fnmatchcase(topic, self.pattern) for topic in topics]
-        names = pa.array(topics, pa.string())
-        return list(pc.match_substring_regex(names, _whole(self.pattern)).to_pylist())
+        return _matches(topics, _whole(self.pattern))
 
     def has(self, partition: int) -> bool:
         """Whether it is of the partition with this number, of a topic that it is of."""
@@ -124,6 +120,18 @@ def filters_cover(
     return covered
 
 
+def _matches(texts: Sequence[str], expression: str) -> list[bool]:
+    """Which texts hold what the expression is of.
+
+    :raises ValueError: RE2 does not read the expression.
+    """
+    # Arrow is heavy, and every DAG that has a form imports this module.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return list(pc.match_substring_regex(pa.array(texts, pa.string()), expression).to_pylist())
+
+
 def _whole(pattern: str) -> str:
     return rf"\A(?:{pattern})\z"
 
@@ -136,6 +144,6 @@ def _refuse_expression(text: str, pattern: str) -> None:
         )
     try:
         for expression in (pattern, _whole(pattern)):
-            pc.match_substring_regex(pa.array([""]), expression)
-    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+            _matches([""], expression)
+    except ValueError as error:  # of Arrow, and what is no text at all
         raise ValueError(f"Topics {text[:80]!r}: {error}") from None

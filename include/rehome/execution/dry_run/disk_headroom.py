@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rehome.domain.kafka import BrokerId, LogDir, LogDirKey
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDir, LogDirKey
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.plan import ANY_LOG_DIR, Plan
+from rehome.domain.plan.plan import Plan
 from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.text import bytes_text
 from rehome.execution.dry_run.cluster_state import ClusterState

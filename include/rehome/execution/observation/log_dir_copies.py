@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.port import ClusterPort
-from rehome.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerError, BrokerId, ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.plan import ANY_LOG_DIR
 from rehome.domain.run.observation import Observation
 
 NOT_AVAILABLE = ErrorCode.BROKER_NOT_AVAILABLE.error()

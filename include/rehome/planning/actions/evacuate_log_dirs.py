@@ -12,10 +12,9 @@ import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, UNLIMITED, Ints, Mask
-from rehome.domain.kafka import BrokerId, LogDirName
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDirName
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import MoveReason
-from rehome.domain.plan.plan import ANY_LOG_DIR
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text
 from rehome.planning.model.arrays import ClusterArrays

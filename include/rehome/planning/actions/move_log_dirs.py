@@ -14,10 +14,9 @@ import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, Ints, Mask
-from rehome.domain.kafka import BrokerId
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
-from rehome.domain.plan.plan import ANY_LOG_DIR
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource, placed
 from rehome.domain.text import bytes_text

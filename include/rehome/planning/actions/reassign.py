@@ -8,10 +8,9 @@ import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE
-from rehome.domain.kafka import BrokerId, TopicPartition
-from rehome.domain.plan.kafka_json import Assignment, parse_reassignment
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.move import MoveReason
-from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.reassignment_file import Assignment, parse_reassignment
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text
 from rehome.planning.model.arrays import ClusterArrays, in_sync_of, is_new, replica_counts

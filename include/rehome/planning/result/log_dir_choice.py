@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from rehome.domain.array_types import NONE, UNLIMITED, Ints
-from rehome.domain.kafka import BrokerId, TopicPartition
-from rehome.domain.plan.move_columns import ANY_LOG_DIR, padded
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
+from rehome.domain.plan.move_columns import padded
 from rehome.domain.plan.move_table import MOVES_SCHEMA, MoveTable
 from rehome.planning.model.arrays import BrokerArrays
 from rehome.planning.model.packing import pack

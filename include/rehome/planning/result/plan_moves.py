@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from rehome.domain.array_types import NONE, Ints, Rows
+from rehome.domain.kafka import ANY_LOG_DIR
 from rehome.domain.plan.move import MoveReason
-from rehome.domain.plan.move_columns import ANY_LOG_DIR, lists
+from rehome.domain.plan.move_columns import lists
 from rehome.domain.plan.move_table import MOVES_SCHEMA, MoveTable
 from rehome.planning.model.arrays import ClusterArrays, is_new, replica_counts
 from rehome.planning.result.outcome import Outcome

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.kafka import BrokerId
-from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
 from rehome.quality.facts.partitions import Partitions
 from rehome.quality.facts.ragged_lists import Ragged
 

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.kafka import TopicPartition
-from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.kafka import ANY_LOG_DIR, TopicPartition
 from rehome.domain.request.request import Action, ReassignmentRequest
 
 _OF_EVERYTHING = (

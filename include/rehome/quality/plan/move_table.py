@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.kafka import BrokerId
-from rehome.domain.plan.plan import ANY_LOG_DIR
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
 from rehome.domain.request.request import Action
 from rehome.quality.engine.results import ROWS_SHOWN
 from rehome.quality.facts.evacuated import emptied_brokers

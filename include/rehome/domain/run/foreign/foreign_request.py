@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from rehome.domain.kafka import BrokerId, Replicas, TopicPartition
-from rehome.domain.plan.kafka_json import parse_reassignment
+from rehome.domain.reassignment_file import parse_reassignment
 from rehome.domain.request.fields import types
 from rehome.domain.request.fields.shared import WHAT, Cluster
 from rehome.domain.request.param_types import slow_rates
