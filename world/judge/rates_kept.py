@@ -51,6 +51,7 @@ class _Limits:
     """What brokers may be set to, at each time."""
 
     asked: Collection[RatesAsked]
+    ran: Collection[Span]
     _rates: list[RatesAsked] = field(init=False)
     _owns: list[RatesAsked] = field(init=False)
 
@@ -60,30 +61,33 @@ class _Limits:
 
     @property
     def times(self) -> set[float]:
+        """When what may be set changes."""
         return {
             time
             for each in self.asked
-            for time in (each.since, each.ended + UNSEEN_S)
+            for time in (each.since, self._seen_at(each))
             if 0 < time < inf
         }
 
     def of(self, side: OwnRate, when: float) -> float:
         """The highest that may hold."""
-        plans = max((each.rate or 0 for each in _holding(self._rates, when)), default=inf)
-        owns = [(each.own or {}).get(side) for each in _holding(self._owns, when)] or [None]
+        plans = max((each.rate or 0 for each in self._holding(self._rates, when)), default=inf)
+        owns = [(each.own or {}).get(side) for each in self._holding(self._owns, when)] or [None]
         return max(plans if own is None else own for own in owns)
 
+    def _holding(self, asked: Collection[RatesAsked], when: float) -> list[RatesAsked]:
+        """What may hold at a time: it was asked for, and nothing that was asked for after its
+        answer was agreed to since, and has been seen.
+        """
+        known = [each for each in asked if each.since <= when]
+        agreed = [each for each in known if each.agreed and self._seen_at(each) <= when]
+        return [each for each in known if not any(o.since > each.ended for o in agreed)]
 
-def _holding(asked: Collection[RatesAsked], when: float) -> list[RatesAsked]:
-    """What may hold at a time: it was asked for, and nothing that was asked for after its answer
-    was agreed to since, and has been seen.
-    """
-    known = [each for each in asked if each.since <= when]
-    return [
-        each
-        for each in known
-        if not any(o.agreed and o.ended + UNSEEN_S <= when and o.since > each.ended for o in known)
-    ]
+    def _seen_at(self, asked: RatesAsked) -> float:
+        """When a process of the run has been alive for as long after the answer as it may take."""
+        seen = (max(span.since, asked.ended) + UNSEEN_S for span in self.ran)
+        ends = zip(seen, (span.until for span in self.ran), strict=True)
+        return min((at for at, until in ends if at <= until), default=inf)
 
 
 def over_their_rates(
@@ -102,7 +106,7 @@ def over_their_rates(
         for write in writes
         if isinstance(write, ConfigWrite) and write.owner != plan.by
     }
-    limits = _Limits(plan.rates)
+    limits = _Limits(plan.rates, plan.ran)
     found: dict[_Copy, list[Span]] = {}
     for key in plan.lists:
         changes = {placed.at for placed in partitions.states.get(key, ())} | limits.times

@@ -123,6 +123,17 @@ def test_a_lower_rate_holds_once_it_was_agreed_to_and_could_be_seen() -> None:
     assert found(late, FIRST, replace(lower, agreed=False, ended=inf)) == []
 
 
+@pytest.mark.parametrize(("set_after_s", "over"), [(UNSEEN_S, []), (UNSEEN_S + 2, ["3 receives"])])
+def test_a_lower_rate_is_seen_by_who_goes_on_after_a_death(
+    set_after_s: float, over: list[str]
+) -> None:
+    lower = RatesAsked(20.0, 22.0, True, None, {(3, FOLLOWER_RATE): 100})
+    history = world()
+    write(history, 100.0 + set_after_s, BROKER(3), FOLLOWER_RATE, "110")
+    died = replace(PLAN, able=[Span(0.0, 40.0), Span(100.0, 400.0)])
+    assert found(history, FIRST, lower, plan=died) == over
+
+
 def test_a_higher_rate_may_hold_from_when_it_is_asked_for() -> None:
     higher = RatesAsked(20.0, inf, False, None, {(3, FOLLOWER_RATE): 500})
     history = world()
