@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rehome.account.counts import PlanMoves
 from rehome.alerts.kinds import AlertKind
 from rehome.alerts.plan_alerts import IN_VAIN, Signs, alerts_of
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.flows import RateChange, RateReason
-from rehome.domain.run.ledger_view import DataSeen, MoveSums, RefusedCancel
+from rehome.domain.run.ledger_view import DataSeen, RefusedCancel
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.base.alert_records import AlertRecord
 from tests.reporting.reported_plans import moves, plan_of, record
@@ -28,7 +29,7 @@ RUNNING = record(
 WELL = Signs(
     record=RUNNING,
     now=NOW,
-    sums={MoveState.ADMITTED: MoveSums(2, 100)},
+    moves=PlanMoves({MoveState.ADMITTED: 2}),
     rates=(),
     window_end=None,
     ends_at=None,
@@ -64,7 +65,7 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
             [AlertKind.NOT_CANCELLED],
         ),
         (replace(ENDED, orphaned=True, owed=0), []),
-        (replace(WELL, sums={MoveState.FAILED: MoveSums(1, 0)}), [AlertKind.FAILED_MOVES]),
+        (replace(WELL, moves=PlanMoves({MoveState.FAILED: 1})), [AlertKind.FAILED_MOVES]),
         (replace(WELL, outpaced=("the copies cannot catch up",)), [AlertKind.OUTPACED]),
         (replace(WELL, outpaced=()), []),
         (replace(ENDED, owed=0, lost={LOST_OF: LOST}), [AlertKind.DATA_LOST]),
@@ -131,7 +132,7 @@ def test_a_channel_that_has_not_taken_an_alert_is_shown_as_long_as_that_lasts() 
 
 def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() -> None:
     others = (Hurt(HurtKind.FOREIGN, holds=True),)
-    held = replace(WELL, record=replace(RUNNING, held_at=NOW), sums={}, hurts=others)
+    held = replace(WELL, record=replace(RUNNING, held_at=NOW), moves=PlanMoves({}), hurts=others)
     (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)))
     assert alert.kind is AlertKind.STALLED
     assert "Held back: another client's reassignment runs." in alert.text
@@ -144,7 +145,7 @@ def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() ->
 def test_a_stall_that_begins_to_wait_in_vain_is_another_alert_once() -> None:
     waits, hangs = (Hurt(HurtKind.FOREIGN, holds=True, hangs=each) for each in (False, True))
     still = replace(WELL, now=NOW + timedelta(seconds=56), record=replace(RUNNING, held_at=NOW))
-    held = replace(still, sums={}, hurts=(waits,))
+    held = replace(still, moves=PlanMoves({}), hurts=(waits,))
     (before,) = alerts_of(held)
     (after,) = alerts_of(replace(held, hurts=(hangs,)))
     assert (before.occurrence, after.occurrence) == ("", IN_VAIN)

@@ -29,7 +29,8 @@ def test_only_a_plan_with_a_throttle_mentions_taking_it_back(
         request = {"unthrottled": unthrottled}
         ledger.create_plan(make_plan("p1"), request, (tmp_path / "away").as_uri(), "run-1", "ann")
         view = PlanFollower(ledger, "p1", 60).view(T0)
-    running = replace(view, record=replace(view.record, state=PlanState.RUNNING, started_at=T0))
+    record = replace(view.record, state=PlanState.RUNNING, started_at=T0)
+    running = replace(view, account=replace(view.account, record=record))
     for control in (Control.PAUSE, Control.CANCEL):
         effects = " ".join(offer(running, control, ANYTHING).effects)
         assert ("throttles are taken back" in effects) is not unthrottled, (control, effects)

@@ -19,7 +19,7 @@ def test_files_that_are_away_are_no_error_and_are_named(tmp_path: Path) -> None:
     assert (missing.there, missing.problem) == ((), "")
     (tmp_path / "dry_run.json").write_text("{")
     damaged = PlanFiles(tmp_path.as_uri())
-    assert damaged.dry_run is None
+    assert damaged.read.tried is None
     assert "dry_run.json is damaged" in damaged.problem
     unknown = PlanFiles("nosuch://bucket/plans/p1")
     assert unknown.text("report.html") is None
@@ -38,7 +38,7 @@ def test_a_file_that_was_changed_since_its_task_wrote_it_is_not_shown(tmp_path: 
         ledger.record_dry_run(DryRun("p1", "dag", "run-1", True, 1, "", digest))
         record = ledger.plan("p1")
         assert files_of(ledger, record).summary is not None
-        assert files_of(ledger, record).dry_run == {"ok": True}
+        assert files_of(ledger, record).read.tried == {"ok": True}
 
         directory.write_json("dry_run.json", {"ok": True, "findings": []})
         content = directory.read_json("summary.json") | {"bytes_to_move": 1}

@@ -12,6 +12,7 @@ from sqlalchemy import update
 
 from rehome.account.evidence import read_line
 from rehome.account.known import Known, NotKnown, Unknown
+from rehome.account.standing import Tone
 from rehome.account.times import ends_of
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
@@ -31,7 +32,6 @@ from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.page.controls import offer
 from rehome.page.plan_view import PlanFollower, PlanView
-from rehome.reporting.status_facts import Tone
 from rehome.warehouse import PlanDirectory
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
@@ -112,7 +112,7 @@ def test_what_a_poll_has_found_is_said_once_and_colours_the_head(
     view = seen(ledger, clock)
     assert view.alerts == ()
     assert [each.kind for each in view.account.hurts] == [HurtKind.FOREIGN]
-    assert view.status.tone is Tone.BAD
+    assert view.account.standing.tone is Tone.BAD
     assert view.status.headline.startswith("Another client reassigns x-0.")
 
 
@@ -161,9 +161,9 @@ def test_what_is_late_for_its_window_does_not_end_then(
 def test_the_throttle_is_what_was_asked_for_and_not_what_is_set_on_brokers(
     ledger: Ledger, clock: SetClock
 ) -> None:
-    assert seen(ledger, clock).throttle_bytes_per_s is None
+    assert seen(ledger, clock).account.throttle_bytes_per_s is None
     ledger.set_rate("p1", 1_120, "set up", target_bytes_per_s=1_000, limit_bytes_per_s=1_000)
-    assert seen(ledger, clock).throttle_bytes_per_s == 1_000
+    assert seen(ledger, clock).account.throttle_bytes_per_s == 1_000
     ledger.request_rate("p1", 500, "ann")
     view = seen(ledger, clock)
     assert offer(view, Control.CHANGE_THROTTLE, ANYTHING).rate_bytes_per_s == 500

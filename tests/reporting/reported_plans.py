@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rehome.account.account import account_of
-from rehome.account.evidence import PlanEvidence
+from rehome.account.evidence import FilesRead, PlanEvidence
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.figures import BudgetPoint, TargetPrice
@@ -129,15 +128,46 @@ def dry_run_only(*findings: Finding) -> ReportData:
     """The files after the dry run of a run that asked for nothing more."""
     plan = plan_of(*moves())
     state = PlanState.FAILED if findings else PlanState.PLANNED
+    request = {"action": "drain", "brokers": [4], "dry_run": True, "throttle": 2 * MB}
+    files = FilesRead(dry_run_json(*findings), gates_json(), plan.summary)
     return ReportData(
         plan=plan,
         written_at=START,
-        request={"action": "drain", "brokers": [4], "dry_run": True, "throttle": 2 * MB},
-        record=record(plan, state),
-        gates=gates_json(),
-        dry_run=dry_run_json(*findings),
+        evidence=PlanEvidence(
+            record(plan, state, request=request), _sums(plan, *[MoveState.PENDING] * 3), files=files
+        ),
+        request=request,
         moves=move_records(plan, *[MoveState.PENDING] * 3),
     )
+
+
+def with_evidence(data: ReportData, **values: Any) -> ReportData:
+    """The same plan, of which something else is known."""
+    return replace(data, evidence=replace(data.evidence, **values))
+
+
+def with_record(data: ReportData, **values: Any) -> ReportData:
+    """With these columns of its row in the ledger."""
+    return with_evidence(data, record=replace(data.record, **values))
+
+
+def with_files(data: ReportData, **values: Any) -> ReportData:
+    """With these files."""
+    return with_evidence(data, files=replace(data.evidence.files, **values))
+
+
+def with_throttles(data: ReportData, *entries: ThrottleEntry) -> ReportData:
+    """With these throttle settings."""
+    counts = Counter(entry.state for entry in entries)
+    return replace(with_evidence(data, throttles=counts), throttles=entries)
+
+
+def _sums(plan: Plan, *states: MoveState) -> dict[MoveState, MoveSums]:
+    size = plan.moves[0].bytes_to_copy
+    return {
+        each: MoveSums(count, count * size, *_in_place(each, count * size))
+        for each, count in Counter(states).items()
+    }
 
 
 def move_records(plan: Plan, *states: MoveState) -> dict[TopicPartition, MoveRecord]:
@@ -189,33 +219,40 @@ def carried_out(
         "partitions": 3,
         "problems": dict(problems or {}),
     }
+    request = dict(dry.request) | {"dry_run": False}
     of_plan = record(
         plan,
         state,
         cause,
+        request=request,
         started_at=START,
         ended_at=end if state.ended else None,
         approved_by="approver",
     )
-    size = plan.moves[0].bytes_to_copy
-    sums = {
-        each: MoveSums(count, count * size, *_in_place(each, count * size))
-        for each, count in Counter(states).items()
-    }
+    cleared = throttle(ThrottleState.CLEARED)
+    evidence = PlanEvidence(
+        of_plan,
+        _sums(plan, *states),
+        samples[-1:],
+        dry_runs=(TRIED,),
+        throttles={ThrottleState.CLEARED: 1},
+        run_over=state.ended,
+        files=replace(
+            dry.evidence.files, verification=verification if state is PlanState.DONE else None
+        ),
+    )
     return replace(
         dry,
         written_at=end,
-        request=dict(dry.request) | {"dry_run": False},
-        record=of_plan,
-        account=account_of(PlanEvidence(of_plan, sums, samples[-1:], dry_runs=(TRIED,)), end),
+        request=request,
+        evidence=evidence,
         moves=move_records(plan, *states),
-        throttles=(throttle(ThrottleState.CLEARED),),
+        throttles=(cleared,),
         samples=samples,
         events=(
             Event(START, "asker", EventKind.PLANNED, "3 moves", "plan-1", "c1"),
             Event(end, "rehome", EventKind.of_plan(state), cause, "plan-1", "c1"),
         ),
-        verification=verification if state is PlanState.DONE else None,
     )
 
 

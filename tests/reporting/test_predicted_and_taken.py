@@ -7,13 +7,20 @@ from datetime import timedelta
 
 import pytest
 
-from rehome.account.known import Known
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateChange, RateReason
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.ledger.base.records import Event
 from tests.reporting.pages import page
-from tests.reporting.reported_plans import MB, START, carried_out, dry_run_only, good_end
+from tests.reporting.reported_plans import (
+    MB,
+    START,
+    TRIED,
+    carried_out,
+    dry_run_only,
+    good_end,
+    with_evidence,
+    with_record,
+)
 
 
 def test_predicted_and_taken_time_are_shown_once_the_plan_has_started() -> None:
@@ -28,31 +35,24 @@ def test_predicted_and_taken_time_are_shown_once_the_plan_has_started() -> None:
     ("taken_s", "outcome"), [(60, "shorter"), (88, "as"), (125, "as"), (200, "longer")]
 )
 def test_the_time_taken_is_compared_with_the_predicted_range(taken_s: int, outcome: str) -> None:
-    data = good_end()
-    assert data.record is not None
     ended = START + timedelta(seconds=taken_s)
-    reported = page(replace(data, record=replace(data.record, ended_at=ended))).text
+    reported = page(with_record(good_end(), ended_at=ended)).text
     assert f"actual, {outcome}" in reported
 
 
 def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> None:
     data = good_end()
-    pause = Event(START, "rehome", EventKind.PAUSED, "the window has closed", "plan-1", "c1")
-    paused = page(replace(data, events=(*data.events, pause))).text
+    paused = page(with_evidence(data, turns=((EventKind.PAUSED, START),))).text
     asked = RateChange(START, MB, MB, MB, RateReason.REQUESTED, "an operator asked for it")
-    changed = page(replace(data, rates=(asked,))).text
+    changed = page(with_evidence(data, rates=(asked,))).text
     for reported, why in ((paused, "The plan has paused"), (changed, "Its rate was changed")):
         assert why in reported
         assert "1 min 40 s actual" not in reported
 
 
 def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
-    data = good_end()
-    assert data.account is not None
-    known = data.account.predicted
-    assert isinstance(known, Known)
-    part = replace(known, value=replace(known.value, a_part=True))
-    reported = page(replace(data, account=replace(data.account, predicted=part))).text
+    of_a_part = replace(TRIED, moves=2)
+    reported = page(with_evidence(good_end(), dry_runs=(of_a_part,))).text
     assert "2 min 5 s" not in reported
     assert "not predicted yet" in reported
 

@@ -9,21 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from rehome.account.standing import Tone
+from rehome.account.words.standing_words import status_of
+from rehome.account.words.time_words import time_taken
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
 from rehome.domain.run.flows import RateChange, RateReason
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.errors import PlanConflictError
 from rehome.ledger.base.records import Reassignment, ThrottleState
 from rehome.ledger.store import Ledger
 from rehome.reporting.charts.rate_chart import rate_picture
 from rehome.reporting.collect import report_data, write_plan_report
 from rehome.reporting.data import ReportData
-from rehome.reporting.plan_text import done, planned_note, time_taken
-from rehome.reporting.report import MOVES_SHOWN, render, status_facts
-from rehome.reporting.status_facts import Tone
-from rehome.reporting.status_summary import summarize_status
+from rehome.reporting.plan_text import done, planned_note
+from rehome.reporting.report import MOVES_SHOWN, render
 from rehome.warehouse import Warehouse
 from tests.reporting.pages import Page, page
 from tests.reporting.reported_plans import (
@@ -31,6 +33,7 @@ from tests.reporting.reported_plans import (
     NO_ROOM,
     START,
     carried_out,
+    dry_run_json,
     dry_run_only,
     failed_end,
     gates_json,
@@ -38,6 +41,10 @@ from tests.reporting.reported_plans import (
     moves,
     plan_of,
     throttle,
+    with_evidence,
+    with_files,
+    with_record,
+    with_throttles,
 )
 
 START_OF_ONE = Reassignment(
@@ -67,8 +74,9 @@ STATES = {
     "paused": carried_out(PlanState.PAUSED, "window ended", *[MoveState.PENDING] * 3),
     "cancelled": carried_out(PlanState.CANCELLED, "asked to", *[MoveState.CANCELLED] * 3),
     "rolled back": carried_out(PlanState.ROLLED_BACK, "by plan-2", *[MoveState.DONE] * 3),
-    "by hand": ReportData(plan=plan_of(*moves()), written_at=START),
-    "nothing to do": replace(good_end(), plan=replace(plan_of(*moves()), moves=()), moves={}),
+    "nothing to do": with_evidence(
+        replace(good_end(), plan=replace(plan_of(*moves()), moves=()), moves={}), sums={}
+    ),
 }
 
 
@@ -78,7 +86,7 @@ def test_every_state_has_every_section_and_says_what_is_left_and_what_to_do(
 ) -> None:
     reported = page(data)
     assert {*SECTIONS, "events", "files"} <= set(reported.ids)
-    status = summarize_status(status_facts(data))
+    status = status_of(data.account)
     assert status.headline in reported.text
     assert status.state_left in reported.text
     assert status.next_step in reported.text
@@ -100,19 +108,25 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
     data = failed_end()
     plan = plan_of(*[replace(item, why=evil) for item in moves(topic=evil)])
     states = [MoveState.FAILED] * 3
+    named = with_record(
+        with_files(
+            carried_out(PlanState.FAILED, evil, *states),
+            tried=dry_run_json(replace(NO_ROOM, subject=evil, message=evil, remedy=evil)),
+            verification={"ok": False, "partitions": 3, "problems": {evil: evil}},
+        ),
+        actor=evil,
+        approved_by=evil,
+    )
     reported = replace(
-        carried_out(PlanState.FAILED, evil, *states),
+        named,
         plan=plan,
-        record=replace(data.record, actor=evil, approved_by=evil, cause=evil),  # type: ignore[type-var]
         moves={
             item.partition: replace(known, detail=evil)
             for item, known in zip(plan.moves, data.moves.values(), strict=True)
         },
         request={"action": evil, "topics": [evil], "brokers": [evil]},
-        dry_run=dry_run_only(replace(NO_ROOM, subject=evil, message=evil, remedy=evil)).dry_run,
         throttles=(throttle(ThrottleState.OWED, evil),),
         events=tuple(replace(e, kind=evil, detail=evil, actor=evil) for e in data.events),
-        verification={"ok": False, "partitions": 3, "problems": {evil: evil}},
     )
     reported_page = page(reported)
     assert "script" not in reported_page.tags
@@ -131,8 +145,8 @@ def test_only_known_parameters_are_shown() -> None:
 
 
 def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
-    status = summarize_status(status_facts(dry_run_only()))
-    assert status.tone is Tone.GOOD
+    status = status_of(dry_run_only().account)
+    assert dry_run_only().account.standing.tone is Tone.GOOD
     assert status.state_left == "Nothing was changed on the cluster."
     assert (
         status.next_step
@@ -143,7 +157,7 @@ def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
 def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:
     data = dry_run_only(NO_ROOM)
     reported = page(data).text
-    assert summarize_status(status_facts(data)).tone is Tone.BAD
+    assert data.account.standing.tone is Tone.BAD
     assert "The dry run refuses this plan: 1 error." in reported
     assert "too little room" in reported
     assert "Free disk." in reported
@@ -163,19 +177,19 @@ def test_what_is_not_possible_as_asked_is_listed_in_words() -> None:
 
 def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
     good = good_end()
-    assert summarize_status(status_facts(good)).tone is Tone.GOOD
+    assert good.account.standing.tone is Tone.GOOD
     for verification in (None, {"ok": False, "partitions": 3, "problems": {"orders-0": "late"}}):
-        status = summarize_status(status_facts(replace(good, verification=verification)))
-        assert status.tone is Tone.BAD
-        assert status.label == "Not verified"
+        account = with_files(good, verification=verification).account
+        assert account.standing.tone is Tone.BAD
+        assert status_of(account).label == "Not verified"
 
 
 def test_a_replica_out_of_the_isr_is_a_finding_of_a_plan_that_ended_well() -> None:
     finding = "the replica on broker 1 is not in the ISR: the broker is not alive"
     proof = {"ok": True, "partitions": 3, "problems": {}, "findings": {"orders-0": finding}}
-    data = replace(good_end(), verification=proof)
-    status = summarize_status(status_facts(data))
-    assert status.tone is Tone.GOOD
+    data = with_files(good_end(), verification=proof)
+    status = status_of(data.account)
+    assert data.account.standing.tone is Tone.GOOD
     assert "1 partition has replicas out of the ISR." in status.state_left
     assert "check their brokers" in status.next_step
     reported = page(data).text
@@ -194,27 +208,26 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
         "follow_up": "plan-1-follow_up",
         "not_followed_up": None,
     }
-    data = replace(good_end(), drained=empty)
-    assert summarize_status(status_facts(data)).tone is Tone.GOOD
+    data = with_files(good_end(), drained=empty)
+    assert data.account.standing.tone is Tone.GOOD
     reported = page(data).text
     assert "was moved away by plan plan-1-follow_up" in reported
     assert "The log dirs of broker 4 could not be read: it is not alive." in reported
     late = {"broker": 4, "topic": "late", "partition": 0, "where": "assigned", "log_dir": "/d"}
-    unpaid = page(replace(good_end(), drained=empty | {"unpaid": [late]}))
+    unpaid = page(with_files(good_end(), drained=empty | {"unpaid": [late]}))
     assert "stays on the brokers to be drained, because the budget is spent" in unpaid.text
     left = empty | {"as_planned": False, "left": [late], "not_followed_up": "the window has ended"}
-    data = replace(good_end(), drained=left)
-    status = summarize_status(status_facts(data))
-    assert (status.tone, status.label) == (Tone.BAD, "Not empty")
+    data = with_files(good_end(), drained=left)
+    status = status_of(data.account)
+    assert (data.account.standing.tone, status.label) == (Tone.BAD, "Not empty")
     assert "Do not take the brokers away" in status.next_step
     silent = {"4": "REQUEST_TIMED_OUT (7)"}
-    status = summarize_status(
-        status_facts(replace(data, drained=left | {"left": [], "unread": silent}))
-    )
-    assert (status.tone, status.label) == (Tone.BAD, "Not proved")
+    unread = with_files(data, drained=left | {"left": [], "unread": silent}).account
+    status = status_of(unread)
+    assert (unread.standing.tone, status.label) == (Tone.BAD, "Not proved")
     assert "what lies on the brokers to be drained could not be read" in status.headline
-    in_dirs = replace(good_end(), drained=left | {"log_dirs": ["4:/d"]})
-    status = summarize_status(status_facts(in_dirs))
+    in_dirs = with_files(good_end(), drained=left | {"log_dirs": ["4:/d"]})
+    status = status_of(in_dirs.account)
     assert "1 replica was found in the log dirs to be emptied" in status.headline
     assert "Do not take the log dirs away" in status.next_step
     reported = page(data).text
@@ -230,20 +243,20 @@ def test_leaders_that_could_not_be_restored_are_named() -> None:
         "waiting": ["orders-1"],
         "refused": {"orders-2": "PREFERRED_LEADER_NOT_AVAILABLE (80)"},
     }
-    reported = page(replace(good_end(), leaders=leaders)).text
+    reported = page(with_files(good_end(), leaders=leaders)).text
     assert "7 led already, 1 were elected, 1 are not in the ISR" in reported
     assert "orders-1 its preferred replica is not in the ISR" in reported
     assert "PREFERRED_LEADER_NOT_AVAILABLE (80)" in reported
     assert "leaders.json" in reported
     assert "could not be read" not in reported
-    reported = page(replace(good_end(), leaders=leaders | {"unread": ["orders-3"]})).text
+    reported = page(with_files(good_end(), leaders=leaders | {"unread": ["orders-3"]})).text
     assert "1 were refused, 1 could not be read" in reported
     assert "orders-3 could not be read: who leads it is not known" in reported
 
 
 def test_a_plan_without_moves_is_done_at_once() -> None:
-    status = summarize_status(status_facts(STATES["nothing to do"]))
-    assert status.tone is Tone.GOOD
+    status = status_of(STATES["nothing to do"].account)
+    assert STATES["nothing to do"].account.standing.tone is Tone.GOOD
     assert status.headline == "The cluster was already as asked: nothing had to move."
 
 
@@ -252,27 +265,26 @@ def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None
     cap = Infeasible(Subject.of_broker(3), Obstacle.CAP, wanted=2.0, nearest=1.0)
     reached = replace(data.plan.summary, partitions=0)
     summary = replace(reached, infeasible=(cap,))
-    limited = replace(data, plan=replace(data.plan, summary=summary))
-    assert "not reached" in summarize_status(status_facts(limited)).headline
+    limited = with_files(replace(data, plan=replace(data.plan, summary=summary)), summary=summary)
+    assert "not reached" in status_of(limited.account).headline
     assert done(limited) == "Nothing was moved. The report says what is in the way."
-    note = planned_note(limited.request, summary, limited.dry_run)
+    note = planned_note(limited.request, summary, limited.account.files.tried)
     assert note.endswith(": nothing can be moved, and what was asked for is not reached.")
     assert planned_note(data.request, reached, None).endswith("nothing has to change.")
-    assert time_taken(limited) == time_taken(data) == ""
+    assert time_taken(limited.account) == time_taken(data.account) == ""
 
 
 def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
-    owed = (throttle(ThrottleState.OWED, "broker 3 is dead"),)
-    data = replace(good_end(), throttles=owed)
-    status = summarize_status(status_facts(data))
-    assert status.tone is Tone.BAD
+    data = with_throttles(good_end(), throttle(ThrottleState.OWED, "broker 3 is dead"))
+    status = status_of(data.account)
+    assert data.account.standing.tone is Tone.BAD
     assert "1 throttle setting is owed" in status.headline
     assert "sweep_throttles" in status.next_step
     assert "broker 3 is dead" in page(data).text
 
 
 def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
-    status = summarize_status(status_facts(failed_end()))
+    status = status_of(failed_end().account)
     assert "nothing moved for 600 s" in status.headline
     assert "1 of 3 moves are done" in status.state_left
     assert "1 partition is as before" in status.state_left
@@ -312,7 +324,7 @@ def test_of_a_plan_that_no_planner_has_made_the_racks_are_not_known() -> None:
 
 
 def test_a_failed_gate_shows_rows_and_remedy() -> None:
-    reported = page(replace(dry_run_only(), gates=gates_json(failed=True))).text
+    reported = page(with_files(dry_run_only(), gates=gates_json(failed=True))).text
     assert "broker=3" in reported
     assert "3 rows in all" in reported
     assert "Find out why." in reported
@@ -331,15 +343,15 @@ def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Pat
     directory = Warehouse(tmp_path.as_uri()).plan(plan.plan_id)
     directory.save(plan, request)
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        assert report_data(ledger, directory).record is None
+        with pytest.raises(PlanConflictError):
+            report_data(ledger, directory)
         ledger.create_plan(plan, {}, directory.uri, "run-1", "asker")
         ledger.approve(plan.plan_id, plan.plan_hash, "approver")
         directory.write_json("gates.json", list(gates_json()))
-        directory.write_json("dry_run.json", dry_run_only().dry_run)
+        directory.write_json("dry_run.json", dry_run_json())
         uri = write_plan_report(directory, ledger)
         data = report_data(ledger, directory)
-    assert data.state is PlanState.APPROVED
-    assert data.record is not None
+    assert data.account.state is PlanState.APPROVED
     assert data.record.approved_by == "approver"
     assert len(data.moves) == 3
     reported = Page(Path(uri.removeprefix("file://")).read_text()).text
@@ -372,10 +384,10 @@ def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
         ),
     )
     polls = tuple((START + timedelta(seconds=5 * n), 1_900_000.0) for n in range(1, 20))
-    html = render(replace(reported, rates=changes, delivered=polls))
+    html = render(replace(with_evidence(reported, rates=changes), delivered=polls))
     assert "raised: broker 3 receives &lt;less&gt;" in html
     assert "1.85 MB/s" in html
-    picture = rate_picture(replace(reported, rates=changes, delivered=polls))
+    picture = rate_picture(replace(with_evidence(reported, rates=changes), delivered=polls))
     assert picture is not None
     assert (picture.span_s, round(picture.top_bytes_per_s)) == (95.0, 2_530_000)
     (line,) = picture.delivered

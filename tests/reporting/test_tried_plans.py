@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from rehome.account.account import account_of
+from rehome.account.account import PlanAccount, account_of
 from rehome.account.evidence import PlanEvidence
+from rehome.account.standing import Tone
+from rehome.account.words.standing_words import StatusText, status_of
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.reporting.report import render, status_facts
-from rehome.reporting.status_facts import StatusSummary, Tone
-from rehome.reporting.status_summary import summarize_status
+from rehome.reporting.report import render
 from tests.reporting.reported_plans import (
     NO_ROOM,
     START,
@@ -21,6 +21,7 @@ from tests.reporting.reported_plans import (
     moves,
     plan_of,
     record,
+    with_evidence,
 )
 
 STALE = Cause(
@@ -35,26 +36,28 @@ WAITS = replace(record(plan_of(*moves()), PlanState.PLANNED), request={"dry_run"
 TRIED = EndedRun("reassign_partitions", "control__1", STALE, "plan-1")
 
 
-def _status(state: PlanState, cause: Cause = STALE, why: str = "") -> StatusSummary:
+def _tried(state: PlanState, cause: Cause = STALE, why: str = "") -> PlanAccount:
     data = dry_run_only(*([NO_ROOM] if cause.kind is CauseKind.DRY_RUN else []))
-    known = record(data.plan, state, why)
-    attempt = replace(TRIED, cause=cause)
-    account = account_of(PlanEvidence(known, ended_runs=(attempt,)), START)
-    return summarize_status(status_facts(replace(data, record=known, account=account)))
+    known, attempt = record(data.plan, state, why), replace(TRIED, cause=cause)
+    return with_evidence(data, record=known, ended_runs=(attempt,)).account
+
+
+def _status(state: PlanState, cause: Cause = STALE, why: str = "") -> StatusText:
+    return status_of(_tried(state, cause, why))
 
 
 def test_a_plan_that_is_out_of_date_is_not_ready() -> None:
-    assert summarize_status(status_facts(dry_run_only())).label == "Ready"
-    found = _status(PlanState.PLANNED)
-    assert (found.tone, found.label) == (Tone.BAD, "Out of date")
+    assert status_of(dry_run_only().account).label == "Ready"
+    account = _tried(PlanState.PLANNED)
+    found = status_of(account)
+    assert (account.standing.tone, found.label) == (Tone.BAD, "Out of date")
     assert found.headline.startswith(STALE.text)
     assert "Run control__1, task snapshot" in found.headline
     assert (found.state_left, found.next_step) == (STALE.left, "Plan anew.")
 
 
 def test_a_report_says_it_first() -> None:
-    account = account_of(PlanEvidence(WAITS, ended_runs=(TRIED,)), START)
-    page = render(replace(dry_run_only(), account=account))
+    page = render(with_evidence(dry_run_only(), record=WAITS, ended_runs=(TRIED,)))
     assert "orders-0 has other replicas" in page
     assert "found nothing that speaks against" not in page
 
@@ -85,8 +88,8 @@ def test_of_many_findings_the_first_lines_are_shown() -> None:
 
 def test_a_plan_that_another_one_has_overtaken_is_not_ready() -> None:
     account = account_of(PlanEvidence(WAITS, overtaken_by="p2"), START)
-    found = summarize_status(status_facts(replace(dry_run_only(), record=WAITS, account=account)))
-    assert (found.tone, found.label) == (Tone.BAD, "Superseded")
+    found = status_of(account)
+    assert (account.standing.tone, found.label) == (Tone.BAD, "Superseded")
     assert found.headline.startswith(
         "Since this plan was made, plan p2 has moved partitions that this plan moves, too."
     )

@@ -23,6 +23,7 @@ from rehome.account.hurts import covered_by
 from rehome.account.known import Known
 from rehome.account.words.byte_words import bytes_sentence, in_place_text
 from rehome.account.words.hurt_words import hurt_text
+from rehome.account.words.standing_words import status_of
 from rehome.alerts.due_alerts import at_poll
 from rehome.alerts.kinds import AlertKind
 from rehome.cluster.gateway import ClusterGateway
@@ -42,8 +43,6 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
 from rehome.reporting.collect import report_data
 from rehome.reporting.plan_text import ended_note
-from rehome.reporting.report import status_facts
-from rehome.reporting.status_summary import summarize_status
 from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics, impatient_gateway
 from tests.ledger.set_clock import SetClock
@@ -121,7 +120,7 @@ class Drain:
         wait_until(lambda: self._is_shown(account), "the page to have read the same poll", 30)
         head = page.inner_text("#plan-head")
         data = report_data(self.ledger, self.directory)
-        report = summarize_status(status_facts(data))
+        report = status_of(data.account)
         note = ended_note(data, report.label, report.next_step)
         self._bytes(account, head, note)
         if state is PlanState.RUNNING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,19 +13,34 @@ from rehome.account.attempts import (
     controls_of,
     resume_refused_by,
 )
-from rehome.account.evidence import PlanEvidence
+from rehome.account.counts import PlanMoves, PlanThrottles, moves_of, throttles_of
+from rehome.account.evidence import FilesRead, PlanEvidence
 from rehome.account.findings import findings_of
 from rehome.account.hurts import hurts_of
-from rehome.account.known import Fact
+from rehome.account.known import Fact, Known
 from rehome.account.pace import PlanPace, pace_of
 from rehome.account.plan_bytes import PlanBytes, bytes_of
-from rehome.account.times import Elapsed, EndRange, Predicted, elapsed_of, ends_of, predicted_of
+from rehome.account.standing import Standing, standing_of
+from rehome.account.times import (
+    Elapsed,
+    EndRange,
+    Incomparable,
+    Predicted,
+    elapsed_of,
+    ends_of,
+    incomparable_of,
+    predicted_of,
+)
+from rehome.domain.broker_rates import RateKey
 from rehome.domain.run.causes.cause import Cause
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.findings import FindingGroup
+from rehome.domain.run.flows import OwnRate, RateChange
 from rehome.domain.run.states import Control, PlanState
+from rehome.domain.time_range import TimeRange
+from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.watching.paused_plan import RefusedResume
+from rehome.watching.paused_plan import Outlook, RefusedResume
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +58,15 @@ class PlanAccount:
         None = none was refused, or its dry run was not read.
     :param hurts: what keeps it from going on as it should, by what to do about it.
     :param findings: of its gates and its newest dry run, by kind, the worst first.
+    :param standing: where it stands, and what is to be done next.
+    :param incomparable: why the time taken says nothing about the prediction; None = it does.
+    :param rates: that were set for it, oldest first.
+    :param cancelled_by: who cancelled it; "" = it was not cancelled.
+    :param files: what its files hold, where they were read.
+    :param outlook: what it waits for; None = for nothing, or that is not known.
     """
 
-    state: PlanState
+    record: PlanRecord
     seen_at: datetime | None
     bytes: PlanBytes
     pace: Fact[PlanPace]
@@ -58,6 +80,41 @@ class PlanAccount:
     resume_refused: RefusedResume | None
     hurts: tuple[Hurt, ...]
     findings: tuple[FindingGroup, ...]
+    standing: Standing
+    moves: PlanMoves
+    throttles: PlanThrottles
+    incomparable: Incomparable | None
+    rates: tuple[RateChange, ...]
+    cancelled_by: str
+    files: FilesRead
+    outlook: Outlook | None
+
+    @property
+    def state(self) -> PlanState:
+        """As the ledger has it."""
+        return self.record.state
+
+    @property
+    def waits_to_start(self) -> bool:
+        """Whether nothing of it has started, and it can still start."""
+        return self.state in (PlanState.PLANNED, PlanState.APPROVED)
+
+    @property
+    def predicted_of_all(self) -> TimeRange | None:
+        """What was predicted of the whole plan; None = not known."""
+        found = self.predicted
+        return found.value.time if isinstance(found, Known) and not found.value.a_part else None
+
+    @property
+    def throttle_bytes_per_s(self) -> int | None:
+        """What was asked for: at the start, or in mid-run; None = no throttle was set."""
+        asked = self.rates[-1].limit_bytes_per_s if self.rates else self.record.rate_bytes_per_s
+        return self.record.requested_rate_bytes_per_s or asked
+
+    @property
+    def own_rates(self) -> Mapping[RateKey, OwnRate]:
+        """Rates of brokers that have one of their own now, by direction and broker."""
+        return {each.key: each for each in (self.rates[-1].own if self.rates else ())}
 
     @property
     def cause(self) -> Cause | None:
@@ -67,20 +124,29 @@ class PlanAccount:
 
 def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
     """What follows from the evidence."""
-    sample = evidence.sample
+    sample, hurts, elapsed = evidence.sample, hurts_of(evidence, now), elapsed_of(evidence, now)
+    moves, throttles = moves_of(evidence), throttles_of(evidence, now)
     return PlanAccount(
-        evidence.record.state,
+        evidence.record,
         sample.sampled_at if sample is not None else None,
         bytes_of(evidence),
         pace_of(evidence, now),
         ends_of(evidence, now),
-        elapsed_of(evidence, now),
+        elapsed,
         predicted_of(evidence),
         attempt_of(evidence),
         barred_by(evidence),
         evidence.overtaken_by,
         controls_of(evidence),
         resume_refused_by(evidence),
-        hurts_of(evidence, now),
-        findings_of(evidence.tried, evidence.gates),
+        hurts,
+        findings_of(evidence.files.tried, evidence.files.gates),
+        standing_of(evidence, moves, throttles, hurts),
+        moves,
+        throttles,
+        incomparable_of(evidence, elapsed),
+        evidence.rates,
+        evidence.cancelled_by,
+        evidence.files,
+        evidence.outlook,
     )

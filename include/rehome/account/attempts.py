@@ -117,7 +117,7 @@ def controls_of(evidence: PlanEvidence) -> tuple[Control, ...]:
 
 def resume_refused_by(evidence: PlanEvidence) -> RefusedResume | None:
     """Why the last run that was to go on with the plan, which is paused, has changed nothing."""
-    return refused_by(evidence.tried) if evidence.record.state is PlanState.PAUSED else None
+    return refused_by(evidence.files.tried) if evidence.record.state is PlanState.PAUSED else None
 
 
 def _of_running(record: PlanRecord) -> tuple[Control, ...]:

@@ -3,25 +3,63 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.move import Move
+from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import RateChange
 from rehome.domain.run.ledger_view import MoveSums
 from rehome.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.lease import orphaned
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.paging import PlanLine
-from rehome.ledger.base.records import PlanRecord
+from rehome.ledger.base.records import PlanRecord, ThrottleState
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.approvals.written_files import DryRun
 from rehome.ledger.stores.by_run.causes import EndedRun
+from rehome.watching.paused_plan import Outlook
+
+GATES = "gates.json"
+"""The file of a plan with what its gates have found."""
+PROOFS = ("verification", "drained", "demoted", "leaders")
+"""Files that are written at the end of a plan."""
+Found = Mapping[str, Any] | None
+"""What a file of a plan holds; None = it is not there yet, or was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    """What the files of a plan hold: each ends in ``.json``.
+
+    :param tried: ``dry_run``.
+    """
+
+    tried: Found = None
+    gates: Sequence[Mapping[str, Any]] = ()
+    summary: PlanSummary | None = None
+    verification: Found = None
+    drained: Found = None
+    demoted: Found = None
+    leaders: Found = None
+
+
+def files_read(
+    json: Callable[[str], Any], summary: PlanSummary | None, *, ended: bool
+) -> FilesRead:
+    """What the files hold.
+
+    :param json: reads one, by name; None = it is not there.
+    :param ended: whether the plan has; until then it has no proofs, and none is looked for.
+    """
+    proofs = {name: json(f"{name}.json") for name in PROOFS} if ended else {}
+    return FilesRead(json("dry_run.json"), tuple(json(GATES) or ()), summary, **proofs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +76,15 @@ class PlanEvidence:
     :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
     :param hurts: what the newest poll has found since it last went on, while it runs.
     :param alerts: raised about it, open or not.
-    :param tried: ``dry_run.json``, by who reads the plan's files; None = not read, or none yet;
-        ``gates``: ``gates.json``, likewise.
     :param gains: what copies have received at these, while it runs.
+    :param rates: that were set for it, oldest first.
+    :param throttles: how many settings of it are in each state; ``owed``: names of those that may
+        still be set, while it does not run.
+    :param driven: whether it has ended, and its run holds the cluster; ``run_over``: whether that
+        run does nothing more, by who reads this as its last step.
+    :param cancelled_by: who cancelled it; "" = it was not cancelled.
+    :param files: by who reads the plan's files.
+    :param outlook: what it waits for, by who can ask for it; None = for nothing, or not known.
     """
 
     record: PlanRecord
@@ -55,8 +99,14 @@ class PlanEvidence:
     turns: tuple[tuple[EventKind, datetime], ...] = ()
     hurts: tuple[Hurt, ...] = ()
     alerts: tuple[AlertRecord, ...] = ()
-    tried: Mapping[str, Any] | None = None
-    gates: Sequence[Mapping[str, Any]] = ()
+    rates: tuple[RateChange, ...] = ()
+    throttles: Mapping[ThrottleState, int] = field(default_factory=dict)
+    owed: tuple[str, ...] = ()
+    driven: bool = False
+    run_over: bool = False
+    cancelled_by: str = ""
+    files: FilesRead = FilesRead()
+    outlook: Outlook | None = None
 
     @property
     def sample(self) -> ProgressSample | None:
@@ -160,6 +210,12 @@ class EvidenceFollower:
             waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
             silent = orphaned(record, ledger)
             overtaken_by = ledger.overtaken_by(plan_id) if waits else None
+            throttles = ledger.throttle_counts(plan_id)
+            still_set = any(state.open for state in throttles)
+            owed = ledger.throttles(plan_id, open_only=True) if still_set and not running else []
+            holder = ledger.holder(record.cluster_id) if record.ended_at is not None else None
+            cancelled_by = ledger.last_actor(plan_id, EventKind.CANCELLED)
+            rates = ledger.rate_changes(plan_id) if record.started_at is not None else []
         return PlanEvidence(
             record,
             self._sums,
@@ -173,6 +229,11 @@ class EvidenceFollower:
             tuple(turns),
             hurts,
             tuple(alerts),
+            rates=tuple(rates),
+            throttles=throttles,
+            owed=tuple(f"{entry.resource} {entry.key}" for entry in owed),
+            driven=holder is not None and holder.owner == record.driver,
+            cancelled_by=cancelled_by or "",
         )
 
     def _follow_moves(self) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 
 from rehome.domain.run.findings import Finding, FindingGroup, Severity, grouped
 
-GATES = "gates.json"
-"""The file of a plan with what its gates have found."""
 Gates = Iterable[Mapping[str, Any]]
-"""As that file has them."""
+"""As ``gates.json`` has them."""
 
 
 def findings_of(tried: Mapping[str, Any] | None, gates: Gates = ()) -> tuple[FindingGroup, ...]:

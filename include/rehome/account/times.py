@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +11,7 @@ from rehome.account.evidence import PlanEvidence
 from rehome.account.known import Fact, Known, NotKnown, Source, Unknown
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import RateReason
 from rehome.domain.run.progress import ProgressSample
 from rehome.domain.run.states import PlanState
 from rehome.domain.time_range import TimeRange
@@ -69,6 +71,26 @@ def predicted_of(evidence: PlanEvidence) -> Fact[Predicted]:
         return Unknown(NotKnown.NEVER_ENDS)
     found = Predicted(TimeRange(newest.least_s, newest.most_s), a_part=not of_all)
     return Known(found, newest.tried_at or record.created_at, Source.DRY_RUN)
+
+
+class Incomparable(enum.StrEnum):
+    """Why the time that a plan took says nothing about what was predicted."""
+
+    ENDED_OTHERWISE = "ended_otherwise"
+    PAUSED = "paused"
+    RATE_CHANGED = "rate_changed"
+    """On request."""
+
+
+def incomparable_of(evidence: PlanEvidence, elapsed: Elapsed | None) -> Incomparable | None:
+    """None = the two can be compared."""
+    state = evidence.record.state
+    if state.ended and state is not PlanState.DONE:
+        return Incomparable.ENDED_OTHERWISE
+    if elapsed is not None and elapsed.pauses:
+        return Incomparable.PAUSED
+    changed = any(change.reason is RateReason.REQUESTED for change in evidence.rates)
+    return Incomparable.RATE_CHANGED if changed else None
 
 
 @dataclass(frozen=True, slots=True)

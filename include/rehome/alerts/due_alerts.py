@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rehome.account.counts import PlanMoves
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert, about_plan
 from rehome.alerts.kinds import AlertKey, AlertKind
 from rehome.alerts.plan_alerts import Signs, alerts_of
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.ledger_view import MoveSums
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
 from rehome.domain.text import bytes_text, count_text
@@ -64,7 +65,7 @@ def at_poll(
     signs = Signs(
         record=record,
         now=now,
-        sums=_sums(view.moves.values()),
+        moves=PlanMoves(Counter(view.moves.values())),
         rates=view.rates,
         window_end=policy.window_end,
         ends_at=sample.at_this_pace,
@@ -215,8 +216,3 @@ def approval_waits(
     return Alert(
         AlertKind.APPROVAL_WAITING, text=text, next_step=next_step, occurrence=attempt, **about
     )
-
-
-def _sums(states: Iterable[MoveState]) -> dict[MoveState, MoveSums]:
-    """Which states there are: a poll's own findings need no numbers."""
-    return {state: MoveSums(1) for state in set(states)}

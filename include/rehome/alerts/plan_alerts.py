@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from rehome.account.counts import PlanMoves
 from rehome.account.words.hurt_words import held_back_text
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert, about_plan
@@ -17,7 +18,7 @@ from rehome.alerts.kinds import AlertKind
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.flows import RateChange, RateReason
-from rehome.domain.run.ledger_view import DataSeen, MoveSums
+from rehome.domain.run.ledger_view import DataSeen
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.records import PlanRecord
@@ -50,7 +51,7 @@ class Signs:
 
     record: PlanRecord
     now: datetime
-    sums: Mapping[MoveState, MoveSums]
+    moves: PlanMoves
     rates: tuple[RateChange, ...]
     window_end: datetime | None
     ends_at: datetime | None
@@ -78,7 +79,7 @@ def alerts_of(signs: Signs) -> tuple[Alert, ...]:
 def _found(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     if signs.lost:
         yield AlertKind.DATA_LOST, alert_text.data_lost(signs.lost)
-    failed = signs.sums.get(MoveState.FAILED, MoveSums()).moves
+    failed = signs.moves.count(MoveState.FAILED)
     if failed:
         yield AlertKind.FAILED_MOVES, alert_text.failed_moves(failed)
     if signs.owed and not signs.record.state.active:
@@ -99,7 +100,7 @@ def not_sent(raised: Iterable[AlertRecord]) -> Iterator[AlertText]:
 
 def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     record = signs.record
-    flying = signs.sums.get(MoveState.ADMITTED, MoveSums()).moves
+    flying = signs.moves.in_flight
     if signs.dag_paused:
         yield AlertKind.DAG_PAUSED, alert_text.dag_paused(record, flying)
     elif signs.orphaned:
@@ -141,7 +142,7 @@ def _held(signs: Signs) -> bool:
 
 
 def _only_waits(signs: Signs) -> bool:
-    return _held(signs) and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves
+    return _held(signs) and not signs.moves.in_flight
 
 
 def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rehome.account.account import PlanAccount, account_of
-from rehome.account.evidence import read_evidence
+from rehome.account.evidence import FilesRead, read_evidence
 from rehome.account.plan_bytes import byte_facts
 from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.words.byte_words import bytes_sentence
 from rehome.account.words.run_words import changed_text
-from rehome.account.words.time_words import elapsed_text
+from rehome.account.words.standing_words import next_step_of, waits_text
+from rehome.account.words.time_words import time_taken
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause
-from rehome.domain.run.flows import RateReason
-from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.reporting.predicted_time import of_all, outcome
 from rehome.watching.last_attempt import LastAttempt, next_step
 from rehome.watching.paused_plan import Outlook
-from rehome.watching.paused_text import paused_text
 
 
 class Ended(enum.StrEnum):
@@ -36,67 +34,35 @@ class Ended(enum.StrEnum):
     SUCCEEDED = "succeeded"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanEnd:
-    """A plan when its run has ended.
+def plan_end(
+    record: PlanRecord, ledger: Ledger, files: FilesRead, outlook: Outlook | None = None
+) -> PlanAccount:
+    """What is known of a plan when its run has ended.
 
-    :param moves: how many are in each state.
-    :param account: what is known of it.
-    :param owed: configuration keys that are still to be taken back.
-    :param took: how long it took, and what was predicted; "" = not known.
+    :param files: as far as they can be read.
     :param outlook: what it waits for while it is paused; None = that is not known.
     """
+    evidence = read_evidence(ledger, record.plan_id)
+    known = replace(evidence, files=files, outlook=outlook, run_over=True)
+    return account_of(known, utc_now())
 
-    record: PlanRecord
-    moves: Mapping[MoveState, int]
-    account: PlanAccount
-    owed: tuple[str, ...]
-    took: str = ""
-    outlook: Outlook | None = None
 
-    @classmethod
-    def of(
-        cls,
-        record: PlanRecord,
-        ledger: Ledger,
-        dry_run: Mapping[str, Any] | None,
-        outlook: Outlook | None = None,
-    ) -> PlanEnd:
-        """By the ledger, and by what the newest dry run has found, where that can be read."""
-        evidence = read_evidence(ledger, record.plan_id)
-        sums = evidence.sums
-        entries = ledger.throttles(record.plan_id, open_only=True)
-        account = account_of(replace(evidence, tried=dry_run), utc_now())
-        return cls(
-            record,
-            {state: each.moves for state, each in sorted(sums.items())},
-            account,
-            tuple(f"{entry.resource} {entry.key}" for entry in entries),
-            _took(record, ledger, account, sum(each.moves for each in sums.values())),
-            outlook,
-        )
+def _report(plan: PlanAccount) -> str:
+    """Where its report lies in the warehouse."""
+    return f"{plan.record.plan_dir}/report.html"
 
-    @property
-    def waits(self) -> bool:
-        """Whether it is paused: what it waits for counts more than what has ended its run."""
-        return self.record.state is PlanState.PAUSED
 
-    @property
-    def report(self) -> str:
-        """Where its report lies in the warehouse."""
-        return f"{self.record.plan_dir}/report.html"
-
-    def facts(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "plan_id": self.record.plan_id,
-            "state": self.record.state.value,
-            "cause": self.record.cause,
-            "moves": {state.value: count for state, count in self.moves.items()},
-            "bytes": byte_facts(self.account.bytes),
-            "throttles_owed": list(self.owed),
-            "report": self.report,
-        }
+def _plan_facts(plan: PlanAccount) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "plan_id": plan.record.plan_id,
+        "state": plan.state.value,
+        "cause": plan.record.cause,
+        "moves": {state.value: count for state, count in plan.moves.by_state.items()},
+        "bytes": byte_facts(plan.bytes),
+        "throttles_owed": list(plan.throttles.names),
+        "report": _report(plan),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +88,13 @@ class RunEnd:
     cause: Cause | None = None
     recurring: bool = False
     makes_plan: bool = False
-    plan: PlanEnd | None = None
-    follow_up: PlanEnd | None = None
+    plan: PlanAccount | None = None
+    follow_up: PlanAccount | None = None
     of_finding: LastAttempt | None = None
     unknown: str = ""
     follow_up_unknown: str = ""
     connection: str = ""
-    plans: tuple[PlanEnd, ...] = field(init=False)
+    plans: tuple[PlanAccount, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         plans = tuple(plan for plan in (self.follow_up, self.plan) if plan is not None)
@@ -155,7 +121,7 @@ class RunEnd:
             connection=(last.planned_through if last else "") or self.connection,
             state=last.state.value if last else "",
             occurrence=occurrence,
-            report=self.plans[0].report if self.plans else "",
+            report=_report(self.plans[0]) if self.plans else "",
             facts=self._facts(),
         )
 
@@ -178,11 +144,11 @@ class RunEnd:
         if self.cause is not None:
             facts["ended_by"] = self.cause.to_json()
         if self.plan is not None:
-            facts |= self.plan.facts()
+            facts |= _plan_facts(self.plan)
         elif self.unknown:
             facts["unknown"] = self.unknown
         if self.follow_up is not None:
-            facts["follow_up"] = self.follow_up.facts()
+            facts["follow_up"] = _plan_facts(self.follow_up)
         elif self.follow_up_unknown:
             facts["follow_up"] = {"unknown": self.follow_up_unknown}
         return facts
@@ -224,69 +190,38 @@ class RunEnd:
         return f"{self._own_step()} {next_step(self.of_finding)}"
 
     def _own_step(self) -> str:
-        owed_or_paused = any(plan.owed or plan.waits for plan in self.plans)
-        if self.cause is not None and self.cause.remedy and not owed_or_paused:
+        open_end = any(
+            plan.throttles.still_set or plan.state is PlanState.PAUSED for plan in self.plans
+        )
+        if self.cause is not None and self.cause.remedy and not open_end:
             return self.cause.remedy
-        if self.plan is None:
+        if not self.plans:
             return self._account.next_step
-        return _next_step(self.ended, self.plans)
+        return _next_step(self.plans)
 
 
-def _plan_text(plan: PlanEnd) -> str:
+def _plan_text(plan: PlanAccount) -> str:
     record = plan.record
     cause = f" ({record.cause})" if record.cause not in ("", record.state) else ""
-    moves = ", ".join(f"{count} {state}" for state, count in plan.moves.items()) or "none"
-    took = f" {plan.took}" if plan.took else ""
-    copied = f" {bytes_sentence(plan.account.bytes)}" if record.started_at and plan.moves else ""
+    moves = ", ".join(f"{count} {state}" for state, count in plan.moves.by_state.items()) or "none"
+    done = plan.state is PlanState.DONE
+    took = f" {time_taken(plan)}" if done and plan.moves.total else ""
+    copied = f" {bytes_sentence(plan.bytes)}" if record.started_at and plan.moves.total else ""
     return (
         f"Plan {record.plan_id} is {record.state}{cause}.{took}{copied} "
-        f"Moves: {moves}. Throttles owed: {', '.join(plan.owed) or 'none'}."
+        f"Moves: {moves}. Throttles owed: {', '.join(plan.throttles.names) or 'none'}."
     )
 
 
-def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
-    """What people are to do.
+def _next_step(plans: Sequence[PlanAccount]) -> str:
+    """What people are to do: about what may still be set, about a plan that holds its cluster, else
+    about the last plan.
 
     :param plans: of the run, the last one first.
     """
-    if any(plan.owed for plan in plans):
-        connection = plans[0].record.planned_through or ""
-        return alert_text.owed((), (), connection)[1]
-    paused = [plan for plan in plans if plan.record.state is PlanState.PAUSED]
-    if ended is Ended.FAILED and paused:  # it holds its cluster: no new run would get anywhere
-        return _of_paused(paused[0])
-    moved = [plan.record.plan_id for plan in plans if plan.moves.get(MoveState.DONE)]
-    if ended is Ended.FAILED and moved:
-        return (
-            "Read the report; trigger a new run for the rest, or take back what was done with "
-            f"action rollback and plan_id {', then '.join(moved)}."
-        )
-    if ended is Ended.FAILED:
-        return "Read the report and mend the cause, then trigger a new run."
-    for plan in plans:
-        if plan.record.state is PlanState.PAUSED:
-            return _of_paused(plan)
-        if plan.record.state is PlanState.PLANNED:
-            return "The page shows the plan, and can run it."
-    return "Nothing: the report has the proof."
-
-
-def _of_paused(plan: PlanEnd) -> str:
-    if plan.outlook is None:
-        return "See the plan's page for what it waits for."
-    words = paused_text(plan.outlook, plan.account.resume_refused)
-    return f"{words.text} {words.next_step}"
-
-
-def _took(record: PlanRecord, ledger: Ledger, account: PlanAccount, moves: int) -> str:
-    """The time of a plan that went through, and what was predicted of all of it; "" where it had
-    nothing to move.
-    """
-    elapsed, predicted = account.elapsed, of_all(account)
-    if not moves or record.state is not PlanState.DONE or elapsed is None:
-        return ""
-    changed = any(r.reason is RateReason.REQUESTED for r in ledger.rate_changes(record.plan_id))
-    if predicted is None or changed or elapsed.pauses:
-        return f"It took {elapsed_text(elapsed)}."
-    how = outcome(predicted, elapsed.total.total_seconds(), ended=True)
-    return f"It took {elapsed_text(elapsed)}, {how}: {predicted}."
+    if any(plan.throttles.still_set for plan in plans):
+        return alert_text.owed((), (), plans[0].record.planned_through or "")[1]
+    last = next((plan for plan in plans if plan.state is PlanState.PAUSED), plans[0])
+    waits = waits_text(last)
+    step, _ = next_step_of(last)
+    return step if waits is None else f"{waits.text} {step}"

@@ -89,8 +89,10 @@ def offer(
         tuple(filter(None, effects)),
         _refusal(view, control, policy, rate_bytes_per_s, by_broker or NO_OWN_RATES),
         asks_rate=control not in (Control.PAUSE, Control.CHANGE_MOVES, Control.CANCEL),
-        rate_bytes_per_s=view.throttle_bytes_per_s,
-        rates_by_broker=view.own_throttles if control is Control.CHANGE_THROTTLE else None,
+        rate_bytes_per_s=view.account.throttle_bytes_per_s,
+        rates_by_broker=view.record.asked_rates_by_broker
+        if control is Control.CHANGE_THROTTLE
+        else None,
         moves_per_broker=view.record.asked_moves_per_broker
         if control is Control.CHANGE_MOVES
         else None,
@@ -139,20 +141,21 @@ def _run(view: PlanView) -> tuple[str, ...]:
     asks = "A person approves it first." if view.record.request.get("approval") else ""
     return (
         f"A new run of reassign_partitions carries out this very plan: "
-        f"{count_text(view.moves, 'move')}, {left} to copy.",
+        f"{count_text(view.account.moves.total, 'move')}, {left} to copy.",
         f"The dry run predicted {predicted}; the new run tries it out again, and stops before "
         "anything changes where a partition has changed since."
         if predicted
         else "",
         asks,
         "Its window has closed: it runs without one."
-        if view.window_end is not None and view.window_end <= datetime.now(UTC)
+        if view.record.window_end is not None and view.record.window_end <= datetime.now(UTC)
         else "",
     )
 
 
 def _next_window(view: PlanView, window: Outlook | None, before: Sequence[str]) -> tuple[str, ...]:
-    size = f"{count_text(view.moves, 'move')}, {bytes_text(view.account.bytes.planned)} to copy"
+    moves, planned = view.account.moves.total, bytes_text(view.account.bytes.planned)
+    size = f"{count_text(moves, 'move')}, {planned} to copy"
     return (
         "It is not known which window takes it up." if window is None else handed_over_text(window),
         f"Its run carries out this very plan, and makes none of its own: {size}.",
@@ -180,10 +183,15 @@ def _lasts(view: PlanView, window: Outlook | None) -> str:
 
 
 def _pause(view: PlanView) -> tuple[str, ...]:
-    waiting = view.count(MoveState.PENDING)
-    flying, free = count_text(view.in_flight, "move") + " in flight", view.record.unthrottled
+    waiting = view.account.moves.count(MoveState.PENDING)
+    flying, free = (
+        count_text(view.account.moves.in_flight, "move") + " in flight",
+        view.record.unthrottled,
+    )
     return (
-        f"{flying} go on until they have ended, {view.record.goes_on}." if view.in_flight else "",
+        f"{flying} go on until they have ended, {view.record.goes_on}."
+        if view.account.moves.in_flight
+        else "",
         f"{count_text(waiting, 'move')} wait until the plan is resumed; no window goes on with it "
         "before.",
         "" if free else "Its throttles are taken back once nothing is in flight.",
@@ -191,7 +199,7 @@ def _pause(view: PlanView) -> tuple[str, ...]:
 
 
 def _resume(view: PlanView) -> tuple[str, ...]:
-    waiting = count_text(view.count_open, "move")
+    waiting = count_text(view.account.moves.open, "move")
     if view.record.state is PlanState.RUNNING:
         return (f"The request to pause is withdrawn: {waiting} go on.",)
     return (
@@ -234,10 +242,10 @@ def _approved_moves(view: PlanView) -> int | None:
 
 
 def _cancel(view: PlanView) -> tuple[str, ...]:
-    done = view.count(MoveState.DONE)
+    done = view.account.moves.count(MoveState.DONE)
     if view.record.started_at is None:
         return ("Nothing of it has started: nothing on the cluster changes.",)
-    flying, waiting = view.in_flight, view.count(MoveState.PENDING)
+    flying, waiting = view.account.moves.in_flight, view.account.moves.count(MoveState.PENDING)
     return (
         f"{count_text(flying, 'move')} in flight {'is' if flying == 1 else 'are'} taken back: the "
         "brokers delete what was copied."
@@ -252,7 +260,7 @@ def _cancel(view: PlanView) -> tuple[str, ...]:
 
 
 def _roll_back(view: PlanView) -> tuple[str, ...]:
-    done = view.count(MoveState.DONE)
+    done = view.account.moves.count(MoveState.DONE)
     took = elapsed_text(view.account.elapsed)
     return (
         f"A new run of reassign_partitions makes a plan that takes {count_text(done, 'move')} "

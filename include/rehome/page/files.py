@@ -9,7 +9,7 @@ from json import loads as parse_json
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from rehome.account.findings import GATES
+from rehome.account.evidence import FilesRead, files_read
 from rehome.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE
 from rehome.domain.plan.summary import PlanSummary, summary_from_json
 from rehome.errors import RehomeError
@@ -30,11 +30,19 @@ class PlanFiles:
 
     :param known: name of a file → SHA-256 of what the ledger knows to have been written. If such a
         file holds anything else, it is not shown: others may write to the warehouse.
+    :param ended: whether the plan has: until then, nothing looks for its proofs in vain.
     :ivar problem: why the directory could not be read; "" = it could, as far as it was.
     """
 
-    def __init__(self, plan_dir: str, known: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        plan_dir: str,
+        known: Mapping[str, str] = MappingProxyType({}),
+        *,
+        ended: bool = False,
+    ) -> None:
         self.uri = plan_dir
+        self._ended = ended
         self._known = known
         self.problem = ""
 
@@ -93,15 +101,9 @@ class PlanFiles:
         return summary_from_json(content)
 
     @cached_property
-    def dry_run(self) -> dict[str, Any] | None:
-        """What the dry run found."""
-        found: dict[str, Any] | None = self.json("dry_run.json")
-        return found
-
-    @cached_property
-    def gates(self) -> tuple[dict[str, Any], ...]:
-        """What the gates found, in the order they were made."""
-        return tuple(self.json(GATES) or ())
+    def read(self) -> FilesRead:
+        """What the plan's account goes by."""
+        return files_read(self.json, self.summary, ended=self._ended)
 
     @cached_property
     def exported(self) -> tuple[str, ...]:
@@ -127,4 +129,5 @@ class PlanFiles:
 
 def files_of(ledger: Ledger, record: PlanRecord) -> PlanFiles:
     """The files of a plan, those that the ledger knows only as they were written."""
-    return PlanFiles(record.plan_dir, ledger.known_files(record.plan_id))
+    known = ledger.known_files(record.plan_id)
+    return PlanFiles(record.plan_dir, known, ended=record.ended_at is not None)

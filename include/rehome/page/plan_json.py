@@ -74,15 +74,17 @@ def plan_json(view: PlanView, reader: ForReader) -> dict[str, Any]:
         "pace": _pace(account.pace),
         "throttle": _throttle(view),
         "moves": {
-            "all": view.moves,
-            "in_flight": view.in_flight,
-            "wait": view.count(MoveState.PENDING),
-            "done": view.count(MoveState.DONE),
-            "by_state": {state.value: sums.moves for state, sums in view.sums.items()},
+            "all": view.account.moves.total,
+            "in_flight": view.account.moves.in_flight,
+            "wait": view.account.moves.count(MoveState.PENDING),
+            "done": view.account.moves.count(MoveState.DONE),
+            "by_state": {
+                state.value: count for state, count in view.account.moves.by_state.items()
+            },
         },
-        "seen_at": _time(view.seen_at),
+        "seen_at": _time(view.account.seen_at),
         "poll_s": reader.poll_s,
-        "window_end": _time(view.window_end),
+        "window_end": _time(view.record.window_end),
         "brokers": [asdict(line) for line in view.brokers],
         "brokers_left_out": view.brokers_left_out,
         "attention": list(_attention(view, account)),
@@ -189,9 +191,9 @@ def _pace(pace: Fact[PlanPace]) -> dict[str, Any]:
 
 def _throttle(view: PlanView) -> dict[str, Any]:
     return {
-        "bytes_per_s": view.throttle_bytes_per_s,
+        "bytes_per_s": view.account.throttle_bytes_per_s,
         "set_on_brokers": view.record.rate_bytes_per_s,
-        "by_broker": list(view.own_throttles.lines()),
+        "by_broker": list(view.record.asked_rates_by_broker.lines()),
         "unthrottled": view.record.unthrottled,
         "max_moves_per_broker": view.record.requested_moves_per_broker,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rehome.account.findings import findings_of
 from rehome.domain.run.findings import FindingGroup, Severity
 from rehome.reporting.data import ReportData
 
@@ -21,17 +20,10 @@ class Check:
 _OUTCOMES = {Severity.ERROR: "refused", Severity.WARNING: "warning", Severity.INFO: "passed"}
 
 
-def findings_in(data: ReportData) -> tuple[FindingGroup, ...]:
-    """Of the account; of a plan that the ledger has no record of, by its own files."""
-    if data.account is None:
-        return findings_of(data.dry_run, data.gates)
-    return data.account.findings
-
-
 def checks_of(data: ReportData) -> list[Check]:
     """Gates that have found something, and each check of the dry run, in their order."""
-    checks, listed = [], (data.dry_run or {}).get("checks", ())
-    every = findings_in(data)
+    checks, listed = [], (data.account.files.tried or {}).get("checks", ())
+    every = data.account.findings
     gates = dict.fromkeys(g.kind.check for g in every if g.kind.check not in listed)
     for name in (*gates, *listed):
         found = tuple(group for group in every if group.kind.check == name)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from rehome.account.account import account_of
-from rehome.account.evidence import PlanEvidence, read_evidence, read_samples
-from rehome.account.findings import GATES
+from rehome.account.evidence import files_read, read_evidence, read_samples
+from rehome.account.words.standing_words import status_of, waits_text
 from rehome.domain.run.flows import answered
 from rehome.domain.run.progress import PACE_WINDOW
-from rehome.errors import PlanConflictError
 from rehome.ledger.store import Ledger
 from rehome.reporting.data import ReportData
 from rehome.reporting.plan_text import ended_note
-from rehome.reporting.report import render, status_facts
-from rehome.reporting.status_summary import summarize_status
+from rehome.reporting.report import render
 from rehome.warehouse import PlanDirectory
 from rehome.watching.paused_plan import Outlook
-from rehome.watching.paused_text import paused_text
 
 
 def write_plan_report(
@@ -40,11 +37,8 @@ def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | Non
     :param outlook: what the plan waits for while it is paused.
     """
     data = report_data(ledger, directory, outlook)
-    status = summarize_status(status_facts(data))
-    waits = ""
-    if outlook is not None:
-        waits = paused_text(outlook, data.account.resume_refused if data.account else None).text
-    return ended_note(data, status.label, status.next_step, waits)
+    status, waits = status_of(data.account), waits_text(data.account)
+    return ended_note(data, status.label, status.next_step, waits.text if waits else "")
 
 
 def report_data(
@@ -58,36 +52,29 @@ def report_data(
 
     :param outlook: what the plan waits for while it is paused.
     :param now: the report's own time; the clock's when not given.
-    :raises RehomeError: the directory holds no plan.
+    :raises RehomeError: the directory holds no plan, or the ledger does not have it.
     """
     plan = directory.load()
     plan_id = plan.plan_id
-    evidence = _evidence(ledger, plan_id)
-    record = None if evidence is None else evidence.record
-    written_at = now or datetime.now(UTC)
-    tried, gates = _read(directory, "dry_run.json"), tuple(_read(directory, GATES) or ())
+    read = partial(_read, directory)
+    found = read_evidence(ledger, plan_id)
+    evidence = replace(
+        found,
+        files=files_read(read, plan.summary, ended=True),
+        outlook=outlook,
+        run_over=found.record.state.ended,  # the last report is among the last steps of a run
+    )
     return ReportData(
         plan=plan,
-        written_at=written_at,
-        request=_read(directory, "request.json") or {},
-        record=record,
-        account=None
-        if evidence is None
-        else account_of(replace(evidence, tried=tried, gates=gates), written_at),
-        gates=gates,
-        dry_run=tried,
-        verification=_read(directory, "verification.json"),
-        leaders=_read(directory, "leaders.json"),
-        drained=_read(directory, "drained.json"),
-        demoted=_read(directory, "demoted.json"),
+        written_at=now or datetime.now(UTC),
+        evidence=evidence,
+        request=read("request.json") or {},
         moves=ledger.moves(plan_id),
         reassignments=tuple(ledger.reassignments(plan_id)),
         throttles=tuple(ledger.throttles(plan_id)),
         samples=read_samples(ledger, plan_id),
         events=tuple(ledger.events(plan_id)),
-        rates=tuple(ledger.rate_changes(plan_id)),
         delivered=_delivered(ledger, plan_id),
-        outlook=outlook,
     )
 
 
@@ -102,13 +89,6 @@ def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ..
         for sample, busiest in found
         if sample in complete and sample.at - sample.since <= PACE_WINDOW
     )
-
-
-def _evidence(ledger: Ledger, plan_id: str) -> PlanEvidence | None:
-    try:
-        return read_evidence(ledger, plan_id)
-    except PlanConflictError:
-        return None  # planned by hand: the ledger has no record of it
 
 
 def _read(directory: PlanDirectory, name: str) -> Any:

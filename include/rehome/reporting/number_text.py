@@ -13,7 +13,6 @@ __all__ = [
     "count_text",
     "duration_text",
     "leader_minimums",
-    "percent_text",
     "rate_text",
     "signed_percent_text",
     "time_text",
@@ -23,11 +22,6 @@ __all__ = [
 def rate_text(bytes_per_s: float | None) -> str:
     """A rate: ``50 MB/s``; "unknown" for None."""
     return "unknown" if bytes_per_s is None else f"{bytes_text(bytes_per_s)}/s"
-
-
-def percent_text(part: float, whole: float) -> str:
-    """A share: ``37 %``; of nothing, everything is done."""
-    return f"{100 * part / whole:.0f} %" if whole else "100 %"
 
 
 def signed_percent_text(part: float) -> str:

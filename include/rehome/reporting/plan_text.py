@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from rehome.account.words.byte_words import bytes_sentence
-from rehome.account.words.time_words import elapsed_text
-from rehome.domain.plan.infeasible_lines import infeasible_lines, missed
+from rehome.account.words.time_words import time_taken
+from rehome.domain.plan.infeasible_lines import missed
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.request.request import Preset
 from rehome.domain.run.event_kind import AnyKind, EventKind
@@ -22,11 +22,9 @@ from rehome.reporting.data import ReportData
 from rehome.reporting.number_text import (
     bytes_text,
     count_text,
-    duration_text,
     rate_text,
     time_text,
 )
-from rehome.reporting.predicted_time import not_comparable, outcome, predicted_time
 from rehome.reporting.titles import title
 
 
@@ -60,12 +58,6 @@ def not_reached(summary: PlanSummary) -> bool:
     return bool(missed(summary.infeasible)) or summary.cut_by_budget
 
 
-def lines_not_reached(summary: PlanSummary) -> tuple[str, ...]:
-    """Why it leaves something, a line for each cause; () = it leaves nothing."""
-    budget = ("The budget of the request does not pay for more",) if summary.cut_by_budget else ()
-    return (*infeasible_lines(summary.infeasible), *budget)
-
-
 def leaders_text(summary: PlanSummary) -> str:
     """How many leaders change, and how many of them by an election alone."""
     elected, changed = summary.elections, summary.leader_changes
@@ -86,11 +78,14 @@ def ended_note(data: ReportData, label: str, next_step: str, waits: str = "") ->
     :param label, next_step: the state of the plan, by its status summary.
     :param waits: what it waits for, instead of the label; "" = for nothing that is known.
     """
-    parts = [waits or f"{label}.", planned_note(data.request, data.plan.summary, data.dry_run)]
+    parts = [
+        waits or f"{label}.",
+        planned_note(data.request, data.plan.summary, data.account.files.tried),
+    ]
     if data.started:
-        copied = bytes_sentence(data.account.bytes) if data.account and data.plan.moves else ""
-        parts += [done(data), copied, time_taken(data)]
-    if data.state is not PlanState.DONE:
+        copied = bytes_sentence(data.account.bytes) if data.plan.moves else ""
+        parts += [done(data), copied, time_taken(data.account)]
+    if data.account.state is not PlanState.DONE:
         parts.append(f"Next: {next_step}")
     return " ".join(filter(None, parts))
 
@@ -112,8 +107,6 @@ def asked_for(data: ReportData) -> str:
     preset = asked.get("preset") or Preset.NONE
     if preset != Preset.NONE:
         sentence += f", by the preset {str(preset).replace('_', ' ')}"
-    if record is None:
-        return f"{sentence}."
     sentence += f". {record.actor} asked for it"
     return (
         f"{sentence}, {record.approved_by} approved it." if record.approved_by else f"{sentence}."
@@ -122,19 +115,19 @@ def asked_for(data: ReportData) -> str:
 
 def done(data: ReportData) -> str:
     """What was moved so far."""
-    moves = len(data.plan.moves)
-    if not moves and not_reached(data.plan.summary):
+    moves = data.account.moves
+    if not moves.total and not_reached(data.plan.summary):
         return "Nothing was moved. The report says what is in the way."
-    if not moves:
+    if not moves.total:
         return "Every partition is where it is to be: nothing was moved."
     if not data.started:
         return "Nothing was moved."
-    ended = data.moves_in(MoveState.DONE)
-    sentence = f"{ended:,} of {count_text(moves, 'partition')} moved"
-    refused = data.moves_in(MoveState.FAILED)
-    stopped = data.moves_in(MoveState.CANCELLED)
-    others = data.moves_in(MoveState.SUPERSEDED)
-    gone = data.moves_in(MoveState.GONE)
+    ended = moves.count(MoveState.DONE)
+    sentence = f"{ended:,} of {count_text(moves.total, 'partition')} moved"
+    refused = moves.count(MoveState.FAILED)
+    stopped = moves.count(MoveState.CANCELLED)
+    others = moves.count(MoveState.SUPERSEDED)
+    gone = moves.count(MoveState.GONE)
     sentence += f", {refused:,} failed" if refused else ""
     sentence += f", {stopped:,} cancelled" if stopped else ""
     sentence += f", {others:,} taken over by another client" if others else ""
@@ -144,7 +137,7 @@ def done(data: ReportData) -> str:
 
 def _proved(data: ReportData) -> str:
     """What a fresh read has shown."""
-    proof = data.verification
+    proof = data.account.files.verification
     if proof is None:
         return not_verified(data)
     if proof.get("ok"):
@@ -158,24 +151,8 @@ def _proved(data: ReportData) -> str:
 
 def not_verified(data: ReportData) -> str:
     """Where there is no proof. None comes of a plan that has failed, unless messages are lost."""
-    comes = not data.state.ended or data.state is PlanState.DONE
+    comes = not data.account.state.ended or data.account.state is PlanState.DONE
     return "Nothing was verified yet." if comes else "Nothing was verified."
-
-
-def time_taken(data: ReportData) -> str:
-    """How long it took against what was predicted; "" before the start, and where nothing moves."""
-    seconds = data.elapsed_s
-    if seconds is None or not data.plan.moves:
-        return ""
-    text = elapsed_text(data.account.elapsed) if data.account else duration_text(seconds)
-    took = f"It took {text}" if data.state.ended else f"It has taken {text} so far"
-    why_not, found = not_comparable(data), predicted_time(data)
-    if why_not:
-        return f"{took}. {why_not}"
-    if found is None:
-        return f"{took}."
-    sentence = outcome(found, seconds, ended=data.state.ended)
-    return f"{took}; predicted was {found}: {sentence}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +198,7 @@ def unusual(data: ReportData) -> list[Unusual]:
         for event in data.events
         if event.kind in _KINDS
     ]
-    proof = data.verification or {}
+    proof = data.account.files.verification or {}
     differing = [
         Unusual("differs from the plan", partition, detail)
         for partition, detail in proof.get("problems", {}).items()

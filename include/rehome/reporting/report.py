@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -14,6 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rehome.account.known import Known
 from rehome.account.words.byte_words import bytes_sentence, total_text
 from rehome.account.words.finding_words import names_text, what_text
+from rehome.account.words.standing_words import status_of
+from rehome.account.words.time_words import incomparable_text, outcome, time_taken
 from rehome.domain.plan.figures import ResourceBalance
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.domain.plan.move import Move
@@ -21,7 +22,6 @@ from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import RESOURCE_NAMES, Resource
-from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
 from rehome.execution.completion.demoted import demotion_text
 from rehome.execution.progress.eta import eta_errors
@@ -32,20 +32,15 @@ from rehome.reporting.charts import rate_chart as rates
 from rehome.reporting.charts.plan_charts import largest_moves, link_picture, load_pictures
 from rehome.reporting.charts.progress_charts import broker_picture, progress_curve
 from rehome.reporting.charts.rate_chart import rate_picture
-from rehome.reporting.checks import checks_of, findings_in
+from rehome.reporting.checks import checks_of
 from rehome.reporting.data import ReportData
 from rehome.reporting.plan_files import PLAN_FILES
 from rehome.reporting.plan_text import (
     asked_for,
     done,
-    lines_not_reached,
     not_verified,
-    time_taken,
     unusual,
 )
-from rehome.reporting.predicted_time import not_comparable, outcome, predicted_time
-from rehome.reporting.status_facts import StatusFacts
-from rehome.reporting.status_summary import summarize_status
 
 MOVES_SHOWN = 300
 LINES_SHOWN = 200
@@ -90,7 +85,9 @@ def _view(data: ReportData) -> dict[str, Any]:
         "data": data,
         "plan": plan,
         "summary": plan.summary,
-        "status": summarize_status(status_facts(data)),
+        "account": data.account,
+        "proofs": data.account.files,
+        "status": status_of(data.account),
         "facts": _facts(data),
         "what_happened": _what_happened(data),
         "unusual": unusual(data)[:LINES_SHOWN],
@@ -102,11 +99,11 @@ def _view(data: ReportData) -> dict[str, Any]:
         "bound": _bound(plan.summary),
         "resource_name": _target_name,
         "curve": progress_curve(data),
-        "predicted": predicted_time(data),
+        "predicted": data.account.predicted_of_all,
         "comparison": _comparison(data),
         "bytes_sentence": _bytes_sentence(data),
-        "not_comparable": not_comparable(data),
-        "eta_errors": eta_errors(data.samples) if data.state is PlanState.DONE else (),
+        "not_comparable": incomparable_text(data.account),
+        "eta_errors": eta_errors(data.samples) if data.account.state is PlanState.DONE else (),
         "moves": _move_rows(data),
         "moves_left_out": max(0, len(plan.moves) - MOVES_SHOWN),
         "starts": data.reassignments[-LINES_SHOWN:],
@@ -117,8 +114,8 @@ def _view(data: ReportData) -> dict[str, Any]:
         "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
         "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),
         "rate_picture": rate_picture(data),
-        "rate_changes": list(enumerate(data.rates, start=1))[-LINES_SHOWN:],
-        "rate_changes_left_out": max(0, len(data.rates) - LINES_SHOWN),
+        "rate_changes": list(enumerate(data.account.rates, start=1))[-LINES_SHOWN:],
+        "rate_changes_left_out": max(0, len(data.account.rates) - LINES_SHOWN),
         "rate_reason": rates.shown,
         "not_verified": not_verified(data),
         "problems": _problems(data),
@@ -130,40 +127,9 @@ def _view(data: ReportData) -> dict[str, Any]:
     }
 
 
-def status_facts(data: ReportData) -> StatusFacts:
-    """What the report's head goes by."""
-    record = data.record
-    cancelled_by = [event.actor for event in data.events if event.kind is EventKind.CANCELLED]
-    return StatusFacts(
-        plan_id=data.plan.plan_id,
-        plan_hash=data.plan.plan_hash,
-        state=data.state,
-        cause=data.cause,
-        moves=len(data.plan.moves),
-        by_state=Counter(move.state for move in data.moves.values()),
-        started=data.started,
-        elapsed_s=data.elapsed_s,
-        throttles=len(data.throttles),
-        owed=len(data.owed),
-        cancelled_by=cancelled_by[-1] if cancelled_by else "",
-        end_reason=record.end_reason if record else None,
-        request=data.request,
-        dry_run=data.dry_run,
-        verification=data.verification,
-        drained=data.drained,
-        demoted=data.demoted,
-        leaders=data.leaders,
-        for_window=record is not None and record.for_window_at is not None,
-        not_reached=lines_not_reached(data.plan.summary),
-        outlook=data.outlook,
-        account=data.account,
-        findings=findings_in(data),
-    )
-
-
 def _what_happened(data: ReportData) -> list[tuple[str, str]]:
     """The head of the report, before what is left and what to do."""
-    parts = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data))]
+    parts = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data.account))]
     return [(what, text) for what, text in parts if text]
 
 
@@ -194,14 +160,13 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
     """Who, where and when, for the line below the head."""
     record = data.record
     facts = [("plan", data.plan.plan_id), ("cluster", data.plan.cluster_id)]
-    if record is not None:
-        facts.append(("asked for by", record.actor))
-        if record.approved_by:
-            facts.append(("approved by", record.approved_by))
-        if record.started_at:
-            facts.append(("started", number_text.time_text(record.started_at) + " UTC"))
-        if record.ended_at:
-            facts.append(("ended", number_text.time_text(record.ended_at) + " UTC"))
+    facts.append(("asked for by", record.actor))
+    if record.approved_by:
+        facts.append(("approved by", record.approved_by))
+    if record.started_at:
+        facts.append(("started", number_text.time_text(record.started_at) + " UTC"))
+    if record.ended_at:
+        facts.append(("ended", number_text.time_text(record.ended_at) + " UTC"))
     return facts
 
 
@@ -223,30 +188,30 @@ class PredictionCheck:
 
 def _comparison(data: ReportData) -> list[PredictionCheck]:
     """Predicted against actual, once the plan has started."""
-    elapsed_s = data.elapsed_s
-    if elapsed_s is None:
+    account = data.account
+    if account.elapsed is None:
         return []
-    compared = [_bytes_compared(data)]
-    found = predicted_time(data)
-    if found is not None and not not_comparable(data):
+    compared, elapsed_s = [_bytes_compared(data)], account.elapsed.total.total_seconds()
+    found = account.predicted_of_all
+    if found is not None and account.incomparable is None:
         longest_s = max(found.most_s, elapsed_s) or 1
         between = 100 * found.least_s / longest_s, 100 * found.most_s / longest_s
         taken, percent = number_text.duration_text(elapsed_s), 100 * elapsed_s / longest_s
-        parts = outcome(found, elapsed_s, ended=data.state.ended)
+        parts = outcome(found, elapsed_s, ended=account.state.ended)
         compared.insert(0, PredictionCheck("Time", str(found), taken, between, percent, parts))
     return compared
 
 
 def _bytes_sentence(data: ReportData) -> str:
     """What was copied; "" before the start."""
-    return bytes_sentence(data.account.bytes) if data.account and data.started else ""
+    return bytes_sentence(data.account.bytes) if data.started else ""
 
 
 def _bytes_compared(data: ReportData) -> PredictionCheck:
     """What was to be copied, and what is in place of it, with what it consists of."""
     planned, account = data.plan.summary.bytes_to_copy, data.account
     size, what = number_text.bytes_text(planned), "Bytes in place"
-    if account is None or not isinstance(account.bytes.copying, Known):
+    if not isinstance(account.bytes.copying, Known):
         return PredictionCheck(what, size, "not known", (0.0, 100.0), 0.0)
     moved = account.bytes.copying.value.in_place
     most = max(planned, moved) or 1
@@ -302,7 +267,7 @@ def _state(data: ReportData, move: Move) -> MoveState:
 
 
 def _problems(data: ReportData) -> dict[str, str]:
-    return dict((data.verification or {}).get("problems", {}))
+    return dict((data.account.files.verification or {}).get("problems", {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,14 +332,15 @@ def _request(request: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _files(data: ReportData) -> list[tuple[str, str]]:
+    read = data.account.files
     absent = {
         **dict.fromkeys(_NOT_LISTED, True),
-        "gates.json": not data.gates,
-        "dry_run.json": data.dry_run is None,
-        "verification.json": data.verification is None,
-        "leaders.json": data.leaders is None,
-        "drained.json": data.drained is None,
-        "demoted.json": data.demoted is None,
+        "gates.json": not read.gates,
+        "dry_run.json": read.tried is None,
+        "verification.json": read.verification is None,
+        "leaders.json": read.leaders is None,
+        "drained.json": read.drained is None,
+        "demoted.json": read.demoted is None,
     }
     return [(name, what) for name, what in PLAN_FILES.items() if not absent.get(name, False)]
 

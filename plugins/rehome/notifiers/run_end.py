@@ -20,7 +20,8 @@ from rehome.run.causes import recorded
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from rehome.alerts.run_end import PlanEnd, RunEnd
+    from rehome.account.account import PlanAccount
+    from rehome.alerts.run_end import RunEnd
     from rehome.domain.run.causes.cause import Cause
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
@@ -142,16 +143,14 @@ def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
 
 
-def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
-    """The plan, with what its dry run predicted where that can be read."""
-    from rehome.alerts.run_end import PlanEnd
+def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanAccount:
+    """The plan, with what its files hold where they can be read."""
+    from rehome.alerts.run_end import plan_end
+    from rehome.page.files import files_of
 
-    tried = None
-    try:
-        directory = installation.warehouse().plan_at(record.plan_dir)
-        if directory.exists("dry_run.json"):
-            tried = directory.read_json("dry_run.json")
-    except (OSError, ValueError, RehomeError) as error:
-        log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
+    files = files_of(ledger, record)
+    read = files.read
+    if files.problem:
+        log.warning("Not all of plan %s is known here: %s", record.plan_id, files.problem)
     outlook = paused_plan.outlook(ledger, record, utc_now())
-    return PlanEnd.of(record, ledger, tried, outlook)
+    return plan_end(record, ledger, read, outlook)

@@ -9,7 +9,7 @@ from rehome.domain.run.flows import RateChange, RateReason
 from rehome.reporting.charts.gaps import stretches, thinned
 from rehome.reporting.charts.progress_charts import progress_curve
 from rehome.reporting.charts.rate_chart import rate_picture
-from tests.reporting.reported_plans import MB, START, good_end
+from tests.reporting.reported_plans import MB, START, good_end, with_evidence
 
 SECONDS = (*range(5, 50, 5), *range(400, 450, 5))
 """A plan that has paused between 45 s and 400 s."""
@@ -28,7 +28,9 @@ def test_a_line_ends_where_polls_have_stopped_and_begins_anew() -> None:
     assert [area.split()[-1] for area in curve.areas] == ["101.1,200.0", "1000.0,200.0"]
     rates = (RateChange(START, MB, MB, MB, RateReason.SET_UP, "set up"),)
     delivered = tuple((at(second), 1.0 * MB) for second in SECONDS)
-    picture = rate_picture(replace(data, samples=samples, rates=rates, delivered=delivered))
+    picture = rate_picture(
+        replace(with_evidence(data, rates=rates), samples=samples, delivered=delivered)
+    )
     assert picture is not None
     assert [len(line.split()) for line in picture.delivered] == [9, 10]
 

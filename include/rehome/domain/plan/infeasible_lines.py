@@ -22,6 +22,12 @@ def infeasible_lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
     return _lines(missed(notes))
 
 
+def lines_not_reached(notes: Iterable[Infeasible], *, cut_by_budget: bool) -> tuple[str, ...]:
+    """The same, with the budget where that does not pay for all; () = the plan leaves nothing."""
+    budget = ("The budget of the request does not pay for more",) if cut_by_budget else ()
+    return (*infeasible_lines(notes), *budget)
+
+
 def limit_lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
     """The same of limits of the cluster: there the plan reaches the best that is possible."""
     return _lines(note for note in notes if note.obstacle in OF_THE_CLUSTER)

@@ -16,7 +16,6 @@ from rehome.domain.time_range import TimeRange
 from rehome.reporting.charts.gaps import stretches, thinned
 from rehome.reporting.charts.rate_chart import POINTS_SHOWN
 from rehome.reporting.data import ReportData
-from rehome.reporting.predicted_time import not_comparable, predicted_time
 
 BROKERS_DRAWN = 40
 CURVE_WIDTH, CURVE_HEIGHT = 1000, 200
@@ -108,10 +107,11 @@ def _percent(part: int, whole: int) -> float:
 def progress_curve(data: ReportData) -> Curve | None:
     """Bytes copied against the prediction; None with fewer than two samples."""
     record, samples = data.record, data.samples
-    if record is None or record.started_at is None or len(samples) < 2:
+    if record.started_at is None or len(samples) < 2:
         return None
     start, total = record.started_at, max(sample.bytes_total for sample in samples)
-    expected = None if not_comparable(data) else predicted_time(data)
+    account = data.account
+    expected = None if account.incomparable else account.predicted_of_all
     last_s = (samples[-1].sampled_at - start).total_seconds()
     span_s = max(last_s, expected.most_s if expected else 0.0)
     if span_s <= 0 or not total:

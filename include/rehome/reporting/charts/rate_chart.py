@@ -63,7 +63,7 @@ class RateMark:
 
 def rate_picture(data: ReportData) -> RatePicture | None:
     """What was set and what was delivered; None with fewer than two samples."""
-    rates, lines = data.rates, _smoothed(data.delivered)
+    rates, lines = data.account.rates, _smoothed(data.delivered)
     delivered = list(chain.from_iterable(lines))
     if not rates or len(delivered) < 2:
         return None

@@ -112,7 +112,7 @@ class ApprovePlanOperator(AskingOperator):
         record: PlanRecord,
         why: str,
     ) -> Any:
-        from rehome.account.findings import GATES
+        from rehome.account.evidence import GATES
         from rehome.reporting.collect import write_plan_report
         from rehome.reporting.titles import title_of
 

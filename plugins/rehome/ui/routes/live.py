@@ -112,11 +112,11 @@ def throughput(user: UserDep, plan_id: str) -> Response:
     follower = plans.follower(view.record.plan_id)
 
     def made() -> str:
-        columns = follower.throughput(view.rates)
+        columns = follower.throughput(view.account.rates)
         found = {item.name: getattr(columns, item.name) for item in fields(columns)}
         changes = [
             {"at": change.at.timestamp(), "reason": change.reason, "cause": change.cause}
-            for change in view.rates
+            for change in view.account.rates
         ]
         return json.dumps({**found, "changes": changes})
 

@@ -106,7 +106,7 @@ def _page_number(request: Request) -> int:
 def _moves(request: Request, view: PlanView) -> Page[MoveLine]:
     wanted, page = move_filter(request), _page_number(request)
     everything = not (wanted.states or wanted.topic or wanted.broker is not None)
-    counts = {state: each.moves for state, each in view.sums.items()} if everything else None
+    counts = view.account.moves.by_state if everything else None
     return plans.ledger.move_page(
         view.record.plan_id, wanted, (page - 1) * MOVES_PER_PAGE, MOVES_PER_PAGE, counts
     )
@@ -164,7 +164,7 @@ def _checks(request: Request, view: PlanView) -> str:
         view=view,
         dag_id=view.record.dag_id,
         run_id=view.record.run_id,
-        gates=files.gates,
+        gates=files.read.gates,
         prices=files.summary.prices if files.summary is not None else (),
         least_led=(
             leader_minimums(files.summary.min_leaders)
@@ -172,7 +172,7 @@ def _checks(request: Request, view: PlanView) -> str:
             else ""
         ),
         search_cut=files.summary is not None and files.summary.search_cut,
-        dry_run=files.dry_run,
+        dry_run=files.read.tried,
         problem=files.problem,
     )
 

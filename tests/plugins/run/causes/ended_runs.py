@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from rehome import alerting, installation
+from rehome.account.words.standing_words import status_of
 from rehome.alerts.alert import Alert
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause
 from rehome.page.plan_view import PlanFollower
 from rehome.reporting.collect import report_data
 from rehome.reporting.plan_text import asked_for
-from rehome.reporting.report import status_facts
-from rehome.reporting.status_summary import summarize_status
 from rehome.run.causes.recorded import CAUSE_XCOM
 from rehome.run.run_note import cause_of_run, with_cause
 from world.airflow.installed import Airflow
@@ -101,7 +100,7 @@ class Readers:
             return {
                 "cause": cause,
                 "page": view.status.headline,
-                "report": summarize_status(status_facts(data)).headline,
+                "report": status_of(data.account).headline,
                 "label": view.status.label,
                 "approved_by": view.record.approved_by,
                 "asked_for": asked_for(data),

@@ -1,0 +1,399 @@
+"""Where a plan stands, and what to do next: for its page, report, notes and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rehome.account.account import PlanAccount
+from rehome.account.standing import Stand, Step
+from rehome.account.words.attempt_words import PLAN_ANEW, label_of, superseded_text, tried_text
+from rehome.account.words.finding_words import found_sentence
+from rehome.account.words.hurt_words import hurt_text
+from rehome.domain.plan.infeasible_lines import lines_not_reached
+from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.findings import Severity
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.text import count_text, duration_text
+from rehome.errors import sentence
+from rehome.execution.completion.demoted import demotion_text
+from rehome.execution.completion.preferred_leaders import not_elected, not_elected_text
+from rehome.watching.paused_plan import NeedsPerson, Why
+from rehome.watching.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
+
+SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
+_UNCHANGED = "Nothing was changed on the cluster."
+_IN_PLACE = "Every partition is where the plan says"
+
+Text = Callable[[PlanAccount], str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusText:
+    """Where a plan stands, for people.
+
+    :param label: in one or two words.
+    :param headline: what happened, in one sentence.
+    :param state_left: what is true of the cluster now.
+    :param next_step: what the reader should do; ``step_here``: the same for one who has the button
+        that the step is about.
+    """
+
+    label: str
+    headline: str
+    state_left: str
+    next_step: str
+    step_here: str = ""
+
+
+def status_of(account: PlanAccount) -> StatusText:
+    """A standing in words."""
+    stand, tried = account.standing.stand, account.standing.tried
+    label, headline = _LABELS[stand](account), _HEADLINES[stand](account)
+    left = _left(account)
+    if tried is not None and account.waits_to_start:
+        label, headline = label_of(tried.cause.kind), tried_text(tried)
+        left = tried.cause.left or left
+    elif tried is not None and account.state in (PlanState.FAILED, PlanState.CANCELLED):
+        headline = tried_text(tried)
+    elif tried is not None:
+        headline = f"{tried_text(tried)} {headline}"
+    step, here = next_step_of(account)
+    return StatusText(label, headline, left, step, here)
+
+
+def next_step_of(account: PlanAccount) -> tuple[str, str]:
+    """What to do, for any reader; and for one who has the button that it is about."""
+    both = [_STEPS[step](account) for step in account.standing.steps]
+    everywhere, here = (" ".join(filter(None, texts)) for texts in zip(*both, strict=True))
+    return everywhere, here
+
+
+def _left(account: PlanAccount) -> str:
+    match account.standing.stand:
+        case Stand.RUNNING | Stand.HURT | Stand.LEFT_RUNNING | Stand.ROLLED_BACK | Stand.FINISHING:
+            return _throttles(account)
+        case Stand.PAUSED:
+            return f"Nothing of it is in flight. {_throttles(account)}"
+        case Stand.DONE:
+            proof = account.files.verification or {}
+            return (
+                f"{_gone(len(proof.get('gone', ())))}{_unpaid(account)}"
+                f"{_out_of_isr(len(proof.get('findings', ())))}{_throttles(account)}"
+            )
+        case Stand.FAILED | Stand.CANCELLED:
+            return _of_all(account)
+    done = account.state is PlanState.DONE and account.standing.stand not in _WITHOUT_MOVES
+    return _throttles(account) if done else _UNCHANGED
+
+
+_WITHOUT_MOVES = (Stand.NOT_REACHED, Stand.AS_ASKED)
+
+
+def _gone(partitions: int) -> str:
+    """A sentence on partitions that need no moving any more; "" = none."""
+    if not partitions:
+        return ""
+    are = count_text(partitions, "partition of the plan is", "partitions of the plan are")
+    return f"{are} gone, with the topic: nothing of it is left to move. "
+
+
+def _unpaid(account: PlanAccount) -> str:
+    """A sentence on what a budget has left on drained brokers; "" = nothing."""
+    found = len((account.files.drained or {}).get("unpaid", ()))
+    if not found:
+        return ""
+    stay = count_text(found, "replica stays", "replicas stay")
+    return f"{stay} on the brokers to be drained, because the budget is spent: they are not empty. "
+
+
+def _out_of_isr(partitions: int) -> str:
+    """A sentence on partitions that are done with a replica out of the ISR; "" = none."""
+    if not partitions:
+        return ""
+    return f"{count_text(partitions, 'partition has', 'partitions have')} replicas out of the ISR. "
+
+
+def _done_of_all(account: PlanAccount) -> str:
+    moves = account.moves
+    of = count_text(moves.total, "move is", "moves are")
+    return f"{moves.count(MoveState.DONE):,} of {of} done"
+
+
+def _of_all(account: PlanAccount) -> str:
+    moves = account.moves
+    parts = [f"{_done_of_all(account)} and stay where they are now."]
+    if gone := moves.count(MoveState.GONE):
+        parts.append(f"{count_text(gone, 'partition is', 'partitions are')} gone.")
+    if untouched := moves.count(MoveState.PENDING, MoveState.CANCELLED):
+        parts.append(f"{count_text(untouched, 'partition is', 'partitions are')} as before.")
+    if failed := moves.count(MoveState.FAILED, MoveState.SUPERSEDED):
+        parts.append(f"{count_text(failed, 'move')} failed: see why below.")
+    if moves.in_flight:
+        parts.append(f"{count_text(moves.in_flight, 'move')} may still be in flight.")
+    return " ".join([*parts, _throttles(account)])
+
+
+def _still_set(account: PlanAccount) -> str:
+    many = account.throttles.still_set
+    return count_text(many, "throttle setting is owed", "throttle settings are owed")
+
+
+def _throttles(account: PlanAccount) -> str:
+    found = account.throttles
+    if not found.ever:
+        return "No throttle was set."
+    if not found.still_set:
+        return "None of its throttles is owed."
+    if account.state.active:
+        return f"{count_text(found.still_set, 'throttle setting')} set, as its ledger has it."
+    if found.finishing:
+        settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
+        return f"{settings} still to be taken back by its run."
+    return sentence(_still_set(account))
+
+
+def _always(text: str) -> Text:
+    return lambda _: text
+
+
+def _not_empty_label(account: PlanAccount) -> str:
+    drained = account.files.drained or {}
+    return "Not empty" if drained.get("left") else "Not proved"
+
+
+_LABELS: Mapping[Stand, Text] = {
+    Stand.SUPERSEDED: _always("Superseded"),
+    Stand.DRY_RUN_TO_COME: _always("Planned"),
+    Stand.REFUSED: _always("Refused"),
+    Stand.HANDED_OVER: _always("Waits for its window"),
+    Stand.READY: _always("Ready"),
+    Stand.GOING_ON: _always("Ready"),
+    Stand.APPROVED: _always("Approved"),
+    Stand.RUNNING: _always("Running"),
+    Stand.HURT: _always("Running"),
+    Stand.LEFT_RUNNING: _always("Without a run"),
+    Stand.PAUSED: _always("Paused"),
+    Stand.FINISHING: _always("Finishing"),
+    Stand.NOT_VERIFIED: _always("Not verified"),
+    Stand.DIFFERS: _always("Not verified"),
+    Stand.OWES: _always("Throttles owed"),
+    Stand.NOT_EMPTY: _not_empty_label,
+    Stand.NOT_DEMOTED: _always("Not demoted"),
+    Stand.NOT_ELECTED: _always("Not elected"),
+    Stand.NOT_REACHED: _always("Done"),
+    Stand.AS_ASKED: _always("Done"),
+    Stand.DONE: _always("Done"),
+    Stand.FAILED_BEFORE: _always("Failed"),
+    Stand.FAILED: _always("Failed"),
+    Stand.REJECTED: _always("Cancelled"),
+    Stand.CANCELLED_BEFORE: _always("Cancelled"),
+    Stand.CANCELLED: _always("Cancelled"),
+    Stand.ROLLED_BACK: _always("Rolled back"),
+}
+
+
+def _with_cause(what: str) -> Text:
+    return lambda account: f"The plan {what}: {account.record.cause}."
+
+
+def _refused(account: PlanAccount) -> str:
+    found = [group for group in account.findings if group.kind.severity is Severity.ERROR]
+    errors = sum(group.count for group in found)
+    return f"The dry run refuses this plan: {count_text(errors, 'error')}."
+
+
+def waits_text(account: PlanAccount) -> PausedText | None:
+    """What it waits for, that is paused or handed over; None = for nothing, or not known."""
+    if account.outlook is None:
+        return None
+    return paused_text(account.outlook, account.resume_refused)
+
+
+def _handed_over(account: PlanAccount) -> PausedText:
+    unknown = NeedsPerson(Why.NOT_KNOWN, "see its page", handed_over=True)
+    return waits_text(account) or paused_text(unknown)
+
+
+def _worst(account: PlanAccount) -> Hurt:
+    return next(each for each in account.hurts if each.kind is not HurtKind.ALERT)
+
+
+def _hurt(account: PlanAccount) -> str:
+    return f"{hurt_text(_worst(account))[0]} {_done_of_all(account)} so far."
+
+
+def _paused(account: PlanAccount) -> str:
+    words = waits_text(account)
+    text = f"The plan is paused: {account.record.cause}." if words is None else words.text
+    return f"{text} {_done_of_all(account)}."
+
+
+def _not_empty(account: PlanAccount) -> str:
+    drained = account.files.drained or {}
+    in_dirs = drained.get("log_dirs")
+    where = "in the log dirs to be emptied" if in_dirs else "on the brokers to be drained"
+    left = len(drained.get("left", ()))
+    found = f"{count_text(left, 'replica was', 'replicas were')} found {where}"
+    return f"{_IN_PLACE}, but {found if left else f'what lies {where} could not be read'}."
+
+
+def _not_elected(account: PlanAccount) -> str:
+    missed = not_elected(account.files.leaders or {"refused": {}, "waiting": ()})
+    return f"Not every preferred leader leads: {not_elected_text(missed)}."
+
+
+def _not_reached(account: PlanAccount) -> str:
+    """What is in the way first; the page and the report list all of it."""
+    lines = not_reached_of(account)
+    more = f" Other reasons: {len(lines) - 1:,}, listed below." if len(lines) > 1 else ""
+    return (
+        f"Nothing can be moved, and what was asked for is not reached. {sentence(lines[0])}{more}"
+    )
+
+
+def not_reached_of(account: PlanAccount) -> tuple[str, ...]:
+    """Why something that was asked for stays as it is: a line for each cause."""
+    summary = account.files.summary
+    return lines_not_reached(
+        () if summary is None else summary.infeasible, cut_by_budget=account.record.cut_by_budget
+    )
+
+
+def _done(account: PlanAccount) -> str:
+    elapsed, proof = account.elapsed, account.files.verification or {}
+    took = "" if elapsed is None else f", after {duration_text(elapsed.total.total_seconds())}"
+    moved = account.moves.total - len(proof.get("gone", ()))
+    are = count_text(moved, "partition is", "partitions are")
+    return f"{are} where the plan says{took}. A fresh read proves it."
+
+
+def _rejected(account: PlanAccount) -> str:
+    by = f" by {account.cancelled_by}" if account.cancelled_by else ""
+    return f"The plan was rejected{by}."
+
+
+_HEADLINES: Mapping[Stand, Text] = {
+    Stand.SUPERSEDED: lambda account: superseded_text(account.overtaken_by or ""),
+    Stand.DRY_RUN_TO_COME: _always("The plan is made; its dry run is still to come."),
+    Stand.REFUSED: _refused,
+    Stand.HANDED_OVER: lambda account: _handed_over(account).text,
+    Stand.READY: lambda account: found_sentence(account.findings),
+    Stand.GOING_ON: lambda account: found_sentence(account.findings),
+    Stand.APPROVED: _always("The plan is approved and about to start."),
+    Stand.RUNNING: lambda account: f"{_done_of_all(account)} so far.",
+    Stand.HURT: _hurt,
+    Stand.LEFT_RUNNING: lambda account: (
+        f"{_done_of_all(account)} so far. No run drives the plan now."
+    ),
+    Stand.PAUSED: _paused,
+    Stand.FINISHING: _always(
+        "Every move has ended. The plan's run takes throttles back and proves the result."
+    ),
+    Stand.NOT_VERIFIED: _always("Every move ended, but the plan was not verified."),
+    Stand.DIFFERS: _always("Every move ended, but the plan did not verify."),
+    Stand.OWES: lambda account: f"{_IN_PLACE}, but {_still_set(account)}.",
+    Stand.NOT_EMPTY: _not_empty,
+    Stand.NOT_DEMOTED: lambda account: f"{_IN_PLACE}. {demotion_text(account.files.demoted or {})}",
+    Stand.NOT_ELECTED: _not_elected,
+    Stand.NOT_REACHED: _not_reached,
+    Stand.AS_ASKED: _always("The cluster was already as asked: nothing had to move."),
+    Stand.DONE: _done,
+    Stand.FAILED_BEFORE: _with_cause("failed before it started"),
+    Stand.FAILED: _with_cause("failed"),
+    Stand.REJECTED: _rejected,
+    Stand.CANCELLED_BEFORE: _with_cause("was cancelled"),
+    Stand.CANCELLED: _with_cause("was cancelled"),
+    Stand.ROLLED_BACK: _with_cause("was rolled back"),
+}
+
+Texts = Callable[[PlanAccount], tuple[str, str]]
+
+
+def _both(text: str) -> Texts:
+    return lambda _: (text, text)
+
+
+def _remedy(account: PlanAccount) -> tuple[str, str]:
+    remedy = account.cause.remedy if account.cause is not None else ""
+    return remedy, remedy
+
+
+def _as_it_waits(account: PlanAccount) -> tuple[str, str]:
+    if account.standing.stand is Stand.HANDED_OVER:
+        words = _handed_over(account)
+        return words.next_step, words.step_here
+    found = waits_text(account)
+    return (DECIDE, DECIDE_HERE) if found is None else (found.next_step, found.step_here)
+
+
+def _approve(account: PlanAccount) -> tuple[str, str]:
+    text = (
+        f"Approve it in Airflow, task approve. The approval holds for hash "
+        f"{account.record.plan_hash[:12]} only, and for the rate and the window that it names."
+    )
+    return text, text
+
+
+def _of_worst(account: PlanAccount) -> tuple[str, str]:
+    step = hurt_text(_worst(account))[1]
+    return step, step
+
+
+def _empty_again(account: PlanAccount) -> tuple[str, str]:
+    drained = account.files.drained or {}
+    what = "the log dirs" if drained.get("log_dirs") else "the brokers"
+    step = f"See below what was found. Do not take {what} away; trigger a new run of the action."
+    if drained.get("follow_up") is not None:
+        step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
+    return step, step
+
+
+def _roll_back(account: PlanAccount) -> str:
+    return f"reassign_partitions with action rollback and plan_id {account.record.plan_id}"
+
+
+_STEPS: Mapping[Step, Texts] = {
+    Step.NOTHING: _both("Nothing is left to do."),
+    Step.PLAN_ANEW: _both(PLAN_ANEW),
+    Step.REMEDY: _remedy,
+    Step.THEN_RUN: lambda _: ("", "Then run it."),
+    Step.REMOVE_AND_TRIGGER: _both(
+        "Remove the cause, then trigger a new run: it plans with what is there then."
+    ),
+    Step.AWAIT_DRY_RUN: _both("Wait for the dry run."),
+    Step.MEND_FINDINGS: _both("Each finding below names its remedy. Then plan anew."),
+    Step.AS_IT_WAITS: _as_it_waits,
+    Step.RUN: lambda _: (
+        "Run it as it is: on its page, or by control_reassignment with action run.",
+        "Run it as it is.",
+    ),
+    Step.APPROVE: _approve,
+    Step.GOES_ON: _both("Nothing: the run goes on by itself."),
+    Step.HURT: _of_worst,
+    Step.WATCH: _both("Watch the log of the task progress in Airflow."),
+    Step.RESUME_OR_CANCEL: lambda _: (DECIDE, DECIDE_HERE),
+    Step.AWAIT_PROOF: _both("Wait for the proof."),
+    Step.COMPARE: _both(
+        "See below what differs, or compare with kafka-reassign-partitions --verify."
+    ),
+    Step.SWEEP: _both(SWEEP),
+    Step.EMPTY_AGAIN: _empty_again,
+    Step.DEMOTE_AGAIN: _both("Trigger a new run of the demotion."),
+    Step.ELECT_AGAIN: _both("Trigger a new run of it when they are in sync."),
+    Step.ASK_FOR_LESS: _both("Change what is in the way, or ask for less; then plan anew."),
+    Step.CHECK_ISR: _both("See below which replicas are out of the ISR, and check their brokers."),
+    Step.MAY_ROLL_BACK: lambda account: (
+        f"To roll it back: {_roll_back(account)}.",
+        "Roll it back, if it is not to stay.",
+    ),
+    Step.SEE_IN_FLIGHT: _both("See with kafka-reassign-partitions --list what is still in flight."),
+    Step.REST_OR_ROLL_BACK: lambda account: (
+        f"Trigger a new run to move the rest, or take back what moved: {_roll_back(account)}.",
+        "Plan again to move the rest, or roll back what moved.",
+    ),
+    Step.ROLL_BACK: lambda account: (
+        f"Nothing is left to move. Take back what moved: {_roll_back(account)}.",
+        "Nothing is left to move. Roll back what moved.",
+    ),
+}
