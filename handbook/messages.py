@@ -21,11 +21,10 @@ SEED, DRAWN = 35, 40
 SAYS: Mapping[str, tuple[str, ...]] = {
     "Alert": ("text", "next_step"),
     "Cause": ("text", "left", "remedy"),
-    "StatusSummary": ("headline", "state_left", "next_step"),
     "PausedText": ("text", "next_step"),
 }
 """What is made of sentences for people, and which of its fields they read, in this order."""
-STEPS_APART = frozenset({"StatusSummary", "PausedText"})
+STEPS_APART = frozenset({"PausedText"})
 """Those whose last field stands below the words *Next step*."""
 FINDING = ("subject", "detail", "message", "remedy")
 WORDS = (
@@ -37,6 +36,8 @@ WORDS = (
 """Modules whose every text is one."""
 PAIRS = ("_TEXTS", "_STEPS")
 """Two tables by the same keys: what is so, and what to do about it."""
+HEADS = ("_HEADLINES", "_STEPS", "_BY_STAND")
+"""Where plans stand, steps, and which of these has which of those."""
 LEAST = 8
 """Words of a message; shorter ones are parts of one."""
 _ENDS = (".", "!", "?", ":", VALUE)
@@ -110,12 +111,34 @@ def _of_words(reader: Reader, module: Module) -> Iterator[str]:
         for key, text in texts.items():
             yield sentences(_of_entry(reader, each) for each in (text, steps[key]))
         paired = {*PAIRS, *(each.id for each in texts.values() if isinstance(each, ast.Name))}
+    if HEADS[0] in module.values:
+        yield from _of_standings(reader, module)
+        paired |= {*HEADS}
     for name, value in module.values.items():
         if name not in paired and isinstance(value, ast.Dict):
             yield from (part(_of_entry(reader, each)) for each in value.values)
     for name, function in module.functions.items():
         if name not in paired:
             yield from _returned(reader, function)
+
+
+def _of_standings(reader: Reader, module: Module) -> Iterator[str]:
+    """Each with its step, where it has one step; and the steps of those that have several."""
+    values = (reader.house.common.values | module.values).__getitem__
+    heads, steps, by_stand = (_entries(values(name)) for name in HEADS)
+    of_one = {
+        stand: ast.dump(each.elts[0])
+        for stand, each in by_stand.items()
+        if isinstance(each, ast.Tuple)
+    }
+    for stand, head in heads.items():
+        said = [_of_entry(reader, head)]
+        if stand in of_one:
+            said.append(f"Next step: {_of_entry(reader, steps[of_one[stand]])}")
+        yield sentences(said)
+    for step, text in steps.items():
+        if step not in of_one.values():
+            yield part(_of_entry(reader, text))
 
 
 def _entries(table: ast.expr) -> dict[str, ast.expr]:

@@ -116,6 +116,10 @@ class Reader:
                 return self.text(left, scope, steps) + self.text(right, scope, steps)
             case ast.IfExp():
                 return self._chosen(node, scope, steps)
+            case ast.Lambda(body=body):
+                return self.text(body, scope, steps)
+            case ast.Tuple(elts=[first, *_]):
+                return self.text(first, scope, steps)
             case ast.BoolOp(values=values):
                 return max((self.text(each, scope, steps) for each in values), key=len)
         return self._looked_up(node, scope, steps - 1) if steps else VALUE

@@ -80,7 +80,7 @@ class Stand(enum.Enum):
         self.tone = tone
 
 
-class Step(enum.Enum):
+class PlanStep(enum.Enum):
     """What is to be done next about a plan."""
 
     NOTHING = "nothing"
@@ -127,38 +127,38 @@ class Standing:
 
     stand: Stand
     tone: Tone
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     control: Control | None = None
     tried: EndedRun | None = None
 
 
 _OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
 """Kinds of causes that are the plan's own."""
-_LESS_THAN_A_REMEDY = (Step.MEND_FINDINGS, Step.REMOVE_AND_TRIGGER, Step.NOTHING)
+_LESS_THAN_A_REMEDY = (PlanStep.MEND_FINDINGS, PlanStep.REMOVE_AND_TRIGGER, PlanStep.NOTHING)
 """Steps that say less than what the last run has named."""
 _BY_STAND = {
-    Stand.DRY_RUN_TO_COME: (Step.AWAIT_DRY_RUN, None),
-    Stand.REFUSED: (Step.MEND_FINDINGS, None),
-    Stand.HANDED_OVER: (Step.AS_IT_WAITS, Control.RUN),
-    Stand.READY: (Step.RUN, Control.RUN),
-    Stand.APPROVED: (Step.GOES_ON, None),
-    Stand.RUNNING: (Step.WATCH, None),
-    Stand.HURT: (Step.HURT, None),
-    Stand.LEFT_RUNNING: (Step.RESUME_OR_CANCEL, Control.RESUME),
-    Stand.PAUSED: (Step.AS_IT_WAITS, Control.RESUME),
-    Stand.FINISHING: (Step.AWAIT_PROOF, None),
-    Stand.NOT_VERIFIED: (Step.COMPARE, None),
-    Stand.DIFFERS: (Step.COMPARE, None),
-    Stand.OWES: (Step.SWEEP, None),
-    Stand.NOT_EMPTY: (Step.EMPTY_AGAIN, None),
-    Stand.NOT_DEMOTED: (Step.DEMOTE_AGAIN, None),
-    Stand.NOT_ELECTED: (Step.ELECT_AGAIN, None),
-    Stand.NOT_REACHED: (Step.ASK_FOR_LESS, None),
-    Stand.AS_ASKED: (Step.NOTHING, None),
-    Stand.FAILED_BEFORE: (Step.REMOVE_AND_TRIGGER, None),
-    Stand.REJECTED: (Step.NOTHING, None),
-    Stand.CANCELLED_BEFORE: (Step.NOTHING, None),
-    Stand.ROLLED_BACK: (Step.NOTHING, None),
+    Stand.DRY_RUN_TO_COME: (PlanStep.AWAIT_DRY_RUN, None),
+    Stand.REFUSED: (PlanStep.MEND_FINDINGS, None),
+    Stand.HANDED_OVER: (PlanStep.AS_IT_WAITS, Control.RUN),
+    Stand.READY: (PlanStep.RUN, Control.RUN),
+    Stand.APPROVED: (PlanStep.GOES_ON, None),
+    Stand.RUNNING: (PlanStep.WATCH, None),
+    Stand.HURT: (PlanStep.HURT, None),
+    Stand.LEFT_RUNNING: (PlanStep.RESUME_OR_CANCEL, Control.RESUME),
+    Stand.PAUSED: (PlanStep.AS_IT_WAITS, Control.RESUME),
+    Stand.FINISHING: (PlanStep.AWAIT_PROOF, None),
+    Stand.NOT_VERIFIED: (PlanStep.COMPARE, None),
+    Stand.DIFFERS: (PlanStep.COMPARE, None),
+    Stand.OWES: (PlanStep.SWEEP, None),
+    Stand.NOT_EMPTY: (PlanStep.EMPTY_AGAIN, None),
+    Stand.NOT_DEMOTED: (PlanStep.DEMOTE_AGAIN, None),
+    Stand.NOT_ELECTED: (PlanStep.ELECT_AGAIN, None),
+    Stand.NOT_REACHED: (PlanStep.ASK_FOR_LESS, None),
+    Stand.AS_ASKED: (PlanStep.NOTHING, None),
+    Stand.FAILED_BEFORE: (PlanStep.REMOVE_AND_TRIGGER, None),
+    Stand.REJECTED: (PlanStep.NOTHING, None),
+    Stand.CANCELLED_BEFORE: (PlanStep.NOTHING, None),
+    Stand.ROLLED_BACK: (PlanStep.NOTHING, None),
 }
 """The step of those that have one step, and the request that it is about."""
 
@@ -168,7 +168,7 @@ def standing_of(
 ) -> Standing:
     """By its state, its files, and what was last tried with it."""
     if barred_by(evidence) is Barred.SUPERSEDED:
-        return Standing(Stand.SUPERSEDED, Tone.BAD, (Step.PLAN_ANEW,))
+        return Standing(Stand.SUPERSEDED, Tone.BAD, (PlanStep.PLAN_ANEW,))
     stand = _stand(evidence, moves, throttles, hurts)
     standing = Standing(stand, stand.tone, *_steps(stand, evidence, moves, throttles))
     last = attempt_of(evidence)
@@ -179,12 +179,12 @@ def standing_of(
 
 def _with_attempt(standing: Standing, last: EndedRun, evidence: PlanEvidence) -> Standing:
     """What was last tried with the plan, and what that leaves to be done."""
-    cause, remedy = last.cause, (Step.REMEDY,) if last.cause.remedy else ()
+    cause, remedy = last.cause, (PlanStep.REMEDY,) if last.cause.remedy else ()
     match evidence.record.state:
         case PlanState.PLANNED | PlanState.APPROVED:
             runs = Control.RUN in controls_of(evidence)
-            instead = Step.RUN if runs else Step.REMOVE_AND_TRIGGER
-            steps = (*remedy, Step.THEN_RUN) if remedy else (instead,)
+            instead = PlanStep.RUN if runs else PlanStep.REMOVE_AND_TRIGGER
+            steps = (*remedy, PlanStep.THEN_RUN) if remedy else (instead,)
             tone = Tone.CALM if cause.kind.by_person else Tone.BAD
             return Standing(standing.stand, tone, steps, Control.RUN, last)
         case PlanState.PAUSED:
@@ -274,26 +274,25 @@ def _of_done(evidence: PlanEvidence, moves: PlanMoves, throttles: PlanThrottles)
 
 def _steps(
     stand: Stand, evidence: PlanEvidence, moves: PlanMoves, throttles: PlanThrottles
-) -> tuple[tuple[Step, ...], Control | None]:
-    if stand in _BY_STAND:
-        step, control = _BY_STAND[stand]
-        return (step,), control
+) -> tuple[tuple[PlanStep, ...], Control | None]:
+    if (found := _BY_STAND.get(stand)) is not None:
+        return (found[0],), found[1]
     if stand is Stand.GOING_ON:
         asks = evidence.record.request.get("approval")
-        return (Step.APPROVE if asks else Step.GOES_ON,), None
+        return (PlanStep.APPROVE if asks else PlanStep.GOES_ON,), None
     if stand is Stand.DONE:
         out_of_isr = (evidence.files.verification or {}).get("findings")
-        first = Step.CHECK_ISR if out_of_isr else Step.NOTHING
-        return (first, Step.MAY_ROLL_BACK), Control.ROLL_BACK
+        first = PlanStep.CHECK_ISR if out_of_isr else PlanStep.NOTHING
+        return (first, PlanStep.MAY_ROLL_BACK), Control.ROLL_BACK
     return tuple(_after_failure(moves, throttles)), Control.ROLL_BACK
 
 
-def _after_failure(moves: PlanMoves, throttles: PlanThrottles) -> list[Step]:
+def _after_failure(moves: PlanMoves, throttles: PlanThrottles) -> list[PlanStep]:
     """Of a plan that has changed something, and ended before all of it was done."""
-    steps = [Step.SWEEP] if throttles.owed else []
+    steps = [PlanStep.SWEEP] if throttles.owed else []
     if moves.in_flight:
-        steps.append(Step.SEE_IN_FLIGHT)
+        steps.append(PlanStep.SEE_IN_FLIGHT)
     if not moves.count(MoveState.DONE):
-        return [*steps, Step.REMOVE_AND_TRIGGER]
+        return [*steps, PlanStep.REMOVE_AND_TRIGGER]
     left = moves.total - moves.count(MoveState.DONE, MoveState.GONE)
-    return [*steps, Step.REST_OR_ROLL_BACK if left else Step.ROLL_BACK]
+    return [*steps, PlanStep.REST_OR_ROLL_BACK if left else PlanStep.ROLL_BACK]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rehome.account.account import PlanAccount
-from rehome.account.standing import Stand, Step
+from rehome.account.standing import PlanStep, Stand
 from rehome.account.words.attempt_words import PLAN_ANEW, label_of, superseded_text, tried_text
 from rehome.account.words.finding_words import found_sentence
 from rehome.account.words.hurt_words import hurt_text
@@ -25,7 +25,7 @@ SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed.
 _UNCHANGED = "Nothing was changed on the cluster."
 _IN_PLACE = "Every partition is where the plan says"
 
-Text = Callable[[PlanAccount], str]
+_Text = Callable[[PlanAccount], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _throttles(account: PlanAccount) -> str:
     return sentence(_still_set(account))
 
 
-def _always(text: str) -> Text:
+def _always(text: str) -> _Text:
     return lambda _: text
 
 
@@ -162,7 +162,7 @@ def _not_empty_label(account: PlanAccount) -> str:
     return "Not empty" if drained.get("left") else "Not proved"
 
 
-_LABELS: Mapping[Stand, Text] = {
+_LABELS: Mapping[Stand, _Text] = {
     Stand.SUPERSEDED: _always("Superseded"),
     Stand.DRY_RUN_TO_COME: _always("Planned"),
     Stand.REFUSED: _always("Refused"),
@@ -193,7 +193,7 @@ _LABELS: Mapping[Stand, Text] = {
 }
 
 
-def _with_cause(what: str) -> Text:
+def _with_cause(what: str) -> _Text:
     return lambda account: f"The plan {what}: {account.record.cause}."
 
 
@@ -273,7 +273,7 @@ def _rejected(account: PlanAccount) -> str:
     return f"The plan was rejected{by}."
 
 
-_HEADLINES: Mapping[Stand, Text] = {
+_HEADLINES: Mapping[Stand, _Text] = {
     Stand.SUPERSEDED: lambda account: superseded_text(account.overtaken_by or ""),
     Stand.DRY_RUN_TO_COME: _always("The plan is made; its dry run is still to come."),
     Stand.REFUSED: _refused,
@@ -307,10 +307,10 @@ _HEADLINES: Mapping[Stand, Text] = {
     Stand.ROLLED_BACK: _with_cause("was rolled back"),
 }
 
-Texts = Callable[[PlanAccount], tuple[str, str]]
+_Texts = Callable[[PlanAccount], tuple[str, str]]
 
 
-def _both(text: str) -> Texts:
+def _both(text: str) -> _Texts:
     return lambda _: (text, text)
 
 
@@ -353,46 +353,50 @@ def _roll_back(account: PlanAccount) -> str:
     return f"reassign_partitions with action rollback and plan_id {account.record.plan_id}"
 
 
-_STEPS: Mapping[Step, Texts] = {
-    Step.NOTHING: _both("Nothing is left to do."),
-    Step.PLAN_ANEW: _both(PLAN_ANEW),
-    Step.REMEDY: _remedy,
-    Step.THEN_RUN: lambda _: ("", "Then run it."),
-    Step.REMOVE_AND_TRIGGER: _both(
+_STEPS: Mapping[PlanStep, _Texts] = {
+    PlanStep.NOTHING: _both("Nothing is left to do."),
+    PlanStep.PLAN_ANEW: _both(PLAN_ANEW),
+    PlanStep.REMEDY: _remedy,
+    PlanStep.THEN_RUN: lambda _: ("", "Then run it."),
+    PlanStep.REMOVE_AND_TRIGGER: _both(
         "Remove the cause, then trigger a new run: it plans with what is there then."
     ),
-    Step.AWAIT_DRY_RUN: _both("Wait for the dry run."),
-    Step.MEND_FINDINGS: _both("Each finding below names its remedy. Then plan anew."),
-    Step.AS_IT_WAITS: _as_it_waits,
-    Step.RUN: lambda _: (
+    PlanStep.AWAIT_DRY_RUN: _both("Wait for the dry run."),
+    PlanStep.MEND_FINDINGS: _both("Each finding below names its remedy. Then plan anew."),
+    PlanStep.AS_IT_WAITS: _as_it_waits,
+    PlanStep.RUN: lambda _: (
         "Run it as it is: on its page, or by control_reassignment with action run.",
         "Run it as it is.",
     ),
-    Step.APPROVE: _approve,
-    Step.GOES_ON: _both("Nothing: the run goes on by itself."),
-    Step.HURT: _of_worst,
-    Step.WATCH: _both("Watch the log of the task progress in Airflow."),
-    Step.RESUME_OR_CANCEL: lambda _: (DECIDE, DECIDE_HERE),
-    Step.AWAIT_PROOF: _both("Wait for the proof."),
-    Step.COMPARE: _both(
+    PlanStep.APPROVE: _approve,
+    PlanStep.GOES_ON: _both("Nothing: the run goes on by itself."),
+    PlanStep.HURT: _of_worst,
+    PlanStep.WATCH: _both("Watch the log of the task progress in Airflow."),
+    PlanStep.RESUME_OR_CANCEL: lambda _: (DECIDE, DECIDE_HERE),
+    PlanStep.AWAIT_PROOF: _both("Wait for the proof."),
+    PlanStep.COMPARE: _both(
         "See below what differs, or compare with kafka-reassign-partitions --verify."
     ),
-    Step.SWEEP: _both(SWEEP),
-    Step.EMPTY_AGAIN: _empty_again,
-    Step.DEMOTE_AGAIN: _both("Trigger a new run of the demotion."),
-    Step.ELECT_AGAIN: _both("Trigger a new run of it when they are in sync."),
-    Step.ASK_FOR_LESS: _both("Change what is in the way, or ask for less; then plan anew."),
-    Step.CHECK_ISR: _both("See below which replicas are out of the ISR, and check their brokers."),
-    Step.MAY_ROLL_BACK: lambda account: (
+    PlanStep.SWEEP: _both(SWEEP),
+    PlanStep.EMPTY_AGAIN: _empty_again,
+    PlanStep.DEMOTE_AGAIN: _both("Trigger a new run of the demotion."),
+    PlanStep.ELECT_AGAIN: _both("Trigger a new run of it when they are in sync."),
+    PlanStep.ASK_FOR_LESS: _both("Change what is in the way, or ask for less; then plan anew."),
+    PlanStep.CHECK_ISR: _both(
+        "See below which replicas are out of the ISR, and check their brokers."
+    ),
+    PlanStep.MAY_ROLL_BACK: lambda account: (
         f"To roll it back: {_roll_back(account)}.",
         "Roll it back, if it is not to stay.",
     ),
-    Step.SEE_IN_FLIGHT: _both("See with kafka-reassign-partitions --list what is still in flight."),
-    Step.REST_OR_ROLL_BACK: lambda account: (
+    PlanStep.SEE_IN_FLIGHT: _both(
+        "See with kafka-reassign-partitions --list what is still in flight."
+    ),
+    PlanStep.REST_OR_ROLL_BACK: lambda account: (
         f"Trigger a new run to move the rest, or take back what moved: {_roll_back(account)}.",
         "Plan again to move the rest, or roll back what moved.",
     ),
-    Step.ROLL_BACK: lambda account: (
+    PlanStep.ROLL_BACK: lambda account: (
         f"Nothing is left to move. Take back what moved: {_roll_back(account)}.",
         "Nothing is left to move. Roll back what moved.",
     ),
