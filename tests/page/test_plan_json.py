@@ -5,27 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rehome.account.account import account_of
+from rehome.account.evidence import FilesRead, PlanEvidence
 from rehome.account.known import Known, Source
 from rehome.account.pace import PlanPace
 from rehome.account.plan_bytes import byte_facts
 from rehome.account.words import byte_words, pace_words
+from rehome.account.words.standing_words import status_of
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
-from rehome.domain.run.states import Control, MoveState
+from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.execution.access.connection_policy import ANYTHING
 from rehome.ledger.base.paging import MoveFilter
 from rehome.ledger.store import Ledger
 from rehome.page.controls import offer
 from rehome.page.plan_json import ForReader, moves_json, offer_json, plan_json
 from rehome.page.plan_view import PlanFollower, PlanView
+from rehome.watching.paused_plan import GoesOn
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 
-NOBODY = ForReader(controls=(), waits=None, asking=None, poll_s=5.0)
+NOBODY = ForReader(controls=(), asking=None, poll_s=5.0)
 
 
 @pytest.fixture
@@ -64,10 +70,36 @@ def test_figures_and_words_are_those_of_the_account(view: PlanView) -> None:
 
 
 def test_what_depends_on_the_reader_is_theirs(view: PlanView) -> None:
-    reader = ForReader((Control.CANCEL,), ("It waits.", "Resume it."), "approve", 5.0)
-    found = plan_json(view, reader)
+    found = plan_json(view, ForReader((Control.CANCEL,), "approve", 5.0))
     assert (found["controls"], found["asking"]) == (["cancel"], "approve")
-    assert (found["waits"], found["waits_next_step"]) == ("It waits.", "Resume it.")
+
+
+@pytest.mark.parametrize("state", [PlanState.PAUSED, PlanState.PLANNED])
+def test_what_a_plan_waits_for_and_the_step_are_in_its_head(
+    view: PlanView, state: PlanState
+) -> None:
+    assert plan_json(view, NOBODY)["waits"] is None
+    opens, planned = utc_now() + timedelta(hours=1), state is PlanState.PLANNED
+    record = replace(
+        view.record,
+        state=state,
+        request={"dry_run": True},
+        for_window_at=opens if planned else None,
+    )
+    evidence = PlanEvidence(
+        record,
+        files=FilesRead(tried={"ok": True}),
+        outlook=GoesOn(opens, handed_over=planned),
+    )
+    waits = plan_json(replace(view, **_of(evidence)), NOBODY)
+    assert f"{opens:%Y-%m-%d %H:%M} UTC" in waits["waits"]
+    assert waits["headline"].startswith(waits["waits"])
+    assert waits["next_step"] == waits["waits_next_step"]
+
+
+def _of(evidence: PlanEvidence) -> dict[str, Any]:
+    account = account_of(evidence, utc_now())
+    return {"account": account, "status": status_of(account)}
 
 
 def test_what_needs_attention_has_its_step_and_the_request_it_is_about(view: PlanView) -> None:

@@ -21,6 +21,7 @@ from rehome.account.words import (
     finding_words,
     hurt_words,
     pace_words,
+    standing_words,
     steps_here,
     time_words,
 )
@@ -39,13 +40,11 @@ class ForReader:
     """What depends on who reads, and on Airflow.
 
     :param controls: what the reader may ask of the plan.
-    :param waits: why it does not go on by itself, or when it does, and the step; None = neither.
     :param asking: the task of its run that waits for a person; None = none does.
     :param poll_s: seconds from one poll to the next.
     """
 
     controls: Sequence[Control]
-    waits: tuple[str, str] | None
     asking: str | None
     poll_s: float
 
@@ -53,7 +52,7 @@ class ForReader:
 def plan_json(view: PlanView, reader: ForReader) -> dict[str, Any]:
     """One plan at one moment."""
     record, account, status = view.record, view.account, view.status
-    waits, step = reader.waits or ("", "")
+    waits = standing_words.waits_text(account)
     return {
         **_head(record),
         "title": view.title,
@@ -63,8 +62,8 @@ def plan_json(view: PlanView, reader: ForReader) -> dict[str, Any]:
         "headline": status.headline,
         "state_left": status.state_left,
         "next_step": status.next_step,
-        "waits": waits or None,
-        "waits_next_step": step or None,
+        "waits": waits.text if waits else None,
+        "waits_next_step": waits.next_step if waits else None,
         "asking": reader.asking,
         "controls": [control.value for control in reader.controls],
         "bytes": _bytes(account.bytes),

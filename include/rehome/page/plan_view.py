@@ -25,6 +25,7 @@ from rehome.page.brokers import BrokerLine, broker_lines, shifted
 from rehome.page.files import PlanFiles, files_of
 from rehome.page.throughput import Throughput, throughput
 from rehome.reporting.titles import title_of
+from rehome.watching.paused_plan import Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class PlanFollower:
     :param patience_s: how long nothing may move before that is an alert (``stall_alert_s``).
     :param gives_up_s: how long before the plan is ended for it (``stall_timeout_s``).
     :param dag_paused: whether a DAG is paused in Airflow.
+    :param outlook: what a plan waits for; None = for nothing.
     """
 
     def __init__(
@@ -74,12 +76,14 @@ class PlanFollower:
         patience_s: float,
         gives_up_s: float = 600.0,
         dag_paused: Callable[[str], bool] = lambda _dag_id: False,
+        outlook: Callable[[PlanRecord], Outlook | None] = lambda _record: None,
     ) -> None:
         self._ledger = ledger
         self._plan_id = plan_id
         self._patience_s = patience_s
         self._gives_up_s = gives_up_s
         self._dag_paused = dag_paused
+        self._outlook = outlook
         self._lock = Lock()
         self._mark: Mark | None = None
         self._evidence = EvidenceFollower(ledger, plan_id)
@@ -117,13 +121,14 @@ class PlanFollower:
             return self._files_in(self._ledger.plan(self._plan_id))
 
     def _view(self, now: datetime) -> PlanView:
-        files = self._files_in(self._ledger.plan(self._plan_id))
+        record = self._ledger.plan(self._plan_id)
+        files, outlook = self._files_in(record), self._outlook(record)
         _ = files.read  # from the warehouse, which may be slow: not while the ledger is read
         with self._ledger.reading():
-            return self._view_with(files, now)
+            return self._view_with(files, outlook, now)
 
-    def _view_with(self, files: PlanFiles, now: datetime) -> PlanView:
-        evidence = replace(self._evidence.read(), files=files.read)
+    def _view_with(self, files: PlanFiles, outlook: Outlook | None, now: datetime) -> PlanView:
+        evidence = replace(self._evidence.read(), files=files.read, outlook=outlook)
         self._gained.update(shifted(self._evidence.newly_done))
         account = account_of(evidence, now)
         record, sample = account.record, evidence.sample

@@ -14,6 +14,7 @@ from rehome.api.process_ledger import LEDGER
 from rehome.ledger.base.paging import Mark
 from rehome.ledger.store import Ledger
 from rehome.page.plan_view import PlanFollower, PlanView
+from rehome.ui import clusters
 from rehome.ui.dag_runs import paused_dags
 
 FOLLOWED = 64
@@ -106,6 +107,7 @@ class Plans:
             follower = PlanFollower(
                 *(ledger, plan_id, settings.stall_alert_s, settings.stall_timeout_s),
                 dag_paused=lambda dag_id: bool(paused_dags([dag_id])),
+                outlook=lambda plan: clusters.outlook_of(plan, ledger),
             )
             self._followed[plan_id] = FollowedPlan(follower)
         self._followed.move_to_end(plan_id)

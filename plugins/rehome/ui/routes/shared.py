@@ -16,10 +16,9 @@ from rehome.errors import InvalidRequestError
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.page.plan_json import ForReader
 from rehome.page.plan_view import PlanView
-from rehome.ui import access, approvals, clusters
+from rehome.ui import access, approvals
 from rehome.ui.access import UserDep
 from rehome.ui.plans import Plans
-from rehome.watching.paused_text import paused_text
 
 plans = Plans()
 
@@ -94,10 +93,7 @@ def view_for(plan_id: str, user: UserDep) -> PlanView:
 
 def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
     """What the first screen is made of."""
-    outlook = clusters.outlook_of(view.record, plans.ledger)
     return {
-        "waits": None if outlook is None else paused_text(outlook, view.account.resume_refused),
-        "waits_for_window": outlook is not None and outlook.handed_over,
         "view": view,
         "controls": view.account.controls if access.may_control(user) else (),
         "asking": approvals.asking_task(view.record),
@@ -109,10 +105,8 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
 def for_reader(view: PlanView, user: UserDep) -> ForReader:
     """The same for a program."""
     values = live_values(view, user)
-    waits = values["waits"]
     return ForReader(
         controls=values["controls"],
-        waits=None if waits is None else (waits.text, waits.next_step),
         asking=values["asking"],
         poll_s=values["poll_s"],
     )
