@@ -85,7 +85,7 @@ def _said_by(reader: Reader, call: ast.Call, scope: Scope) -> str:
     name = str(getattr(call.func, "id", getattr(call.func, "attr", "")))
     if reader.house.is_error(name):
         return reader.error(name, call, scope)
-    if name.endswith("Error"):
+    if name.endswith("Error") and name != "TypeError":  # one of a developer's own
         texts = (reader.text(each, scope) for each in call.args)
         return part(sentences(each for each in texts if " " in each))
     if name not in SAYS and name != "Finding":
@@ -160,7 +160,8 @@ def _returned(reader: Reader, function: Function) -> Iterator[str]:
     for node in ast.walk(function):
         scope = scope_of(function, getattr(node, "lineno", 0))
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            yield sentences(reader.text(each, scope) for each in node.value.elts)
+            said = dict.fromkeys(reader.text(each, scope) for each in node.value.elts)
+            yield sentences(said)
         elif isinstance(node, ast.Return) and node.value is not None:
             yield part(reader.text(node.value, scope))
 

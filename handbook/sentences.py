@@ -34,7 +34,8 @@ _COUNTS = re.compile(r"\bcount(_text)?\(|\|\s*count")
 _NO_NUMBER = ("of ", "all ", "plan ")
 """Before a value: ``3 of 4 partitions`` names a whole, hardly ever one; and a plan moves."""
 _BANNED = re.compile(
-    r"\b(somebody|someone|whoever|told|tells you|named like|riddle|that is not well)\b", re.I
+    r"\b(somebody|someone|anybody|whoever|told|tells you|named like|riddle|that is not well)\b",
+    re.I,
 )
 _NO_SUBJECT = re.compile(r"(It|Its|They|Their|Them)\b")
 """At the beginning of an error or an answer: nothing before it says what is meant."""

@@ -34,7 +34,7 @@ def test_a_report_of_owed_throttles_says_whether_the_sweep_runs_by_itself(
 def test_what_is_said_to_go_on_is_in_flight(words: Callable[..., tuple[str, str]]) -> None:
     running = record(plan_of(*moves()), PlanState.RUNNING)
     text, _ = words(running, 0)
-    assert "By the ledger no move of it is in flight" in text
+    assert "By the ledger no move of the plan is in flight" in text
     assert "throttled" not in text
     text, _ = words(running, 2)
     assert "By the ledger 2 moves in flight go on, throttled" in text

@@ -116,7 +116,7 @@ def dag_paused(record: PlanRecord, in_flight: int) -> AlertText:
 
 def _by_last_poll(record: PlanRecord, in_flight: int) -> str:
     if not in_flight:
-        return "By the ledger no move of it is in flight, and none is started."
+        return "By the ledger no move of the plan is in flight, and none is started."
     goes_on = "goes on" if in_flight == 1 else "go on"
     ends = record.request.get("window_end")
     kept = f" until its window's end ({ends}), which its trigger or the sweep keeps"

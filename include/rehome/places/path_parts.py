@@ -39,9 +39,9 @@ def path_part(text: str) -> str:
     part = "".join(found) or EMPTY
     if len(part) > LONGEST_PART:
         raise PathPartError(
-            f"The id {text[:40]!r}… takes {len(part)} characters in the name of a folder: at most "
-            f"{LONGEST_PART} are allowed",
-            next_step="Have that id shortened: nothing can be kept under it.",
+            f"The id {text[:40]!r}… would take {len(part)} characters in the name of a folder, and "
+            f"at most {LONGEST_PART} are allowed. So nothing can be kept under this id",
+            next_step="Use a shorter id for what has it: a cluster, a plan or a run.",
         )
     return part
 

@@ -261,8 +261,9 @@ def _refuse(gate: str, broken: Mapping[str, Mapping[str, Any]]) -> None:
         rules = "; ".join(f"{rule}: {_shown(row)}" for rule, row in broken.items())
         raise CommandError(
             ExitCode.FAILED,
-            f"The gate on the {gate} did not pass. It does not hold that {rules}.",
-            "Nothing was changed.",
+            f"The gate on the {gate} did not pass, so there is no plan. It does not hold that "
+            f"{rules}.",
+            "Nothing was changed. Correct what is named, then plan again.",
         )
 
 

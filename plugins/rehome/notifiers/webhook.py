@@ -96,7 +96,7 @@ class WebhookNotifier(BaseNotifier):
 
 
 def why_unsafe(connection: Any) -> str:
-    """Why nothing is sent by a connection with a secret: anybody on the way would read it; "" = it
+    """Why nothing is sent by a connection with a secret: others on the way could read it; "" = it
     may be sent.
     """
     secret = connection.password or connection.extra_dejson.get("signing_secret")
@@ -105,7 +105,7 @@ def why_unsafe(connection: Any) -> str:
         return ""
     return (
         f"Nothing is sent: connection {connection.conn_id} has a secret, and its URL is http://, "
-        "where anybody on the way reads what is sent. Write https://…, or set webhook_allow_http"
+        "where others on the way can read what is sent. Write https://…, or set webhook_allow_http"
     )
 
 

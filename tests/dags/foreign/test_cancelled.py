@@ -80,7 +80,7 @@ def test_nothing_is_cancelled_where_something_else_was_set_meanwhile(
     answered(monkeypatch, approves)
     run = site.run(dag=DAG, action="cancel", all_in_flight=True)
     assert run.tasks["cancel"] == "failed"
-    assert "Since it was approved, something else was set:" in run.log
+    assert "Since the approval, some of the named partitions have changed:" in run.log
     assert f"{other} adds [3] and removes" in run.log
     assert set(site.gateway.list_reassignments()) == {one, other}
     assert state_of(site.gateway, [topic])["throttles"] == throttles

@@ -99,7 +99,7 @@ def test_what_was_set_meanwhile_refuses_it_all(
     gateway.alter_reassignments({one: [3, 2], other: [3, 2]})
     asked = asked_about(gateway, ledger, slow_topic, {})
     gateway.alter_reassignments({other: [3, 1]})
-    with pytest.raises(SetMeanwhileError, match="something else was set"):
+    with pytest.raises(SetMeanwhileError, match="named partitions have changed"):
         cancel_foreign(asked, ledger, OwnCluster.itself(gateway))
     assert set(gateway.list_reassignments()) == {one, other}
     gateway.alter_reassignments({one: None, other: None})

@@ -58,7 +58,7 @@ def refuse_set_meanwhile(asked: NamedReassignments, seen: Observation, ledger: L
     }
     if found := list(set_meanwhile(asked, seen, ours)):
         raise SetMeanwhileError(
-            f"Since it was approved, something else was set: {' '.join(found)}",
+            f"Since the approval, some of the named partitions have changed: {' '.join(found)}",
             state_left=STEP_UNCHANGED,
             next_step="Trigger a new run: it describes what is in flight now, and asks anew.",
         )

@@ -173,8 +173,10 @@ class VerdictOperator(ClusterOperator):
         if not done.proof["ok"]:
             raise EndedError(
                 CauseKind.NOT_VERIFIED,
-                f"Plan {record.plan_id} is done, but was not verified",
-                next_step="See the report for what differs.",
+                f"Plan {record.plan_id} is done, but a fresh read finds partitions that differ "
+                "from the plan, or that have lost messages",
+                next_step="See the report, which names each. Where replicas differ, a new run "
+                "plans with what is there now.",
             )
         return done.proof
 

@@ -63,8 +63,9 @@ def required(context: Context) -> NamedReassignments:
     found = named_by_run(context)
     if found is None:
         raise evidence.NotDoneError(
-            f"The ledger does not know what {plan_ids.plan_id_of(context)} is about, so the task "
-            "look is not done, whatever its state says",
+            "The ledger does not know which reassignments run "
+            f"{context['dag_run'].run_id} is about, so the task look is not done, whatever its "
+            "state says",
             state_left=STEP_UNCHANGED,
             next_step="Clear the task look, with what comes after it.",
         )

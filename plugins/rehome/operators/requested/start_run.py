@@ -56,9 +56,10 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
         if requested is None:
             raise NotAskedForError(
                 NotAsked.NO_REQUEST,
-                f"The ledger has no request of {context['dag_run'].dag_id} for a run {run_id}",
-                next_step="Trigger what is wanted anew, and leave XComs and states of tasks as "
-                "they are",
+                f"The ledger has no request by which {context['dag_run'].dag_id} is to start run "
+                f"{run_id}: a state or an XCom of its tasks was changed by hand, or the ledger is "
+                "another one",
+                next_step="Trigger a new run of that DAG: it records what you ask for",
             )
         lasting_s = installation.settings().approval_lasts_s
         age_s = (utc_now() - requested.at).total_seconds()

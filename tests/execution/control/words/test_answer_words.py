@@ -160,8 +160,8 @@ def test_a_pace_is_named_and_when_it_holds(
             ThrottlesLeft((), 1),
             "The broker of these is not alive: should copies between its log dirs have begun, they "
             "are taken back when it returns: t-0: INVALID_REPLICA_ASSIGNMENT (39). 1 throttle "
-            "setting holds a value that this ledger has not set: it stays. See whether anybody "
-            "needs that. Nothing else of the plan's throttles is left.",
+            "setting holds a value that this ledger has not set: it stays. Delete by hand what "
+            "no other client needs. Nothing else of the plan's throttles is left.",
         ),
     ],
 )

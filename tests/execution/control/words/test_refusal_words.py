@@ -44,11 +44,22 @@ def record(ledger: Ledger) -> PlanRecord:
 @pytest.mark.parametrize(
     ("why", "step"),
     [
-        (NotPossible.ENDED, "Use roll_back to take back what it has moved."),
+        (NotPossible.ENDED, "Use roll_back to take back what the plan has moved."),
         (NotPossible.OTHER_ACTIVE, "Plan p2 is paused on this cluster, and has to end first."),
-        (NotPossible.NOTHING_TO_PAUSE, "Nothing has started; mark its run failed."),
-        (NotPossible.NOTHING_TO_RESUME, "The plan has not started yet; see its run."),
-        (NotPossible.BEGUN, "See its run; resume it if it is paused."),
+        (
+            NotPossible.NOTHING_TO_PAUSE,
+            "Nothing of the plan has started, so there is "
+            "nothing to pause. To stop it for good, cancel it.",
+        ),
+        (
+            NotPossible.NOTHING_TO_RESUME,
+            "The plan has not started, so there is nothing to "
+            "resume. The page of the plan says what it waits for.",
+        ),
+        (
+            NotPossible.BEGUN,
+            "A run has begun the plan already: see that run. Resume the plan if it is paused.",
+        ),
         (
             NotPossible.CARRIED_OUT,
             "Run dag/run-1 carries it out. If it has failed, clear its failed task.",

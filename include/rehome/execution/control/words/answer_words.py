@@ -161,8 +161,8 @@ def _throttles(left: ThrottlesLeft) -> str:
             "throttle settings hold values that this ledger has not set: they stay",
         )
         return (
-            f"{others}. See whether anybody needs that. Nothing else of the plan's throttles is "
-            "left."
+            f"{others}. Delete by hand what no other client needs. Nothing else of the plan's "
+            "throttles is left."
         )
     return "No throttle is left."
 

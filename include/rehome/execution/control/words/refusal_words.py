@@ -19,10 +19,13 @@ from rehome.execution.control.refusals import (
 )
 
 _STATE_STEPS: Mapping[NotPossible, str] = {
-    NotPossible.ENDED: "Use roll_back to take back what it has moved.",
-    NotPossible.NOTHING_TO_PAUSE: "Nothing has started; mark its run failed.",
-    NotPossible.NOTHING_TO_RESUME: "The plan has not started yet; see its run.",
-    NotPossible.BEGUN: "See its run; resume it if it is paused.",
+    NotPossible.ENDED: "Use roll_back to take back what the plan has moved.",
+    NotPossible.NOTHING_TO_PAUSE: "Nothing of the plan has started, so there is "
+    "nothing to pause. To stop it for good, cancel it.",
+    NotPossible.NOTHING_TO_RESUME: "The plan has not started, so there is nothing to "
+    "resume. The page of the plan says what it waits for.",
+    NotPossible.BEGUN: "A run has begun the plan already: see that run. Resume the plan if it "
+    "is paused.",
     NotPossible.TAKES_BACK: "Roll the plan back that it takes back.",
     NotPossible.ACTIVE: "Cancel it first, then roll it back.",
     NotPossible.TAKEN_BACK: "The plan has been taken back already.",
