@@ -29,6 +29,7 @@ STEPS_APART = frozenset({"PausedText"})
 FINDING = ("subject", "detail", "message", "remedy")
 WORDS = (
     "include/rehome/account/words",
+    "include/rehome/execution/completion/words",
     "include/rehome/execution/control/words",
     "include/rehome/alerts/alert_text.py",
     "include/rehome/watching/paused_text.py",

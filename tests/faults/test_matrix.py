@@ -17,6 +17,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.completion.verify import verify
+from rehome.execution.completion.words.end_words import proof_text
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
 from rehome.execution.throttle.set_up import sweep
 from rehome.ledger.store import Ledger
@@ -122,7 +123,7 @@ def test_after_every_fault_nothing_of_ours_is_left_and_no_message_lost(
 def _findings(plan: Plan, site: Site) -> list[int]:
     """Brokers whose replicas are out of the ISR, where every partition is where the plan says."""
     proof = verify(plan, site.gateway)
-    assert proof.ok, proof.text()
+    assert proof.ok, proof_text(proof)
     return [item.broker for found in proof.findings.values() for item in found]
 
 

@@ -14,7 +14,7 @@ from rehome.domain.request.request import Action
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState
-from rehome.execution.completion.preferred_leaders import not_elected
+from rehome.execution.completion.preferred_leaders import all_elected
 from rehome.ledger.base.records import EndReason, PlanRecord
 from rehome.ledger.stores.by_run.causes import EndedRun
 
@@ -263,7 +263,7 @@ def _of_done(evidence: PlanEvidence, moves: PlanMoves, throttles: PlanThrottles)
     if files.demoted is not None and not files.demoted["as_planned"]:
         return Stand.NOT_DEMOTED
     elects = record.request.get("action") == Action.ELECT_PREFERRED
-    if elects and files.leaders is not None and not_elected(files.leaders):
+    if elects and files.leaders is not None and not all_elected(files.leaders):
         return Stand.NOT_ELECTED
     if moves.total:
         return Stand.DONE

@@ -23,7 +23,7 @@ from rehome.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import RESOURCE_NAMES, Resource
 from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
-from rehome.execution.completion.demoted import demotion_text
+from rehome.execution.completion.words.end_words import demotion_text
 from rehome.execution.progress.eta import eta_errors
 from rehome.execution.throttle.configs import named
 from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottleState

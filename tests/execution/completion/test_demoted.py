@@ -10,7 +10,8 @@ from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.completion.demoted import demotion_text, read_demoted
+from rehome.execution.completion.demoted import read_demoted
+from rehome.execution.completion.words.end_words import demotion_text
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(3,))
 

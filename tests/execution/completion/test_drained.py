@@ -30,12 +30,11 @@ from rehome.execution.completion.drained import (
     Where,
     emptied_by,
     less_unpaid,
-    not_ended,
     read_drained,
-    still_there,
     wait_until_drained,
 )
 from rehome.execution.completion.follow_up import NoFollowUp, why_no_follow_up
+from rehome.execution.completion.words.end_words import drained_text, not_ended, still_there
 from tests.ledger.small_plans import make_plan, move
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -109,7 +108,7 @@ def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_
     seen.live = {1, 2}
     dead = found(seen)
     assert (dead.as_planned, dead.unread) == (True, {3: "it is not alive"})
-    assert "only metadata was read" in dead.text()
+    assert "only metadata was read" in drained_text(dead)
     failed = Seen(on_disk={"t": 3}, assigned={"t": (3, 1)})
     failed.error = BrokerError(56, "KAFKA_STORAGE_ERROR")
     assert found(failed).unread == {3: "/d: KAFKA_STORAGE_ERROR (56)"}
@@ -122,7 +121,7 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     seen.silent = {3}
     unknown = found(seen)
     assert (unknown.left, unknown.as_planned, unknown.silent) == ((), False, {3})
-    assert "Brokers 3 are not proved to be empty." in unknown.text()
+    assert "Brokers 3 are not proved to be empty." in drained_text(unknown)
     assert why_no_follow_up(unknown, DRAIN, PLAN, NOW) is NoFollowUp.UNREAD
     kept = {"brokers": [3], "left": [], "unread": unknown.unread}
     why = "broker 3: REQUEST_TIMED_OUT (7)"
@@ -146,7 +145,7 @@ def test_what_a_budget_left_is_distinguished_from_what_appeared() -> None:
     assert (reported.left, reported.unpaid) == (FOUND.left, (LeftOver(3, stays, Where.ASSIGNED),))
     assert not reported.as_planned
     assert less_unpaid(replace(seen, left=seen.left[1:]), PLAN, [(3, stays)]).as_planned
-    assert "not empty" in reported.text()
+    assert "not empty" in drained_text(reported)
     back = less_unpaid(
         replace(FOUND, left=(LeftOver(3, moved, Where.ASSIGNED),)), PLAN, [(3, moved)]
     )
@@ -164,8 +163,8 @@ def test_log_dirs_that_no_one_could_read_are_not_called_empty() -> None:
     seen.live, why = {1, 2}, "it is not alive"
     gone = found(seen, named)
     assert (gone.left, gone.as_planned, gone.unread) == ((), False, {3: why})
-    assert "not proved to be empty" in gone.text()
-    assert "only metadata" not in gone.text()
+    assert "not proved to be empty" in drained_text(gone)
+    assert "only metadata" not in drained_text(gone)
     assert why_no_follow_up(gone, named, PLAN, NOW) is NoFollowUp.UNREAD
     kept = {"log_dirs": ["3:/d"], "brokers": [3], "left": [], "unread": gone.unread}
     assert still_there(kept) == f"What lies in log dirs 3:/d is not known: broker 3: {why}."
@@ -182,7 +181,7 @@ def test_log_dirs_that_a_plan_has_emptied_are_checked_though_no_longer_cordoned(
     emptied = emptied_by(make_plan("p", moved))
     assert emptied == {LogDirName(3, "/d")}
     own = OwnCluster.itself(cast(ClusterPort, seen))
-    assert read_drained(own, EVACUATION).text() == "No log dir was to be emptied."
+    assert drained_text(read_drained(own, EVACUATION)) == "No log dir was to be emptied."
     assert read_drained(own, EVACUATION, emptied).left == (
         LeftOver(3, TopicPartition("new", 0), Where.ASSIGNED, "/d"),
     )

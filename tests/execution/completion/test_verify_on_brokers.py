@@ -19,6 +19,7 @@ from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.plan import Plan
 from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
 from rehome.execution.completion.verify import verify
+from rehome.execution.completion.words.end_words import proof_text
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.conftest import Topics
 from tests.ledger.small_plans import make_plan, move
@@ -107,7 +108,7 @@ def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
     # It leaves the old replicas, in the order in which the controller had stored them in flight.
     assert verify(plan, gateway).problems == {partition: "replicas are [2, 1], not [3, 2]"}
     reordered = make_plan("p", move(topic, 0, (2, 1), (1, 2)))
-    assert "replicas are [2, 1], not [1, 2]" in verify(reordered, gateway).text()
+    assert "replicas are [2, 1], not [1, 2]" in proof_text(verify(reordered, gateway))
 
 
 def test_throttles_that_are_still_set_are_reported_whoever_set_them(
@@ -118,7 +119,7 @@ def test_throttles_that_are_still_set_are_reported_whoever_set_them(
     reported = verify(plan, gateway)
     assert reported.ok
     assert reported.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
-    assert f"Throttle still set: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in reported.text()
+    assert f"Throttle still set: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in proof_text(reported)
     assert json.loads(json.dumps(reported.to_json()))["throttles"] == list(reported.throttles)
 
 
@@ -127,7 +128,7 @@ def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: Cluster
     assert reported.throttles == ()
     (why,) = reported.unread
     assert why.startswith("topic never-created cannot be read: ")
-    assert f"Whether a throttle is still set is not known: {why}" in reported.text()
+    assert f"Whether a throttle is still set is not known: {why}" in proof_text(reported)
     assert reported.to_json()["unread"] == [why]
 
 

@@ -21,9 +21,9 @@ from rehome.domain.run.states import MoveState
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import advance
 from rehome.execution.completion.preferred_leaders import (
-    not_elected,
     restore_preferred_leaders,
 )
+from rehome.execution.completion.words.end_words import not_elected_text, restored_text
 from rehome.execution.control.cancel import abort
 from rehome.execution.observation import agreed_topics as agreed
 from rehome.execution.observation.agreed_topics import agreed_topics
@@ -168,8 +168,8 @@ def test_a_leader_that_brokers_do_not_agree_on_does_not_lead_already(no_waiting:
     done = restore_preferred_leaders(plan, cast(OwnCluster, cluster), pause_s=0)
     assert (done.already, done.elected, done.unread) == (0, (FIRST,), (SECOND,))
     assert cluster.elected == [FIRST]
-    assert not_elected(done.to_json()) == ["u-0: who leads it is not known"]
-    assert "1 could not be read" in done.text()
+    assert not_elected_text(done.to_json()) == "u-0: who leads it is not known"
+    assert "1 could not be read" in restored_text(done)
     cluster.differ_on = {"u": 2}
     again = restore_preferred_leaders(plan, cast(OwnCluster, cluster), pause_s=0)
     assert (again.already, again.elected, again.unread) == (1, (SECOND,), ())

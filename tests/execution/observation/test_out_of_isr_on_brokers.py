@@ -19,6 +19,7 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.advance import advance
 from rehome.execution.completion.verify import verify
+from rehome.execution.completion.words.end_words import proof_text
 from rehome.execution.observation.out_of_isr import OutOfIsr, ReplicaRole
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
@@ -91,11 +92,11 @@ def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_fi
     assert "broker 2 is not in the ISR: the broker is not alive" in record.detail
     assert ledger.moves(plan.plan_id)[second.partition].detail == ""
     proof = verify(plan, gateway)
-    assert proof.ok, proof.text()
+    assert proof.ok, proof_text(proof)
     assert proof.findings == {
         first.partition: (OutOfIsr(BYSTANDER, ReplicaRole.KEPT, alive=False),)
     }
-    assert f"{first.partition}: the replica on broker 2 is not in the ISR" in proof.text()
+    assert f"{first.partition}: the replica on broker 2 is not in the ISR" in proof_text(proof)
 
 
 @pytest.mark.long
@@ -147,7 +148,7 @@ def test_an_added_replica_that_leaves_the_isr_after_the_end_is_reported_as_that(
     assert run(plan, ledger, gateway, FAST).finished is PlanState.DONE
     bystander_dies(topic)
     proof = verify(plan, gateway)
-    assert proof.ok, proof.text()
+    assert proof.ok, proof_text(proof)
     ((found,),) = proof.findings.values()
     assert found == OutOfIsr(BYSTANDER, ReplicaRole.ADDED, alive=False)
     assert "It was in the ISR when the controller completed the move" in str(found)

@@ -16,8 +16,7 @@ from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.domain.text import count_text, duration_text
 from rehome.errors import sentence
-from rehome.execution.completion.demoted import demotion_text
-from rehome.execution.completion.preferred_leaders import not_elected, not_elected_text
+from rehome.execution.completion.words.end_words import demotion_text, not_elected_text
 from rehome.watching.paused_plan import NeedsPerson, Why
 from rehome.watching.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
 
@@ -239,8 +238,8 @@ def _not_empty(account: PlanAccount) -> str:
 
 
 def _not_elected(account: PlanAccount) -> str:
-    missed = not_elected(account.files.leaders or {"refused": {}, "waiting": ()})
-    return f"Not every preferred leader leads: {not_elected_text(missed)}."
+    found = account.files.leaders or {"refused": {}, "waiting": ()}
+    return f"Not every preferred leader leads: {not_elected_text(found)}."
 
 
 def _not_reached(account: PlanAccount) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ from rehome.execution.observation.agreed_topics import agreed_topics
 
 _PATIENCE_S, _PAUSE_S = 15.0, 0.5
 """Brokers apply a new leader shortly after the controller has elected it."""
-_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +78,3 @@ def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
 
 def _is_led(state: PartitionState, demoted: set[BrokerId]) -> bool:
     return state.leader in demoted or bool(state.replicas and state.replicas[0] in demoted)
-
-
-def demotion_text(content: Mapping[str, Any]) -> str:
-    """The text of demoted.json, for a log."""
-    names = ", ".join(map(str, content["brokers"]))
-    lines = [f"Brokers {names} lead nothing that others could lead."]
-    if content["led"]:
-        lines = [f"Brokers {names} still lead, or are preferred for: {_some(content['led'])}."]
-    if content["alone"]:
-        lines.append(f"No other broker has a replica in sync of: {_some(content['alone'])}.")
-    return " ".join(lines)
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"

@@ -8,7 +8,7 @@ run has succeeded loses them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ from rehome.execution.observation.agreed_topics import agreed_topics
 
 _PATIENCE_S, _PAUSE_S = 60.0, 0.5
 """Brokers delete a replica a moment after the controller has taken it from them."""
-_SHOWN = 20
 
 
 class Where(enum.StrEnum):
@@ -102,60 +101,6 @@ class Drained:
     def plannable(self) -> tuple[LeftOver, ...]:
         """What can be moved away: the rest is no replica that a partition knows of."""
         return tuple(item for item in self.left if item.where is Where.ASSIGNED)
-
-    def text(self) -> str:
-        """A sentence, and a line for each of the first replicas found."""
-        names = ", ".join(map(str, self.log_dirs or self.brokers))
-        kind = "Log dirs" if self.log_dirs else "Brokers"
-        verdict = "not empty" if self.left or self.unpaid else "empty"
-        if self.unproved and not self.left:
-            verdict = "not proved to be empty"
-        lines = [f"{kind} {names} are {verdict}." if names else "No log dir was to be emptied."]
-        then = "what lies there is not known" if self.log_dirs else "only metadata was read"
-        lines += _listed("What ought not to be there:", self.left)
-        lines += _listed("What the plan has left there because its budget was spent:", self.unpaid)
-        lines += [
-            f"Broker {broker}: its log dirs could not be read ({why}); {then}."
-            for broker, why in sorted(self.unread.items())
-        ]
-        return "\n".join(lines)
-
-
-def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
-    lines = [head, *(f"  {item}" for item in items[:_SHOWN])] if items else []
-    return [*lines, f"  and {len(items) - _SHOWN} more"] if len(items) > _SHOWN else lines
-
-
-def still_there(content: Mapping[str, Any]) -> str:
-    """The text of drained.json."""
-    names = ", ".join(map(str, content["brokers"]))
-    left = [
-        f"{item['topic']}-{item['partition']} on broker {item['broker']} ({item['where']})"
-        for item in content["left"]
-    ]
-    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-    dirs = ", ".join(content.get("log_dirs") or ())
-    if not left:
-        where = f"in log dirs {dirs}" if dirs else f"on brokers {names}"
-        unread = "; ".join(f"broker {b}: {why}" for b, why in content["unread"].items())
-        return f"What lies {where} is not known: {unread}."
-    if dirs:
-        return f"In log dirs {dirs} lie: {', '.join(left[:_SHOWN])}{more}."
-    return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
-
-
-def not_ended(content: Mapping[str, Any], why: str) -> str:
-    """Why a run fails whose plan is done, but not what it was to empty; from drained.json.
-
-    :param why: why nothing was moved away; "" = no plan could be made for it.
-    """
-    verdict, reason = "not empty", f"Why it is still there: {why or 'no plan could be made for it'}"
-    if not content["left"]:
-        verdict, reason = "not proved to be empty", f"Why: {why or 'it could not be read'}"
-    return (
-        f"The plan is done, but what it was to empty is {verdict}. {still_there(content)}\n"
-        f"{reason}. Do not take that away. Trigger a new run of the action."
-    )
 
 
 def wait_until_drained(

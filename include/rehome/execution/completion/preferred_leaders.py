@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ _PAUSE_S = 1.0
 """Least time between two such batches."""
 SHOWN_WITHIN_S = 10.0
 _SHOWN_POLL_S = 0.1
-_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +49,10 @@ class RestoredLeaders:
             "unread": [str(partition) for partition in self.unread],
         }
 
-    def text(self) -> str:
-        """One line, and one for each refusal."""
-        lines = [
-            f"{self.already} preferred replicas led already, {len(self.elected)} were elected, "
-            f"{len(self.waiting)} are not in the ISR, {len(self.unread)} could not be read"
-        ]
-        return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in self.refused.items())])
 
-
-def not_elected(content: Mapping[str, Any]) -> list[str]:
-    """Of leaders.json: each partition whose preferred leader does not lead, with the reason."""
-    unelected = [f"{name}: {error}" for name, error in content["refused"].items()]
-    unelected += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
-    unelected += [f"{name}: who leads it is not known" for name in content.get("unread", ())]
-    return unelected
-
-
-def not_elected_text(unelected: Sequence[str]) -> str:
-    """The first of them, for a sentence."""
-    more = f"; and {len(unelected) - _SHOWN} more" if len(unelected) > _SHOWN else ""
-    return "; ".join(unelected[:_SHOWN]) + more
+def all_elected(content: Mapping[str, Any]) -> bool:
+    """Whether every preferred leader leads, by leaders.json."""
+    return not (content["refused"] or content["waiting"] or content.get("unread"))
 
 
 class _LeaderState(enum.Enum):

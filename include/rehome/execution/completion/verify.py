@@ -4,7 +4,7 @@ data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,8 +35,6 @@ from rehome.execution.throttle.keys import (
     own_value,
 )
 from rehome.ledger.store import Ledger
-
-_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,45 +68,6 @@ class Verification:
         lost data.
         """
         return not self.problems and not self.lost
-
-    def _data_lines(self) -> Iterator[str]:
-        there = self.partitions - len(self.gone)
-        kept = there - len(self.lost) - len(self.data_unknown)
-        yield (
-            f"The high watermark of {kept} of {there} partitions is no lower than polls "
-            "have seen it."
-        )
-        for tp, found in sorted(self.lost.items())[:_SHOWN]:
-            yield f"  {tp}: {found}"
-        if len(self.lost) > _SHOWN:
-            yield f"  and {len(self.lost) - _SHOWN} more of which messages are lost"
-        for tp, why in sorted(self.data_unknown.items())[:_SHOWN]:
-            yield f"  {tp}: whether messages are lost is not known: {why}"
-        if len(self.data_unknown) > _SHOWN:
-            yield f"  and {len(self.data_unknown) - _SHOWN} more of which that is not known"
-
-    def text(self) -> str:
-        """What is known of places, then of data, and each throttle that is still set."""
-        good = self.partitions - len(self.problems) - len(self.gone)
-        lines = [f"{good} of {self.partitions} partitions are where the plan says."]
-        if self.gone:
-            lines.append(f"Gone, so that they need no moving any more: {len(self.gone)}.")
-            lines += [f"  {tp}: {why}" for tp, why in sorted(self.gone.items())[:_SHOWN]]
-        lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
-        if len(self.problems) > _SHOWN:
-            lines.append(f"  and {len(self.problems) - _SHOWN} more")
-        lines += [
-            f"  {tp}: {out_of_isr_text(found)}"
-            for tp, found in sorted(self.findings.items())[:_SHOWN]
-        ]
-        if len(self.findings) > _SHOWN:
-            lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
-        lines += self._data_lines()
-        lines += [f"Throttle still set: {throttle}" for throttle in self.throttles[:_SHOWN]]
-        lines += [
-            f"Whether a throttle is still set is not known: {why}" for why in self.unread[:_SHOWN]
-        ]
-        return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types, for verification.json."""

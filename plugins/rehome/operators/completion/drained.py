@@ -49,6 +49,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         from rehome.errors import PlanConflictError
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.completion.drained import emptied_by, is_drain, wait_until_drained
+        from rehome.execution.completion.words.end_words import drained_text
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
@@ -74,7 +75,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
                 found = without_unpaid(ledger, found, recorded_plans.recorded_moves(ledger, record))
-            self.log.info("%s", found.text())
+            self.log.info("%s", drained_text(found))
             self._conclude(context, ledger, record, found)
 
     def _is_followed_up(self, context: Context, ledger: Ledger, record: PlanRecord) -> bool:
@@ -118,11 +119,13 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
         from rehome.domain.run.event_kind import EventKind
+        from rehome.execution.completion.words.end_words import drained_text
 
-        ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
+        said = drained_text(found)
+        ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {said}", plan_id=plan_id)
         raise EndedError(
             CauseKind.NOT_EMPTY,
-            f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
+            f"Plan {plan_id} is done, but the drain has not ended. {said}\n"
             f"What is left there was not moved away: {refused}",
             state_left="The moves of the plan stay where they are, and none of its throttles is "
             "left.",

@@ -35,12 +35,9 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         from rehome.domain.run.states import PlanState
-        from rehome.execution.completion.demoted import (
-            demotion_text,
-            is_demotion,
-            wait_until_demoted,
-        )
+        from rehome.execution.completion.demoted import is_demotion, wait_until_demoted
         from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
+        from rehome.execution.completion.words.end_words import demotion_text, restored_text
         from rehome.ledger.base.fencing import LeaseHeldError
 
         with installation.open_ledger() as ledger:
@@ -72,7 +69,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
             except LeaseHeldError as error:
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
             evidence.keep(ledger, directory, record.plan_id, LEADERS, result.to_json())
-        self.log.info("%s", result.text())
+        self.log.info("%s", restored_text(result))
 
     def _refuse_by_policy(self, record: PlanRecord, *, cleared: bool) -> None:
         """See that leaders may be elected now.

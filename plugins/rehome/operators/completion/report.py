@@ -54,12 +54,13 @@ class WriteReportOperator(ClusterOperator):
         of what is known is made here.
         """
         from rehome.domain.run.states import PlanState
+        from rehome.execution.completion.words.end_words import proof_text
 
         lost = [p for p, seen in ledger.data_seen(record.plan_id).items() if seen.lost]
         if record.state is not PlanState.FAILED or not lost:
             return
         try:
             with self.gateway() as cluster:
-                self.log.warning("%s", prove(context, record, cluster).text())
+                self.log.warning("%s", proof_text(prove(context, record, cluster)))
         except RehomeError as error:  # the report has what polls have seen
             self.log.warning("Nothing could be verified: %s", error)

@@ -100,7 +100,8 @@ class VerdictOperator(ClusterOperator):
             goes on.
         """
         from rehome.domain.run.states import PlanState
-        from rehome.execution.completion.drained import is_drain, not_ended, still_there
+        from rehome.execution.completion.drained import is_drain
+        from rehome.execution.completion.words.end_words import not_ended, still_there
 
         found = done.drained
         if found is None and is_drain(recorded_plans.recorded_request(record)):
@@ -128,8 +129,8 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: they were not made, or demoted brokers still lead.
         """
         from rehome.domain.request.request import ABOUT_LEADERS, Action
-        from rehome.execution.completion.demoted import demotion_text
-        from rehome.execution.completion.preferred_leaders import not_elected, not_elected_text
+        from rehome.execution.completion.preferred_leaders import all_elected
+        from rehome.execution.completion.words.end_words import demotion_text, not_elected_text
 
         if record.action not in ABOUT_LEADERS:
             return
@@ -140,12 +141,11 @@ class VerdictOperator(ClusterOperator):
                 "restore_leaders",
                 next_step="Clear the task restore_leaders, with what comes after it.",
             )
-        missed = not_elected(done.leaders)
-        if record.action == Action.ELECT_PREFERRED and missed:
+        if record.action == Action.ELECT_PREFERRED and not all_elected(done.leaders):
             raise EndedError(
                 CauseKind.NOT_LED,
                 f"Plan {record.plan_id} has ended, but not every preferred leader leads: "
-                f"{not_elected_text(missed)}",
+                f"{not_elected_text(done.leaders)}",
                 next_step="Trigger a new run of elect_preferred when these replicas are in sync.",
             )
         found = done.demoted

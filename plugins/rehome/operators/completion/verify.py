@@ -50,6 +50,7 @@ class VerifyReassignmentOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
         from rehome.domain.run.states import PlanState
+        from rehome.execution.completion.words.end_words import proof_text
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -64,12 +65,13 @@ class VerifyReassignmentOperator(ClusterOperator):
             )
         with self.gateway() as cluster:
             result = prove(context, record, cluster)
-        self.log.info("%s", result.text())
+        said = proof_text(result)
+        self.log.info("%s", said)
         if not result.ok:
             raise EndedError(
                 CauseKind.NOT_VERIFIED,
                 f"Plan {record.plan_id} is not verified. What was read differs from the plan, or "
-                f"could not be read:\n{result.text()}",
+                f"could not be read:\n{said}",
                 next_step="If something could not be read, clear the task verify, with what comes "
                 "after it. If partitions differ, find out which client has moved them; a new run "
                 "plans on what is there then.",

@@ -18,11 +18,13 @@ from rehome import spark_job
 from rehome.alerts.kinds import AlertKind
 from rehome.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from rehome.clusters.binding import Misled, MisledBy, MisledError
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan_hash import PlanChangedError
 from rehome.domain.run.approval_terms import Approval, Terms
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.completion.verify import Verification
 from rehome.execution.control.approval import Lapse
 from rehome.execution.control.refused import ApprovalLapsedError
 from rehome.execution.throttle.configs import ThrottleError
@@ -124,9 +126,7 @@ def not_answered(patch: pytest.MonkeyPatch) -> None:
 
 
 def not_verified(patch: pytest.MonkeyPatch) -> None:
-    from types import SimpleNamespace
-
-    differs = SimpleNamespace(ok=False, text=lambda: "t-0 is on broker 1")
+    differs = Verification("p1", 1, {TopicPartition("t", 0): "replicas are [1], not [2]"})
     patch.setattr(f"{OPERATORS}.completion.verify.prove", lambda *_: differs)
 
 
@@ -242,7 +242,7 @@ WAYS = (
         trigger_that_fails, plan=SLOW),
     Way("a task that a person marks as failed", "progress", CauseKind.SILENT, "left no reason",
         None, (START, at(30.0, What.MARK, "failed"))),
-    Way("a proof that differs", "verify", CauseKind.NOT_VERIFIED, "t-0 is on broker 1",
+    Way("a proof that differs", "verify", CauseKind.NOT_VERIFIED, "replicas are [1]",
         not_verified),
     Way("a cluster that is away at the end", "verify", CauseKind.CLUSTER_AWAY,
         "No broker answers", raising(f"{OPERATORS}.completion.verify.prove", AWAY)),

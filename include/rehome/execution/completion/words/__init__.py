@@ -1,0 +1,1 @@
+"""What a plan has come to, in words."""

@@ -1,0 +1,141 @@
+"""What is so at the end of a plan, in words: drained brokers, leaders, the proof of its moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rehome.execution.completion.drained import Drained, LeftOver
+from rehome.execution.completion.preferred_leaders import RestoredLeaders
+from rehome.execution.completion.verify import Verification
+from rehome.execution.observation.out_of_isr import out_of_isr_text
+
+_SHOWN = 20
+
+
+def drained_text(found: Drained) -> str:
+    """A sentence, and a line for each of the first replicas found."""
+    names = ", ".join(map(str, found.log_dirs or found.brokers))
+    kind = "Log dirs" if found.log_dirs else "Brokers"
+    verdict = "not empty" if found.left or found.unpaid else "empty"
+    if found.unproved and not found.left:
+        verdict = "not proved to be empty"
+    lines = [f"{kind} {names} are {verdict}." if names else "No log dir was to be emptied."]
+    then = "what lies there is not known" if found.log_dirs else "only metadata was read"
+    lines += _listed("What ought not to be there:", found.left)
+    lines += _listed("What the plan has left there because its budget was spent:", found.unpaid)
+    lines += [
+        f"Broker {broker}: its log dirs could not be read ({why}); {then}."
+        for broker, why in sorted(found.unread.items())
+    ]
+    return "\n".join(lines)
+
+
+def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
+    lines = [head, *(f"  {item}" for item in items[:_SHOWN])] if items else []
+    return [*lines, f"  and {len(items) - _SHOWN} more"] if len(items) > _SHOWN else lines
+
+
+def still_there(content: Mapping[str, Any]) -> str:
+    """The text of drained.json."""
+    names = ", ".join(map(str, content["brokers"]))
+    left = [
+        f"{item['topic']}-{item['partition']} on broker {item['broker']} ({item['where']})"
+        for item in content["left"]
+    ]
+    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    dirs = ", ".join(content.get("log_dirs") or ())
+    if not left:
+        where = f"in log dirs {dirs}" if dirs else f"on brokers {names}"
+        unread = "; ".join(f"broker {b}: {why}" for b, why in content["unread"].items())
+        return f"What lies {where} is not known: {unread}."
+    if dirs:
+        return f"In log dirs {dirs} lie: {', '.join(left[:_SHOWN])}{more}."
+    return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
+
+
+def not_ended(content: Mapping[str, Any], why: str) -> str:
+    """Why a run fails whose plan is done, but not what it was to empty; from drained.json.
+
+    :param why: why nothing was moved away; "" = no plan could be made for it.
+    """
+    verdict, reason = "not empty", f"Why it is still there: {why or 'no plan could be made for it'}"
+    if not content["left"]:
+        verdict, reason = "not proved to be empty", f"Why: {why or 'it could not be read'}"
+    return (
+        f"The plan is done, but what it was to empty is {verdict}. {still_there(content)}\n"
+        f"{reason}. Do not take that away. Trigger a new run of the action."
+    )
+
+
+def demotion_text(content: Mapping[str, Any]) -> str:
+    """The text of demoted.json, for a log."""
+    names = ", ".join(map(str, content["brokers"]))
+    lines = [f"Brokers {names} lead nothing that others could lead."]
+    if content["led"]:
+        lines = [f"Brokers {names} still lead, or are preferred for: {_some(content['led'])}."]
+    if content["alone"]:
+        lines.append(f"No other broker has a replica in sync of: {_some(content['alone'])}.")
+    return " ".join(lines)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
+
+
+def restored_text(found: RestoredLeaders) -> str:
+    """One line, and one for each refusal."""
+    lines = [
+        f"{found.already} preferred replicas led already, {len(found.elected)} were elected, "
+        f"{len(found.waiting)} are not in the ISR, {len(found.unread)} could not be read"
+    ]
+    return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in found.refused.items())])
+
+
+def not_elected_text(content: Mapping[str, Any]) -> str:
+    """Of leaders.json: the first partitions whose preferred leader does not lead, each with why."""
+    unelected = [f"{name}: {error}" for name, error in content["refused"].items()]
+    unelected += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
+    unelected += [f"{name}: who leads it is not known" for name in content.get("unread", ())]
+    more = f"; and {len(unelected) - _SHOWN} more" if len(unelected) > _SHOWN else ""
+    return "; ".join(unelected[:_SHOWN]) + more
+
+
+def proof_text(proof: Verification) -> str:
+    """What is known of places, then of data, and each throttle that is still set."""
+    good = proof.partitions - len(proof.problems) - len(proof.gone)
+    lines = [f"{good} of {proof.partitions} partitions are where the plan says."]
+    if proof.gone:
+        lines.append(f"Gone, so that they need no moving any more: {len(proof.gone)}.")
+        lines += [f"  {tp}: {why}" for tp, why in sorted(proof.gone.items())[:_SHOWN]]
+    lines += [f"  {tp}: {problem}" for tp, problem in sorted(proof.problems.items())[:_SHOWN]]
+    if len(proof.problems) > _SHOWN:
+        lines.append(f"  and {len(proof.problems) - _SHOWN} more")
+    lines += [
+        f"  {tp}: {out_of_isr_text(found)}" for tp, found in sorted(proof.findings.items())[:_SHOWN]
+    ]
+    if len(proof.findings) > _SHOWN:
+        lines.append(f"  and {len(proof.findings) - _SHOWN} more with replicas out of the ISR")
+    lines += _data_lines(proof)
+    lines += [f"Throttle still set: {throttle}" for throttle in proof.throttles[:_SHOWN]]
+    lines += [
+        f"Whether a throttle is still set is not known: {why}" for why in proof.unread[:_SHOWN]
+    ]
+    return "\n".join(lines)
+
+
+def _data_lines(proof: Verification) -> Iterator[str]:
+    there = proof.partitions - len(proof.gone)
+    kept = there - len(proof.lost) - len(proof.data_unknown)
+    yield (
+        f"The high watermark of {kept} of {there} partitions is no lower than polls have seen it."
+    )
+    for tp, found in sorted(proof.lost.items())[:_SHOWN]:
+        yield f"  {tp}: {found}"
+    if len(proof.lost) > _SHOWN:
+        yield f"  and {len(proof.lost) - _SHOWN} more of which messages are lost"
+    for tp, why in sorted(proof.data_unknown.items())[:_SHOWN]:
+        yield f"  {tp}: whether messages are lost is not known: {why}"
+    if len(proof.data_unknown) > _SHOWN:
+        yield f"  and {len(proof.data_unknown) - _SHOWN} more of which that is not known"
