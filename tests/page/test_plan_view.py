@@ -33,6 +33,8 @@ from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.page.controls import offer
 from rehome.page.plan_view import PlanFollower, PlanView
 from rehome.warehouse import PlanDirectory
+from rehome.watching.paused_plan import GoesOn
+from rehome.watching.paused_text import paused_text
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 
@@ -95,6 +97,15 @@ def test_a_run_that_is_refused_is_news_of_the_plan_and_its_first_line(
     ledger.record_cause(EndedRun("dag", "run-2", cause, "p1"))
     assert follower.mark() != before
     assert follower.view(clock()).status.headline.startswith("Alter is missing. (Run run-2")
+
+
+def test_what_a_paused_plan_waits_for_is_in_its_head(ledger: Ledger, clock: SetClock) -> None:
+    ledger.transition("p1", PlanState.PAUSED, "the window has closed")
+    waits = GoesOn(clock() + timedelta(hours=1))
+    view = PlanFollower(ledger, "p1", 60.0, outlook=lambda _: waits).view(clock())
+    assert view.account.outlook == waits
+    assert view.status.headline.startswith(paused_text(waits).text)
+    assert view.status.next_step == paused_text(waits).next_step
 
 
 def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: SetClock) -> None:
