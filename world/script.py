@@ -135,6 +135,7 @@ class Plan:
     :param own: rates of single brokers.
     :param at_once: how many new replicas a partition gets at once; None = all.
     :param through: the connection that its run names; "" = the one that runs have by default.
+    :param dry_run: its run makes it, and carries nothing out.
     """
 
     of: str
@@ -151,6 +152,7 @@ class Plan:
     own: OwnRates = ()
     at_once: int | None = None
     through: str = ""
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,7 @@ class Script:
     :param watches: installations that watch the cluster.
     :param channels: names of the installations whose alerts a webhook gets.
     :param one_run: names of those in which Airflow lets one run of each DAG be active at a time.
+    :param racks: of each broker, in the order of their ids; () = no rack holds two of them.
     """
 
     order: int
@@ -236,6 +239,7 @@ class Script:
     watches: tuple[Watch, ...] = ()
     channels: tuple[str, ...] = ()
     one_run: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
 
     @property
     def secured(self) -> bool:

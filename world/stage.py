@@ -103,7 +103,7 @@ class Stage:
         self.model = KafkaModel(
             self.time,
             Random(f"model {script.order}"),
-            script.brokers,
+            script.racks or script.brokers,
             secured=script.secured,
             cluster_id=CLUSTER,
         )

@@ -40,6 +40,16 @@ def test_what_gets_nowhere_in_windows_is_said_to_with_ways_out() -> None:
     words = paused_text(outlook(OPENS, DagState.RUNS, NOW, stuck=True))
     assert "No move of it could end in that window" in words.text
     assert words.next_step.startswith("Raise the plan's throttle")
+    assert "by itself" not in words.text + words.label
+
+
+def test_what_fits_into_no_window_is_no_promise_when_it_is_handed_over() -> None:
+    found = outlook(OPENS, DagState.RUNS, NOW, stuck=True, handed_over=True)
+    words = paused_text(found)
+    assert "carries the plan out" not in words.text
+    assert "starts no move of it" in words.text
+    assert words.label == "fits into no window"
+    assert "higher throttle" in words.text
 
 
 def test_what_becomes_of_a_plan_that_is_handed_over_is_as_it_is_now() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -43,7 +43,8 @@ class KafkaModel:
 
     :param clock: virtual time; the model follows it whenever it is looked at through a port.
     :param rng: every choice of the model is drawn from it.
-    :param brokers: how many (two log dirs of 100 GB each, racks in turn), or each by its id.
+    :param brokers: how many (two log dirs of 100 GB each, racks in turn), or the rack of each from
+        broker 1 on, or each by its id.
     :param version: Kafka's, as (major, minor), of every broker and of the cluster's features.
     :param secured: whether ACLs hold.
     :param efficiency: part of a throttle's rate that brokers deliver.
@@ -54,7 +55,7 @@ class KafkaModel:
         self,
         clock: Clock,
         rng: Random,
-        brokers: int | Mapping[BrokerId, BrokerSpec] = 4,
+        brokers: int | Sequence[str] | Mapping[BrokerId, BrokerSpec] = 4,
         version: tuple[int, int] = (4, 3),
         *,
         secured: bool = False,
@@ -105,10 +106,12 @@ class KafkaModel:
         """How a client sees the cluster who logs in as this principal."""
         return ModelPort(self, principal, name)
 
-    def _usual(self, count: int) -> dict[BrokerId, BrokerSpec]:
-        racks = {broker: f"/dc{broker % 2}/r{broker // 2}" for broker in range(1, count + 1)}
+    def _usual(self, brokers: int | Sequence[str]) -> dict[BrokerId, BrokerSpec]:
+        if isinstance(brokers, int):
+            brokers = [f"/dc{number % 2}/r{number // 2}" for number in range(1, brokers + 1)]
         return {
-            broker: BrokerSpec(rack=rack, version=self.version) for broker, rack in racks.items()
+            broker: BrokerSpec(rack=rack, version=self.version)
+            for broker, rack in enumerate(brokers, 1)
         }
 
     def _node(self, broker: BrokerId, spec: BrokerSpec) -> Node:

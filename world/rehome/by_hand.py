@@ -80,6 +80,7 @@ def params_of(asked: script.Plan, plan: Plan | None) -> dict[str, Any]:
     pace |= {"unthrottled": True} if asked.unthrottled else {"throttle": str(asked.rate)}
     pace |= {"throttle_by_broker": script.own_as_param(asked.own)} if asked.own else {}
     pace |= {"max_new_replicas_at_once": asked.at_once} if asked.at_once else {}
+    pace |= {"dry_run": True} if asked.dry_run else {}
     pace |= {"kafka_config_id": asked.through} if asked.through else {}
     if asked.window_s is not None:
         pace["window_end"] = (EPOCH + timedelta(seconds=asked.window_s)).isoformat()

@@ -28,7 +28,7 @@ class Elsewhere:
         self.led: set[str] = set()
         self._scheduler = scheduler
         rng = Random(f"{ELSEWHERE} {script.order}")
-        self._model = KafkaModel(time, rng, script.brokers, cluster_id=ELSEWHERE)
+        self._model = KafkaModel(time, rng, script.racks or script.brokers, cluster_id=ELSEWHERE)
         for topic in script.topics:
             self._model.actions.create_topic(topic.name, topic.partitions, topic.configs)
             for number in range(len(topic.partitions)):

@@ -176,7 +176,7 @@ def _lasts(view: PlanView, window: Outlook | None) -> str:
     found = view.account.predicted
     long = isinstance(found, Known) and found.value.time.most_s > lasts_s
     text = f"The window is open for {duration_text(lasts_s)}."
-    if not long:
+    if not long or window.stuck:
         return text
     predicted = predicted_text(found)
     return f"{text} The dry run predicted {predicted}: what does not fit goes on in the one after."

@@ -35,7 +35,8 @@ class GoesOn:
     """The run of a window takes it up.
 
     :param opens_at: of the window. ``is_open``: it has opened already.
-    :param stuck: no move of it could end in its last window.
+    :param stuck: no move of it could end in its last window; of one that is handed over: none can end
+        in this one, at the throttle that was asked for.
     :param sure: False = only if the DAG is unpaused, which is not known here.
     :param closes_at: of the window; None = not known.
     :param handed_over: it is not paused, but handed over to the windows.
@@ -93,7 +94,7 @@ def outlook(
 
     :param opens_at: of the window whose run takes it up; None = none is coming.
     :param by_person: whether a person has paused it.
-    :param stuck: whether no move of it could end in its last window.
+    :param stuck: whether no move of it could end in its last window, or can in the coming one.
     """
     if by_person:
         return NeedsPerson(Why.PAUSED_BY_PERSON)

@@ -21,8 +21,13 @@ WAYS_OUT_HERE = (
     "window. "
     "Or cancel it."
 )
+WAYS_OUT_PLANNED = (
+    "Hand it over with a higher throttle, run it without a window, or give its cluster a longer "
+    "window."
+)
 RUN_BEFORE = "To carry it out now, run it; to stop for good, cancel it"
 BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
+FITS_NOT = "fits into no window"
 DECIDE_HERE = "Resume the plan, or cancel it."
 DECIDE = "Resume the plan, or cancel it, with control_reassignment."
 
@@ -68,7 +73,13 @@ def handed_over_text(outlook: Outlook) -> str:
         because = _REASONS[outlook.why].format(detail=outlook.detail.rstrip("."))
         return f"No window takes the plan up, because {because}. {_REMEDIES[outlook.why]}".rstrip()
     unless = "" if outlook.sure else ", if rebalance_in_window is unpaused"
-    return f"The window that opens at {_time(outlook.opens_at)} carries the plan out{unless}."
+    window = f"The window that opens at {_time(outlook.opens_at)}"
+    if outlook.stuck:
+        return (
+            f"{window} takes the plan up{unless}, and starts no move of it: at the throttle that "
+            f"was asked for, each copies for longer than that window is open. {WAYS_OUT_PLANNED}"
+        )
+    return f"{window} carries the plan out{unless}."
 
 
 def _handed_over(outlook: Outlook) -> PausedText:
@@ -76,6 +87,8 @@ def _handed_over(outlook: Outlook) -> PausedText:
     match outlook:
         case GoesOn():
             label, step = f"for the window of {_time(outlook.opens_at)}", "Nothing."
+            if outlook.stuck:
+                label, step = FITS_NOT, ""
             if not outlook.sure:
                 step = _REMEDIES[Why.WINDOW_DAG_PAUSED]
         case NeedsPerson():
@@ -128,10 +141,11 @@ def _goes_on(found: GoesOn) -> PausedText:
         label = f"goes on at {at} if rebalance_in_window is unpaused"
         step = "See that rebalance_in_window is unpaused."
         return PausedText(label, text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
+    if found.stuck:
+        text = f"{cause} rebalance_in_window takes it up once more {when}."
+        return PausedText(FITS_NOT, text, f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE)
     text = f"{cause} It goes on by itself {when}: rebalance_in_window takes it up."
     step, here = f"Nothing. {BEFORE}", f"Nothing. {BEFORE_HERE}"
-    if found.stuck:
-        step, here = f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE
     return PausedText(f"goes on by itself at {at}", text, step, here)
 
 

@@ -12,6 +12,7 @@ from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import clusters
 
 if TYPE_CHECKING:
+    from rehome.execution.access.open_windows import FixedWindow
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
     from rehome.watching.paused_plan import DagState, Outlook
@@ -46,10 +47,13 @@ def next_window(
     dag_paused: DagPaused = cannot_ask,
     *,
     since: datetime | None = None,
+    rate: int | None = None,
 ) -> Outlook:
     """Which window takes up a plan that is paused, or was handed over.
 
     :param since: a window that was open then does not; None = any does whose run begins.
+    :param rate: that a plan which is handed over is to have, in bytes per second; None = what was
+        asked for.
     """
     from rehome.errors import RehomeError
     from rehome.watching import paused_plan
@@ -67,7 +71,7 @@ def next_window(
         state,
         now,
         by_person=since is not None and plan.pause_requested,
-        stuck=is_stuck(ledger, plan),
+        stuck=_fits_not(ledger, plan, window, rate) if handed_over else is_stuck(ledger, plan),
         closes_at=None if window is None else window.ends,
         handed_over=handed_over,
     )
@@ -83,6 +87,24 @@ def is_stuck(ledger: Ledger, plan: PlanRecord) -> bool:
     taken_up_at = ledger.last_event_at(plan.plan_id, EventKind.CONTINUED) or plan.started_at
     done_at = ledger.last_done_at(plan.plan_id)
     return done_at is None or (taken_up_at is not None and done_at < taken_up_at)
+
+
+def _fits_not(
+    ledger: Ledger, plan: PlanRecord, window: FixedWindow | None, rate: int | None
+) -> bool:
+    """Whether even the smallest move of a plan copies for longer than a window is open, at the
+    throttle that was asked for. Of what is not known this is not said.
+    """
+    from rehome.domain.request.request import OnWindowEnd
+
+    rate = rate or plan.asked_rate_bytes_per_s
+    at_its_end = OnWindowEnd(plan.request.get("on_window_end", OnWindowEnd.FINISH))
+    if window is None or plan.unthrottled or not rate or plan.asked_rates_by_broker:
+        return False
+    if at_its_end is not OnWindowEnd.FINISH:
+        return False
+    smallest = ledger.smallest_move_bytes(plan.plan_id)
+    return smallest is not None and smallest / rate > (window.ends - window.begins).total_seconds()
 
 
 def _state_of(dag_ids: Collection[str], dag_paused: DagPaused) -> DagState:

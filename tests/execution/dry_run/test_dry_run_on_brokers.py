@@ -241,6 +241,18 @@ def test_another_active_plan_stops_this_one_and_its_own_retry_does_not(
     assert check(gateway, mine, active_plan="dry").ok
 
 
+def test_what_is_only_tried_out_is_not_refused_beside_another_active_plan(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
+    looked_at = check(
+        gateway, mine, active_plan="another", request=replace(REQUEST, dry_run=True)
+    )
+    (finding,) = looked_at.findings
+    assert (finding.check, finding.severity) == ("active plan", Severity.WARNING)
+    assert looked_at.ok
+
+
 def test_kafkas_own_tool_takes_the_command_for_a_reassignment_that_hangs(
     gateway: ClusterGateway,
     cluster: LocalCluster,

@@ -70,6 +70,30 @@ def test_a_plan_gets_nowhere_when_no_move_of_it_ended_in_its_last_window(
         assert not paused_plan.is_stuck(ledger, ledger.plan("p1")), "a person has paused it"
 
 
+@pytest.mark.parametrize(
+    ("request_", "rate", "stuck"),
+    [
+        ({"throttle": 1_000}, None, True),
+        ({"throttle": 1_000}, 2_000, False),
+        ({"throttle": 2_000}, None, False),
+        ({"throttle": 1_000, "on_window_end": "cancel"}, None, False),
+        ({"throttle": 1_000, "unthrottled": True}, None, False),
+        ({"throttle": "auto"}, None, False),
+    ],
+)
+def test_a_plan_whose_smallest_move_outlasts_the_window_is_known_to_before_it_is_handed_over(
+    request_: dict[str, Any], rate: int | None, stuck: bool
+) -> None:
+    moves = (move("t", n, (1, 3), (1, 2), size) for n, size in ((0, 1_000_000), (1, 2_000_000)))
+    plan = make_plan("p1", *moves, cluster_id=CLUSTER)
+    with installation.open_ledger() as ledger:
+        ledger.create_plan(plan, request_, "file:///nowhere", "run-1", "ann", CONNECTION, "a_dag")
+        record, now = ledger.plan("p1"), datetime.now(UTC)
+        seen = paused_plan.next_window(ledger, record, now, lambda _: False, rate=rate)
+        assert isinstance(seen, GoesOn)
+        assert seen.stuck is stuck
+
+
 def test_a_person_is_needed_by_a_persons_pause_and_by_settings_that_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

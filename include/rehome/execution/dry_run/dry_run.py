@@ -106,7 +106,7 @@ def dry_run(
     terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
-        "active plan": lambda: _active(plan, active_plan),
+        "active plan": lambda: _active(plan, active_plan, looks_only=request.dry_run),
         "rights": lambda: _rights(now),
         "brokers": lambda: broker_findings(plan, now),
         REDUNDANCY_CHECK: lambda: redundancy_findings(
@@ -212,16 +212,18 @@ def _shortened(found: list[Finding]) -> Iterator[Finding]:
             yield Finding(severity, kinds[0][0].check, "and", f"{rest} more")
 
 
-def _active(plan: Plan, active_plan: str | None) -> Iterator[Finding]:
-    if active_plan is not None and active_plan != plan.plan_id:
-        yield Finding(
-            Severity.ERROR,
-            "active plan",
-            active_plan,
-            "this plan is running or paused: it holds the cluster, which one plan can do at a time",
-            "Wait until that plan has ended; if it is paused, resume or cancel it. Then trigger a "
-            "new run.",
-        )
+def _active(plan: Plan, active_plan: str | None, *, looks_only: bool) -> Iterator[Finding]:
+    """A run that carries nothing out needs no cluster to itself."""
+    if active_plan is None or active_plan == plan.plan_id:
+        return
+    waits = "Wait until that plan has ended; if it is paused, resume or cancel it. Then "
+    yield Finding(
+        Severity.WARNING if looks_only else Severity.ERROR,
+        "active plan",
+        active_plan,
+        "this plan is running or paused: it holds the cluster, which one plan can do at a time",
+        waits + ("have this plan carried out." if looks_only else "trigger a new run."),
+    )
 
 
 def _rights(now: ClusterState) -> Iterator[Finding]:

@@ -268,6 +268,13 @@ class MoveStore(Database):
         )
         return {record.partition: record for record in records}
 
+    def smallest_move_bytes(self, plan_id: str) -> int | None:
+        """What the plan's smallest move was to copy; None = it has no moves."""
+        query = select(func.min(MOVES.c.bytes_to_move)).where(MOVES.c.plan_id == plan_id)
+        with self.reading() as connection:
+            found: int | None = connection.execute(query).scalar_one()
+        return found
+
     def last_done_at(self, plan_id: str) -> datetime | None:
         """When the last move of the plan was done; None = none is."""
         query = select(func.max(MOVES.c.changed_at)).where(

@@ -154,7 +154,7 @@ def _offer(
     first = [active] if active is not None else []
     before = [plan.plan_id for plan in (*first, *ledger.handed_over(cluster_id))]
     asked = clusters.asked_of_airflow(view.record, ledger)
-    ahead = paused_plan.next_window(ledger, view.record, utc_now(), asked)
+    ahead = paused_plan.next_window(ledger, view.record, utc_now(), asked, rate=rate)
     return offer(view, control, policy, rate, ahead, before)
 
 
