@@ -1,5 +1,6 @@
-"""Named scripts of what runs by itself: a rack that is away, a plan that fits into no window, windows
-that do not come, a clock that is a day ahead, a broker that comes and goes. See :mod:`world.cases`.
+"""Named scripts of what runs by itself: a rack that is away, a plan that fits into no window,
+windows that do not come, a clock that is a day ahead, a broker that comes and goes. See
+:mod:`world.cases`.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ RACK_AWAY = Script(
     watches=(Watch("A"),),
     racks=RACKS,
 )
-"""Four brokers of twelve are dead, which are one of three racks: nothing is healed into the two that
-are left.
+"""Four brokers of twelve are dead, which are one of three racks: nothing is healed into the two
+that are left.
 """
 
 RACK_BACK_BUT_FOR_ONE = Script(
@@ -82,8 +83,8 @@ WINDOWS_PAUSED = Script(
     quiet_s=600.0,
     watches=NEVER_FITS.watches,
 )
-"""The DAG of the windows is paused when a plan is handed over to them, and is not when that is asked
-for again.
+"""The DAG of the windows is paused when a plan is handed over to them, and is not when that is
+asked for again.
 """
 
 WATCHED = Script(
@@ -91,24 +92,25 @@ WATCHED = Script(
     quiet_s=900.0,
     watches=(Watch("A"),),
 )
+DIES = Do(70.0, "fate", What.BROKER_LOST, (2,))
 A_DAY_AHEAD = replace(
     WATCHED,
     does=(
+        DIES,
         Do(100.0, "A", What.CLOCK_JUMPS, (DAY_S,)),
         Do(150.0, "A", What.CLOCK_JUMPS, (0,)),
-        Do(200.0, "fate", What.BROKER_LOST, (2,)),
     ),
 )
-"""A snapshot is taken and judged by a clock that is a day ahead; then the clock is right, and a
-broker dies.
+"""A broker is dead, and a snapshot is taken and judged by a clock that is a day ahead; then the
+clock is right.
 """
 
 TAKEN_TOMORROW = replace(
     WATCHED,
     does=(
-        Do(119.0, "A", What.CLOCK_JUMPS, (DAY_S,)),
-        Do(120.5, "A", What.CLOCK_JUMPS, (0,)),
-        Do(200.0, "fate", What.BROKER_LOST, (2,)),
+        DIES,
+        Do(124.0, "A", What.CLOCK_JUMPS, (DAY_S,)),
+        Do(128.5, "A", What.CLOCK_JUMPS, (0,)),
     ),
 )
 """A snapshot is taken by such a clock, and judged by one that is right."""

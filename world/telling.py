@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowException
@@ -63,7 +64,10 @@ def told(stage: Stage) -> Seen:
         spent={name: dict(r.installation.spent) for name, r in stage.rehomes.items()},
         ledgers=Ledgers(stage.ledgers),
         named={name: r.installation.named for name, r in stage.rehomes.items()},
-        paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
+        paused={
+            name: [*chain.from_iterable(rehome.airflow.pauses.values())]
+            for name, rehome in stage.rehomes.items()
+        },
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),
         elsewhere=[] if stage.elsewhere is None else list(stage.elsewhere.changes()),

@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.world.faults.faults_of_actors import OF_ACTORS, OF_ACTORS_FOUND_BY
 from tests.world.faults.faults_of_requests import OF_REQUESTS, OF_REQUESTS_FOUND_BY
+from tests.world.faults.faults_of_watching import OF_WATCHING, OF_WATCHING_FOUND_BY
 from tests.world.faults.older_faults import OLDER, OLDER_FOUND_BY
 from tests.world.mutants import FOUND_BY, MUTANTS, Mutant
 from world.luck import script_of
@@ -26,8 +27,14 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
 DOCUMENT = ROOT / "docs" / "reliability.md"
 BEGINS, ENDS = "<!-- the mutants begin -->\n", "<!-- the mutants end -->\n"
-ALL = (*MUTANTS, *OLDER, *OF_ACTORS, *OF_REQUESTS)
-SCRIPTS = {**FOUND_BY, **OLDER_FOUND_BY, **OF_ACTORS_FOUND_BY, **OF_REQUESTS_FOUND_BY}
+ALL = (*MUTANTS, *OLDER, *OF_ACTORS, *OF_REQUESTS, *OF_WATCHING)
+SCRIPTS = {
+    **FOUND_BY,
+    **OLDER_FOUND_BY,
+    **OF_ACTORS_FOUND_BY,
+    **OF_REQUESTS_FOUND_BY,
+    **OF_WATCHING_FOUND_BY,
+}
 
 
 def found_among(mutant: Mutant, scripts: Iterable[Script]) -> int | None:

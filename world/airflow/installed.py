@@ -33,7 +33,7 @@ class Airflow:
 
     :param name: of the installation.
     :ivar paused: DAGs that are paused, and since when: nothing is scheduled; triggers go on.
-    :ivar pauses: since when, and until when, one was.
+    :ivar pauses: since when, and until when, each was.
     :ivar in_windows: the DAG that runs in the cluster's windows; None = nothing is watched.
     :ivar has_channel: alerts are sent through one.
     :ivar one_run: of each DAG one run is active at a time, whatever the DAG says.
@@ -46,7 +46,7 @@ class Airflow:
     runs: list[DagRun] = field(default_factory=list)
     others: list[DagRun] = field(default_factory=list)
     spawned: list[Actor] = field(default_factory=list)
-    pauses: list[tuple[float, float]] = field(default_factory=list)
+    pauses: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     in_windows: Graph | None = None
     has_channel: bool = False
@@ -64,7 +64,7 @@ class Airflow:
     def unpause(self, dag_id: str = REASSIGN) -> None:
         """Let its tasks start again."""
         if (since := self.paused.pop(dag_id, None)) is not None:
-            self.pauses.append((since, self.scheduler.at_s))
+            self.pauses.setdefault(dag_id, []).append((since, self.scheduler.at_s))
 
     def is_full(self, run: DagRun) -> bool:
         """Whether a run stays queued: as many of its DAG run as may at once, or an earlier one is

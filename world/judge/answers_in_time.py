@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from world.judge.flights import Span
+from world.judge.promises import NO_PROMISES, Promises, false_promises
 from world.judge.violations import Kind, Violation
 
 LAPSES_IN_S = 30.0
@@ -43,18 +44,20 @@ class WindowRun:
 class WindowsSeen:
     """Of one installation whose ledger was never replaced, and whose clock was never wrong.
 
-    :param told: subjects of alerts about the ends of runs.
+    :param told: subjects of alerts about the ends of runs; ``promises``: windows that were named.
     """
 
     by: str
     asked: Sequence[Asked]
     runs: Sequence[WindowRun]
     told: Collection[str]
+    promises: Promises = NO_PROMISES
 
 
 def wrong_in_windows(seen: Sequence[WindowsSeen], ended_at: float) -> Iterator[Violation]:
     """What should not have been, of each."""
     for each in seen:
+        yield from false_promises(each.by, each.promises)
         for asked in each.asked:
             late = asked.window_s is not None and asked.window_s + LAPSES_IN_S
             if late and asked.open.until > late and ended_at > late:

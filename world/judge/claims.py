@@ -23,6 +23,7 @@ from world.judge.described import Described, wrong_in_listing
 from world.judge.flights import Span, in_flight
 from world.judge.owed_marks import NEEDS, needed_rates
 from world.judge.placement import Partitions
+from world.judge.promises import TakenUp
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import PartitionKey
@@ -57,7 +58,7 @@ class Truth:
                 subject = f"{said.where} {type(claim).__name__}"
                 yield Violation(Kind.FALSE_CLAIM, subject, text, said.at)
 
-    def _wrong(self, said: Statement, claim: Claim | Described) -> str:
+    def _wrong(self, said: Statement, claim: Claim | Described | TakenUp) -> str:
         """Why it is false; "" = it is not."""
         match claim:
             case AsFound():

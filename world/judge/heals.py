@@ -6,7 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rehome.domain.kafka import BrokerId
-from world.judge.living import Alive, away_all_the_time, between, longest_alive, states_of
+from world.judge.living import (
+    Alive,
+    absences,
+    away_all_the_time,
+    between,
+    longest_alive,
+    states_of,
+)
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog
 
@@ -15,6 +22,8 @@ SEEN_S = 90.0
 AGAIN_S = 1800.0
 """So long after a heal that has failed there is no other one for the same broker."""
 DAY_S = 86_400.0
+FLAPS = 6
+"""So often, at least, a broker goes away and comes back of which this has to be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +73,16 @@ class Watched:
 
     :param settles_s: what has been so for this long is known.
     :param dead: brokers of which a finding says so; ``under_replicated``: whether one is open.
+    :param flapping: brokers of which one says that they come and go.
+    :param shown_s: an absence that lasts so long is in a snapshot.
     """
 
     by: str
     settles_s: float
     dead: frozenset[BrokerId]
     under_replicated: bool
+    flapping: frozenset[BrokerId] = frozenset()
+    shown_s: float = DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +115,9 @@ def wrong_in_watching(log: MetadataLog, seen: Watching, ended_at: float) -> Iter
         for text in _carried_out_wrongly(states, plan, others, seen.forgotten):
             yield Violation(Kind.HEALED_WRONGLY, "plan", f"plan {plan.plan_id}: {text}", plan.at)
     for each in seen.watched:
-        for text in _untrue(between(states, ended_at - each.settles_s, ended_at), each):
+        in_the_end = between(states, ended_at - each.settles_s, ended_at)
+        unfound = [] if each.by in seen.forgotten else _unfound(states, each)
+        for text in (*unfound, *_untrue(in_the_end, each)):
             yield Violation(Kind.FALSE_FINDING, "finding", f"{each.by}: {text}", ended_at)
 
 
@@ -153,6 +168,14 @@ def _carried_out_wrongly(
     before = sum(plan.at - DAY_S < each.at <= plan.at for each in others)
     if before > plan.heals_a_day and plan.by not in forgotten:
         yield f"it is the {before}th within a day, of {plan.heals_a_day}"
+
+
+def _unfound(states: Sequence[Alive], said: Watched) -> Iterator[str]:
+    """Brokers that come and go, and no finding says so."""
+    for broker in sorted(states[-1].holding - said.dead - said.flapping):
+        shown = [each for each in absences(states, broker) if each >= said.shown_s]
+        if len(shown) >= FLAPS:
+            yield f"broker {broker} was away {len(shown)} times, and no finding says so"
 
 
 def _untrue(states: Sequence[Alive], said: Watched) -> Iterator[str]:

@@ -75,6 +75,18 @@ def longest_alive(states: Sequence[Alive], broker: BrokerId, since: float, until
     return longest
 
 
+def absences(states: Sequence[Alive], broker: BrokerId) -> list[float]:
+    """Seconds of each time that a broker was away and came back."""
+    found, since = list[float](), None
+    for state in states:
+        if broker not in state.live and broker in state.racks:
+            since = state.at if since is None else since
+        elif since is not None:
+            found.append(state.at - since)
+            since = None
+    return found
+
+
 def away_all_the_time(states: Sequence[Alive], since: float, until: float) -> set[str]:
     """What was away as a whole from one time to another."""
     found = [_away(state) for state in between(states, since, until)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rehome.domain.claims import Claim
 from world.judge.described import Described
+from world.judge.promises import TakenUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,6 @@ class Statement:
     by: str
     plan_id: str
     where: str
-    claims: tuple[Claim | Described, ...]
+    claims: tuple[Claim | Described | TakenUp, ...]
     since: float
     at: float

@@ -31,12 +31,16 @@ from rehome.execution.foreign.in_flight import EVERYTHING
 from rehome.execution.observation.move_status import Fate
 from rehome.execution.policy_from_request import rate_for
 from rehome.execution.throttle.ownership.marks import DEFAULT
+from rehome.fleet import paused_plan
 from rehome.ledger.base.records import ThrottleEntry
 from rehome.notifiers import delivery
+from rehome.watching.paused_plan import GoesOn
 from world.history import METADATA_LAG_S
 from world.judge.accounts import Accounts
 from world.judge.described import Described, Listed
+from world.judge.promises import TakenUp
 from world.rehome.installation import Installation, Spent
+from world.running.outside import EPOCH
 
 APART = ("rehome.quality", "rehome.cluster.clients")
 """Packages that no simulated process imports."""
@@ -87,6 +91,7 @@ class Ears:
             (execution.completion.drained, "wait_until_drained", self._drained),
             (execution.control.controller.Controller, "control", self._control),
             (execution.dry_run.dry_run, "dry_run", self._dry_run),
+            (paused_plan, "next_window", self._next_window),
             (alerting, "send", self._send),
             (delivery, "deliver_all", self._deliver),
         )
@@ -215,6 +220,18 @@ class Ears:
             return found
 
         return fates
+
+    def _next_window(self, original: Any) -> Any:
+        def next_window(ledger: Any, plan: Any, *args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            found = original(ledger, plan, *args, **options)
+            if isinstance(found, GoesOn) and found.sure:
+                opens = TakenUp((found.opens_at - EPOCH).total_seconds())
+                site.tell(plan.plan_id, self._where(), opens, since=began)
+            return found
+
+        return next_window
 
     def _verify(self, original: Any) -> Any:
         def verify(plan: Any, *args: Any, **options: Any) -> Any:

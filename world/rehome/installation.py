@@ -18,6 +18,7 @@ from world import script
 from world.airflow.in_memory import WarehouseInMemory
 from world.history import ConfigKey
 from world.judge.described import Described
+from world.judge.promises import TakenUp
 from world.judge.statements import Statement
 from world.rehome.channel import CHANNEL, Post, Receiver, Thread
 from world.running.ledgers import LedgerSite
@@ -94,7 +95,9 @@ class Installation:
         yield
         self.spent.setdefault(what, []).append(self.calls_so_far() - before)
 
-    def tell(self, plan_id: str, where: str, *claims: Claim | Described, since: float) -> None:
+    def tell(
+        self, plan_id: str, where: str, *claims: Claim | Described | TakenUp, since: float
+    ) -> None:
         """Say something to people.
 
         :param since: when the first read began that it is made from.

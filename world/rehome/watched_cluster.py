@@ -23,6 +23,7 @@ from world.history import Alter
 from world.judge.answers_in_time import Asked, WindowRun, WindowsSeen
 from world.judge.flights import Span
 from world.judge.heals import Begun, CarriedOut, Watched, Watching
+from world.judge.promises import Promise, Promises, TakenUp
 from world.rehome.by_hand import CLUSTER
 from world.rehome.people import plan_of
 from world.running.outside import EPOCH
@@ -102,9 +103,22 @@ def windows_seen(stage: Stage) -> list[WindowsSeen]:
                 [asked for run in runs for asked in _asked(run)],
                 [WindowRun(run.name, run.began_at, run.started_at) for run in scheduled],
                 told,
+                _promises(stage, watch),
             )
         )
     return found
+
+
+def _promises(stage: Stage, watch: Watch) -> Promises:
+    made = [
+        Promise(claim, said.where, Span(said.since, said.at))
+        for said in stage.statements
+        for claim in said.claims
+        if said.by == watch.of and isinstance(claim, TakenUp)
+    ]
+    windows = (watch.window_s, *watch.later) if watch.window_s is not None else ()
+    paused = stage.rehomes[watch.of].airflow.pauses.get(IN_WINDOW, ())
+    return Promises(made, [opens for opens, _ in windows], [Span(*each) for each in paused])
 
 
 def _asked(run: DagRun) -> Iterator[Asked]:
@@ -201,4 +215,6 @@ def _watched(stage: Stage, watch: Watch) -> Watched:
     settles_s = watch.grace_s + 4 * watch.every_s + 120.0 + future_s
     dead = [broker_of(each.subject) for each in found if each.kind is FindingKind.DEAD_BROKER]
     lacking = any(each.kind is FindingKind.UNDER_REPLICATED for each in found)
-    return Watched(watch.of, settles_s, frozenset(dead), lacking)
+    flaps = [broker_of(f.subject) for f in found if f.kind is FindingKind.FLAPPING_BROKER]
+    shown_s = 2 * watch.every_s
+    return Watched(watch.of, settles_s, frozenset(dead), lacking, frozenset(flaps), shown_s)

@@ -245,9 +245,7 @@ def test_what_is_only_tried_out_is_not_refused_beside_another_active_plan(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
-    looked_at = check(
-        gateway, mine, active_plan="another", request=replace(REQUEST, dry_run=True)
-    )
+    looked_at = check(gateway, mine, active_plan="another", request=replace(REQUEST, dry_run=True))
     (finding,) = looked_at.findings
     assert (finding.check, finding.severity) == ("active plan", Severity.WARNING)
     assert looked_at.ok

@@ -6,7 +6,7 @@ import pytest
 
 from rehome.domain.run.states import PlanState
 from world.airflow.runs import DagRun
-from world.airflow.shape import CONTROL
+from world.airflow.shape import CONTROL, REASSIGN
 from world.airflow.states import TaskState
 from world.airflow.task_runs import NOTICED_S
 from world.running.trace import Trace
@@ -96,7 +96,7 @@ def test_of_a_deleted_run_nothing_is_executed_any_more() -> None:
 def test_a_paused_dag_starts_no_task_and_its_trigger_goes_on() -> None:
     stage, _ = played(Do(25.0, "A", What.PAUSE_DAG), Do(150.0, "A", What.UNPAUSE_DAG))
     assert state(stage) is PlanState.DONE
-    assert stage.rehomes["A"].airflow.pauses == [(25.0, 150.0)]
+    assert stage.rehomes["A"].airflow.pauses == {REASSIGN: [(25.0, 150.0)]}
     after = [
         actor.began_at
         for actor in stage.rehomes["A"].airflow.spawned
