@@ -35,8 +35,8 @@ class GoesOn:
     """The run of a window takes it up.
 
     :param opens_at: of the window. ``is_open``: it has opened already.
-    :param stuck: no move of it could end in its last window; of one that is handed over: none can end
-        in this one, at the throttle that was asked for.
+    :param stuck: no move of it could end in its last window; of one that is handed over: none can
+        end in this one, at the throttle that was asked for.
     :param sure: False = only if the DAG is unpaused, which is not known here.
     :param closes_at: of the window; None = not known.
     :param handed_over: it is not paused, but handed over to the windows.

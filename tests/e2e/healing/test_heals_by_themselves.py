@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from local.kafka.cluster import LocalCluster
-from local.process.waiting import wait_until
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.states import PlanState
 from rehome.watching.kinds import FindingKind
 from tests.conftest import Topics, impatient_gateway
 from tests.e2e.conftest import WINDOW_DAG, World, started_airflow
+from tests.e2e.healing.watched import COLLECT, RUNS_S, WATCH, collected, kill
 from tests.session.needs import Need, needs
 
-COLLECT, WATCH = "collect_snapshots", "watch_clusters"
-RUNS_S = 900.0
 RACKS = ("a", "a", "b", "b", "c", "c")
 RULES = {"grace_s": 0, "snapshots_to_close": 1, "policies": {"dead_broker": "heal"}}
 
@@ -50,34 +48,6 @@ def healing(racks: LocalCluster, tmp_path: Path) -> Iterator[World]:
         for dag in (WATCH, WINDOW_DAG):
             world.airflow.api.set_paused(dag, paused=False)
         yield world
-
-
-def collected(world: World, times: int) -> None:
-    """Take snapshots, one after the other, and wait until each is judged."""
-    api = world.airflow.api
-    for _ in range(times):
-        known = len(api.runs(WATCH))
-        run = api.trigger(COLLECT)
-        assert api.wait_for_run(COLLECT, run, RUNS_S) == "success"
-
-        def judged(before: int = known) -> bool:
-            runs = api.runs(WATCH)
-            return len(runs) > before and all(run["end_date"] for run in runs)
-
-        wait_until(judged, "the snapshot to be judged", RUNS_S, 1.0)
-
-
-def kill(cluster: LocalCluster, *brokers: int) -> None:
-    for broker in brokers:
-        cluster.kill(broker)
-    left = cluster.answering_brokers
-
-    def gone() -> bool:
-        return all(
-            not set(brokers) & cluster.brokers_known_at(cluster.address(each)) for each in left
-        )
-
-    wait_until(gone, f"brokers {brokers} to be gone", 240)
 
 
 def test_a_rack_and_an_edited_connection_heal_nothing_and_a_dead_broker_is_healed(
