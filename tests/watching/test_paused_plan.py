@@ -36,8 +36,10 @@ def test_the_next_window_takes_it_up_where_its_dag_runs() -> None:
     assert words.next_step.startswith("Nothing.")
 
 
-def test_what_gets_nowhere_in_windows_is_said_to_with_ways_out() -> None:
-    words = paused_text(outlook(OPENS, DagState.RUNS, NOW, stuck=True))
+@pytest.mark.parametrize("dag", [DagState.RUNS, DagState.NOT_KNOWN])
+def test_what_gets_nowhere_in_windows_is_said_to_with_ways_out(dag: DagState) -> None:
+    """Alerts cannot ask Airflow whether a DAG is paused."""
+    words = paused_text(outlook(OPENS, dag, NOW, stuck=True))
     assert "No move of it could end in that window" in words.text
     assert words.next_step.startswith("Raise the plan's throttle")
     assert "by itself" not in words.text + words.label

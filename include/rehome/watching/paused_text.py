@@ -129,21 +129,20 @@ def _lower(text: str) -> str:
 
 def _goes_on(found: GoesOn) -> PausedText:
     cause, at = "The end of the window has paused this plan.", _time(found.opens_at)
-    if found.stuck:
-        cause = (
-            "The end of the window has paused this plan. No move of it could end in that window, "
-            "and perhaps none can end in the next one."
-        )
     opened = f"in the window that has been open since {at}"
     when = opened if found.is_open else f"when the next window opens, at {at}"
+    if found.stuck:
+        unless = "" if found.sure else ", if it is unpaused"
+        text = (
+            f"{cause} No move of it could end in that window, and perhaps none can end in the next "
+            f"one. rebalance_in_window takes it up once more {when}{unless}."
+        )
+        return PausedText(FITS_NOT, text, f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE)
     if not found.sure:
         text = f"{cause} It goes on {when}, if rebalance_in_window is unpaused."
         label = f"goes on at {at} if rebalance_in_window is unpaused"
         step = "See that rebalance_in_window is unpaused."
         return PausedText(label, text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
-    if found.stuck:
-        text = f"{cause} rebalance_in_window takes it up once more {when}."
-        return PausedText(FITS_NOT, text, f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE)
     text = f"{cause} It goes on by itself {when}: rebalance_in_window takes it up."
     step, here = f"Nothing. {BEFORE}", f"Nothing. {BEFORE_HERE}"
     return PausedText(f"goes on by itself at {at}", text, step, here)
