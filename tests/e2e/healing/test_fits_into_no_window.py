@@ -61,7 +61,7 @@ def nightly(four: LocalCluster, tmp_path: Path) -> Iterator[World]:
     env = {"REHOME_LEDGER_URL": ledger_url, "REHOME_CLUSTERS_FILE": str(file)}
     dags = (COLLECT, WATCH, WINDOW_DAG, DAG, CONTROL)
     with started_airflow(home, four, ledger_url, dags, env) as world:
-        for dag in (WATCH, DAG, CONTROL):
+        for dag in (COLLECT, WATCH, DAG, CONTROL):
             world.airflow.api.set_paused(dag, paused=False)
         yield world
 
