@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from airflow.sdk import DAG
 
+from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.operators.approval.without_plan import APPROVE_TASK
-from rehome.operators.completion.report import WriteReportOperator
-from rehome.operators.completion.verify import VerifyReassignmentOperator
-from rehome.operators.foreign.adopt import AdoptionVerdictOperator, AdoptReassignmentsOperator
-from rehome.operators.foreign.approve import ApproveForeignOperator
-from rehome.operators.foreign.cancel import CancelForeignOperator
-from rehome.operators.foreign.look import FollowReassignmentsSensor, LookAtReassignmentsOperator
-from rehome.operators.throttle import ClearThrottleOperator
 from rehome.params import foreign_params, keep_params_once
-from rehome.sensors.reassignment import ReassignmentSensor
-from rehome.task_graph import CLEANING_POOL
-from rehome.task_texts import task
+from rehome.task_graph import foreign_defaults, foreign_tasks
 
 DOC = f"""
 ### Reassignments of other clients
@@ -44,30 +33,10 @@ with DAG(
     schedule=None,
     is_paused_upon_creation=False,  # it only runs when it is triggered
     params=foreign_params(),
-    default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
+    default_args=foreign_defaults(),
     render_template_as_native_obj=False,
     on_failure_callback=RehomeNotifier("failed"),
     tags=["rehome", "kafka"],
 ) as dag:
-    look = LookAtReassignmentsOperator(**task("look"))
-    follow = FollowReassignmentsSensor(**task("follow"))
-    approve = ApproveForeignOperator(**task(APPROVE_TASK))
-    cancel = CancelForeignOperator(**task("cancel"))
-    look >> follow
-    look >> approve >> cancel
-
-    adopt = AdoptReassignmentsOperator(**task("adopt"))
-    progress = ReassignmentSensor(**task("progress"))
-    clear_throttle = ClearThrottleOperator(**task("clear_throttle"), retries=5, pool=CLEANING_POOL)
-    verify = VerifyReassignmentOperator(**task("verify"))
-    report = WriteReportOperator(**task("report"), pool=CLEANING_POOL)
-    verdict = AdoptionVerdictOperator(**task("verdict"), retries=0, pool=CLEANING_POOL)
-    approve >> adopt >> progress >> clear_throttle
-    # Teardowns succeed also after a failure: without its edge from progress, verify would run.
-    progress >> verify
-    clear_throttle >> report
-    clear_throttle >> verify >> report >> verdict
-    clear_throttle.as_teardown(setups=adopt)
-    report.as_teardown()
-    verdict.as_teardown(on_failure_fail_dagrun=True)
+    foreign_tasks(*ForeignAction)
     keep_params_once(dag)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from airflow.sdk import DAG, Param
@@ -17,7 +17,7 @@ from rehome.domain.request.partition_counts import PartitionCountsParams
 from rehome.domain.request.presets import PRESETS
 from rehome.domain.request.request import Action
 from rehome.domain.run.control_parameters import ControlParams
-from rehome.domain.run.foreign.foreign_request import ForeignParams
+from rehome.domain.run.foreign.foreign_request import ForeignAction, ForeignParams
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Described, described
 
@@ -49,16 +49,52 @@ def fixed_params(form: Collection[str] = (), **values: Any) -> dict[str, Param]:
     """
     from rehome.domain.request.parse_request import parse_request
 
-    params = reassignment_params()
+    def check(given: Mapping[str, Any]) -> None:
+        parse_request(given, recorded=True)
+
+    return _fixed(reassignment_params(), form, values, check)
+
+
+def fixed_foreign_params(
+    action: str, form: Collection[str] = (), **values: Any
+) -> dict[str, Param]:
+    """The same of a DAG about what other clients have in flight.
+
+    :param action: ``describe``, ``follow``, ``cancel`` or ``adopt``: the form never has it.
+    :param form: names that the run's form keeps; what is given of them is their default.
+    :param values: of the parameters of `foreign_reassignments`, by their names.
+    :raises InvalidRequestError: the values cannot be carried out together, or there are no such
+        parameters: lists every problem. With a ``form``, the first task judges them together.
+    """
+    from rehome.domain.run.foreign.foreign_request import parse_foreign
+
+    if action not in set(ForeignAction):
+        known = ", ".join(ForeignAction)
+        problem = f"There is no action {action}: it is one of {known}."
+        raise InvalidRequestError([problem], next_step=_IN_CODE)
+    if "action" in form:
+        problem = "The action cannot be on the form: the DAG has the tasks of one action."
+        raise InvalidRequestError([problem], next_step=_IN_CODE)
+    return _fixed(foreign_params(), form, {"action": action, **values}, parse_foreign)
+
+
+def _fixed(
+    params: dict[str, Param],
+    form: Collection[str],
+    values: Mapping[str, Any],
+    check: Callable[[Mapping[str, Any]], object],
+) -> dict[str, Param]:
+    """These parameters, each with one value, but for those of the form."""
     unknown = sorted({*form, *values} - params.keys())
     if unknown:
         raise InvalidRequestError(
             [f"There is no parameter {name}." for name in unknown], next_step=_IN_CODE
         )
-    given = json.loads(json.dumps({**FORM_DEFAULTS, **values}, default=list))
+    defaults = {name: param.value for name, param in params.items()}
+    given = json.loads(json.dumps({**defaults, **values}, default=list))
     if not form:
         try:
-            parse_request(given, recorded=True)
+            check(given)
         except InvalidRequestError as error:
             raise InvalidRequestError(error.problems, next_step=_IN_CODE) from None
     for name, param in params.items():

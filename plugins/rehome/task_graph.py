@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException
-from airflow.sdk import DAG, TaskGroup
+from airflow.sdk import TaskGroup
 from airflow.sdk.definitions.param import ParamsDict
 
+from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.operators.approval.approve import ApprovePlanOperator
+from rehome.operators.approval.without_plan import APPROVE_TASK
 from rehome.operators.completion.drained import CheckDrainedOperator
 from rehome.operators.completion.plan_done import PlanDoneOperator
 from rehome.operators.completion.preferred_leaders import RestorePreferredLeadersOperator
@@ -20,14 +22,28 @@ from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.completion.verify import VerifyReassignmentOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator
+from rehome.operators.foreign.adopt import AdoptionVerdictOperator, AdoptReassignmentsOperator
+from rehome.operators.foreign.approve import ApproveForeignOperator
+from rehome.operators.foreign.cancel import CancelForeignOperator
+from rehome.operators.foreign.look import (
+    FOREIGN_TASKS,
+    FollowReassignmentsSensor,
+    LookAtReassignmentsOperator,
+)
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
-from rehome.params import FORM_DEFAULTS, fixed_params, keep_params_once
+from rehome.params import (
+    FORM_DEFAULTS,
+    fixed_foreign_params,
+    fixed_params,
+    foreign_params,
+    keep_params_once,
+)
 from rehome.run.steps import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_texts import task
-from rehome.trigger_check import OWN_DAGS
+from rehome.trigger_check import OWN_DAGS, OWN_FOREIGN_DAGS
 
 POOL = "rehome_cluster"
 """Pool that limits the runs on clusters; a run that waits for its copies keeps its slot."""
@@ -77,11 +93,8 @@ def reassign(form: Collection[str] = (), **values: Any) -> TaskGroup:
     :raises InvalidRequestError: the values cannot be carried out; lists every problem.
     :raises ValueError: the DAG cannot hold the group; says why.
     """
-    try:
-        group = TaskGroup("reassign", prefix_group_id=False, default_args=task_defaults())
-    except AirflowException as error:
-        raise ValueError(f"A DAG has reassign() once: {error}") from error
-    dag = _dag_for(group)
+    group = _group("reassign", OWN_DAGS, TASKS, FORM_DEFAULTS.keys(), task_defaults())
+    dag = group.dag
     dag.params = ParamsDict({**dag.params, **fixed_params(form, **values)})
     with group:
         tasks = reassignment_tasks()
@@ -91,33 +104,84 @@ def reassign(form: Collection[str] = (), **values: Any) -> TaskGroup:
     return group
 
 
-def _dag_for(group: TaskGroup) -> DAG:
-    """The DAG that is being written, if it may hold the group.
+def foreign_reassignments(*, action: str, form: Collection[str] = (), **values: Any) -> TaskGroup:
+    """What other clients have in flight, within a DAG of your own: the tasks of the DAG
+    `foreign_reassignments` that one action needs, in their order.
 
+    ``describe``: `look`. ``follow``: `look`, `follow`. ``cancel``: `look`, `approve`, `cancel`.
+    ``adopt``: `look`, `approve`, `adopt`, `progress`, `clear_throttle`, `verify`, `report`,
+    `verdict`, `done`. Cancel and adopt ask a person about each reassignment by name, always, and
+    refuse where something else was set meanwhile. What is adopted is a plan of Rehome, whose id the
+    task `done` returns. Tasks after the group run when what was asked for is done; they are skipped
+    when nothing was in flight, when a person has rejected it, and when an adopted plan has paused.
+
+    The DAG's id has to begin with ``foreign_reassignments__``, and a DAG holds one such group, in
+    no other group.
+
+    :param action: ``describe``, ``follow``, ``cancel`` or ``adopt``.
+    :param form: names of parameters that stay on the form of the run; see
+        :func:`~rehome.params.fixed_foreign_params`.
+    :param values: parameters by name, such as ``topics=["orders"], throttle=50_000_000``
+        (docs/reference/parameters.md; rates in bytes per second); what is left out has its default.
+    :return: the group, to be linked with ``>>``.
+    :raises InvalidRequestError: the values cannot be carried out; lists every problem.
+    :raises ValueError: the DAG cannot hold the group; says why.
+    """
+    group = _group(
+        "foreign_reassignments",
+        OWN_FOREIGN_DAGS,
+        (*FOREIGN_TASKS, "done"),
+        foreign_params().keys(),
+        foreign_defaults(),
+    )
+    dag = group.dag
+    dag.params = ParamsDict({**dag.params, **fixed_foreign_params(action, form, **values)})
+    with group:
+        verify = foreign_tasks(ForeignAction(action))
+        if verify is not None:
+            verify >> PlanDoneOperator(**task("done"), pool=CLEANING_POOL)
+    keep_params_once(dag)
+    return group
+
+
+def _group(
+    name: str,
+    prefix: str,
+    tasks: Collection[str],
+    params: Collection[str],
+    defaults: Mapping[str, Any],
+) -> TaskGroup:
+    """A task group in the DAG that is being written, if that may hold it.
+
+    :param tasks, params: ids of its tasks, and names of its parameters.
     :raises ValueError: it may not.
     """
+    call = f"{name}()"
+    try:
+        group = TaskGroup(name, prefix_group_id=False, default_args=dict(defaults))
+    except AirflowException as error:
+        raise ValueError(f"A DAG has {call} once: {error}") from error
     dag, within = group.dag, group.parent_group
-    if not dag.dag_id.startswith(OWN_DAGS) or dag.dag_id == OWN_DAGS:
+    if not dag.dag_id.startswith(prefix) or dag.dag_id == prefix:
         raise ValueError(
-            f"The id of a DAG with reassign() begins with {OWN_DAGS}, and this one is "
+            f"The id of a DAG with {call} begins with {prefix}, and this one is "
             f"{dag.dag_id}: by it Airflow's API server knows what Rehome guards and records"
         )
     if within is not None and not within.is_root:
         raise ValueError(
-            f"reassign() is called within the task group {within.group_id}: call it in no task "
-            "group"
+            f"{call} is called within the task group {within.group_id}: call it in no task group"
         )
-    if taken := sorted({*TASKS} & {*dag.task_ids}):
+    if taken := sorted({*tasks} & {*dag.task_ids}):
         raise ValueError(
             f"The DAG {dag.dag_id} has tasks of these ids already: {', '.join(taken)}. "
-            "Give tasks of your own other ids than those of reassign()"
+            f"Give tasks of your own other ids than those of {call}"
         )
-    if taken := sorted(FORM_DEFAULTS.keys() & {*dag.params}):
+    if taken := sorted({*params} & {*dag.params}):
         raise ValueError(
             f"The DAG {dag.dag_id} has parameters of these names: {', '.join(taken)}. Give their "
-            "values to reassign(), or their names as form"
+            f"values to {call}, or their names as form"
         )
-    return dag
+    return group
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +246,43 @@ def _chain() -> _Chain:
     clear_throttle.as_teardown(setups=[snapshot, throttle])
     report.as_teardown()
     return _Chain(snapshot, clear_throttle, drained, report)
+
+
+def foreign_defaults() -> dict[str, Any]:
+    """``default_args`` of a DAG about what other clients have in flight."""
+    return {"retries": 1, "retry_delay": timedelta(seconds=10)}
+
+
+def foreign_tasks(*actions: ForeignAction) -> VerifyReassignmentOperator | None:
+    """Add the tasks that these actions need to the DAG that is being written.
+
+    :return: what proves that an adopted plan is done; None = nothing is adopted.
+    """
+    look = LookAtReassignmentsOperator(**task("look"))
+    if ForeignAction.FOLLOW in actions:
+        look >> FollowReassignmentsSensor(**task("follow"))
+    if not any(action.changes_cluster for action in actions):
+        return None
+    approve = ApproveForeignOperator(**task(APPROVE_TASK))
+    look >> approve
+    if ForeignAction.CANCEL in actions:
+        approve >> CancelForeignOperator(**task("cancel"))
+    return _adoption(approve) if ForeignAction.ADOPT in actions else None
+
+
+def _adoption(approve: ApproveForeignOperator) -> VerifyReassignmentOperator:
+    adopt = AdoptReassignmentsOperator(**task("adopt"))
+    progress = ReassignmentSensor(**task("progress"))
+    clear_throttle = ClearThrottleOperator(**task("clear_throttle"), retries=5, pool=CLEANING_POOL)
+    verify = VerifyReassignmentOperator(**task("verify"))
+    report = WriteReportOperator(**task("report"), pool=CLEANING_POOL)
+    verdict = AdoptionVerdictOperator(**task("verdict"), retries=0, pool=CLEANING_POOL)
+    approve >> adopt >> progress >> clear_throttle
+    # Teardowns succeed also after a failure: without its edge from progress, verify would run.
+    progress >> verify
+    clear_throttle >> report
+    clear_throttle >> verify >> report >> verdict
+    clear_throttle.as_teardown(setups=adopt)
+    report.as_teardown()
+    verdict.as_teardown(on_failure_fail_dagrun=True)
+    return verify

@@ -27,6 +27,8 @@ OWN_DAGS = "reassign_partitions__"
 """With this begin the ids of people's own DAGs that reassign partitions: so the API server, which
 reads no DAG's file, guards and records requests to them as it does for Rehome's.
 """
+OWN_FOREIGN_DAGS = "foreign_reassignments__"
+"""The same of those about what other clients have in flight."""
 
 
 def is_ours(dag_id: str) -> bool:
@@ -35,8 +37,8 @@ def is_ours(dag_id: str) -> bool:
 
 
 def _of_people(dag_id: str) -> bool:
-    """Whether a DAG is of people's own, with the tasks of ``reassign_partitions``."""
-    return dag_id.startswith(OWN_DAGS)
+    """Whether a DAG is of people's own, with tasks of Rehome."""
+    return dag_id.startswith((OWN_DAGS, OWN_FOREIGN_DAGS))
 
 
 def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
@@ -76,9 +78,11 @@ def _control(conf: Mapping[str, Any], _dag_id: str) -> None:
     parse_control(conf)
 
 
-def _foreign(conf: Mapping[str, Any], _dag_id: str) -> None:
+def _foreign(conf: Mapping[str, Any], dag_id: str) -> None:
     from rehome.domain.run.foreign.foreign_request import parse_foreign
 
+    if _of_people(dag_id):
+        return  # as above
     parse_foreign(conf)
 
 

@@ -12,12 +12,14 @@ from tests.session.airflow_home import ROOT
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
-PAGE = ROOT / "docs" / "howto" / "own-dag.md"
+OWN_DAG, OF_OTHERS = "own-dag.md", "foreign-reassignments.md"
+"""How-tos that have DAG files."""
 
 
-def blocks() -> list[str]:
-    """The DAG files of the how-to, in their order."""
-    return re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+def blocks(page: str = OWN_DAG) -> list[str]:
+    """The DAG files of a how-to, in their order."""
+    text = (ROOT / "docs" / "howto" / page).read_text()
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
 
 
 def parsed(code: str, tmp_path: Path) -> DAG:

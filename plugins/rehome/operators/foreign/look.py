@@ -44,6 +44,8 @@ _TASKS_OF: Mapping[ForeignAction, Collection[str]] = {
     ForeignAction.ADOPT: (APPROVE_TASK, *ADOPTION),
 }
 """Tasks that an action needs after `look`."""
+FOREIGN_TASKS = ("look", *dict.fromkeys(task for of_one in _TASKS_OF.values() for task in of_one))
+"""Ids of the tasks of all actions."""
 
 
 def chosen_by(request: ForeignRequest) -> Chosen:
@@ -79,8 +81,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
                 statuses = file_statuses(cluster, request.file, utc_now())
                 self.log.info("The reassignment in the file:\n%s", status_table(statuses))
             nothing = request.action.changes_cluster and not self._name(context, ledger, found)
-        kept = () if nothing else _TASKS_OF[request.action]
-        self._skip_all_but(context, kept)
+        self._skip(context, () if nothing else _TASKS_OF[request.action], everything=nothing)
 
     def _name(self, context: Context, ledger: Ledger, found: DescribedFlights) -> bool:
         """Write down what the run is about; whether there is anything. What it has begun stays."""
@@ -115,10 +116,11 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         self.log.info("%d named, digest %s", len(asked.reassignments), asked.digest)
         return True
 
-    def _skip_all_but(self, context: Context, kept: Collection[str]) -> None:
-        """Skip what comes after this task, but for these tasks."""
+    def _skip(self, context: Context, kept: Collection[str], *, everything: bool) -> None:
+        """Skip the tasks of other actions; where there is nothing to do, all that comes after."""
         after = context["task"].get_flat_relatives(upstream=False)
-        skipped = [task for task in after if task.task_id not in kept]
+        of_others = {*FOREIGN_TASKS}.difference(kept)
+        skipped = [each for each in after if everything or each.task_id in of_others]
         self.skip(ti=context["ti"], tasks=skipped)
 
 
