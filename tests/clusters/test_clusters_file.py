@@ -17,10 +17,14 @@ from rehome.clusters.clusters_file import (
     clusters_of,
     read_clusters,
 )
+from rehome.domain.clock import utc_now
+from rehome.domain.request.param_maps import rates_by_broker
+from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.presets import Filled, filled
 from rehome.domain.request.request import Preset
 from rehome.domain.request.targets import target_problems, with_targets
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.params import FORM_DEFAULTS
 from rehome.settings import Settings
 
 GOOD = """
@@ -207,3 +211,47 @@ def test_targets_about_the_throttle_never_contradict_what_was_chosen() -> None:
     assert not list(target_problems(free))
     (problem,) = target_problems(free | {"throttle": 7000})
     assert problem.endswith("every run would be refused.")
+    (problem,) = target_problems(free | {"throttle_by_broker": {"1": 7000}})
+    assert problem.endswith("every run would be refused.")
+
+
+RATES_OF_FILE = """
+clusters:
+  berlin:
+    connection: a
+    targets: {throttle_by_broker: {1: {leader: 5 MB/s, follower: 2000000}, 4: 30 MB/s}}
+"""
+
+
+def test_rates_of_single_brokers_are_targets_as_they_are_parameters_of_a_run() -> None:
+    targets = read_clusters(RATES_OF_FILE).clusters["berlin"].targets
+    filled_in = asked(targets).params["throttle_by_broker"]
+    assert rates_by_broker(filled_in).to_json() == {
+        "1": {"leader": 5_000_000, "follower": 2_000_000},
+        "4": {"leader": 30_000_000, "follower": 30_000_000},
+    }
+    own = {"2": 9_000_000}
+    assert asked(targets, throttle_by_broker=own).params["throttle_by_broker"] == own
+    wrong = RATES_OF_FILE.replace("5 MB/s", "5").replace("follower", "follows")
+    (problem,) = problems(wrong)
+    assert problem.startswith("clusters.berlin.targets: throttle_by_broker of 1: holds {")
+    assert problem.endswith("which is neither a rate nor rates of leader and follower.")
+
+
+@pytest.mark.parametrize("chosen", ["20 MB/s", 20_000_000])
+def test_no_target_of_a_single_broker_is_above_a_throttle_that_was_chosen(chosen: Any) -> None:
+    targets = read_clusters(RATES_OF_FILE).clusters["berlin"].targets
+    assert asked(targets, throttle=chosen).params["throttle_by_broker"] == {
+        "1": {"leader": 5_000_000, "follower": 2_000_000},
+        "4": {"leader": 20_000_000, "follower": 20_000_000},
+    }
+    faster = asked({**targets, "throttle": 10_000_000}).params
+    assert rates_by_broker(faster["throttle_by_broker"]).leader[4] == 30_000_000
+
+
+@pytest.mark.parametrize("choice", ["unthrottled", "export"])
+def test_targets_of_single_brokers_are_left_out_where_a_run_can_have_none(choice: str) -> None:
+    targets = read_clusters(RATES_OF_FILE).clusters["berlin"].targets
+    params = filled({**FORM_DEFAULTS, "action": "rebalance", choice: True}, FORM_DEFAULTS, utc_now)
+    found = with_targets(params, targets, FORM_DEFAULTS)
+    assert not parse_request({**found.params, "dry_run": True}).throttle_by_broker

@@ -86,6 +86,14 @@ class BrokerRates:
             found[side] = rates
         return BrokerRates(found[RateSide.LEADER], found[RateSide.FOLLOWER])
 
+    def limited_to(self, rate_bytes_per_s: int) -> BrokerRates:
+        """These, none above a rate."""
+        found = [
+            {broker: min(rate, rate_bytes_per_s) for broker, rate in self.of(side).items()}
+            for side in RateSide
+        ]
+        return BrokerRates(*found)
+
     def strictest(self, other: BrokerRates) -> BrokerRates:
         """As bounds: of each broker the lower one, of whom only one names it that one."""
         found = [dict(self.of(side)) for side in RateSide]

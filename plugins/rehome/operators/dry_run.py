@@ -190,6 +190,7 @@ def tried_out(
         in_flight={move.partition for move in admitted(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         rates_asked=record.requested_rates_by_broker,
+        rates_are_targets=compared.was is not None and compared.was.is_target("throttle_by_broker"),
         timings=ledger.run_timings(),
         caps_now=compared.caps,
         ours=set_by_plans(ledger, plan.cluster_id),

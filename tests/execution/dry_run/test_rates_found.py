@@ -90,3 +90,16 @@ def test_throttles_of_brokers_that_cannot_be_are_found(
     ((found_severity, text),) = found(own)
     assert found_severity is severity
     assert message in text
+
+
+@pytest.mark.slow
+def test_rates_by_policy_or_targets_may_be_of_brokers_that_are_away_or_move_nothing(
+    box: Box,
+) -> None:
+    """The run names none of them, so there is no id to correct."""
+    plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
+    now, own = read_cluster(plan, box.own), BrokerRates({9: 5_000, 4: 5_000})
+    rates = find_rates(plan, box.own, now, RATE, own)
+    for named, subjects in ((None, ["broker 4", "broker 9"]), ((9,), ["broker 9"]), ((), [])):
+        given = throttle_findings(plan, box.own, now, RATE, rates, ours={}, own=own, named=named)
+        assert [each.subject for each in given] == subjects

@@ -83,6 +83,10 @@ class ClusterValues:
         """The broker sets that count for the run; none where it states its own."""
         return () if _SETS in self.of_run else self.broker_sets
 
+    def is_target(self, parameter: str) -> bool:
+        """Whether the run has the cluster's target for a parameter, and states none itself."""
+        return parameter in self.targets and parameter not in self.of_run
+
     def counting(self) -> Counting:
         """What counts for the run, each value by its name."""
         caps, sets = self.counting_caps, broker_sets_to_json(self.counting_sets)
@@ -95,7 +99,7 @@ class ClusterValues:
         found |= {f"{_SETS}.{item.pop('name')}": item for item in sets}
         if self.counting_sets:
             found[ORDER] = [item.name for item in self.counting_sets]
-        targets = {n: value for n, value in self.targets.items() if n not in self.of_run}
+        targets = {n: value for n, value in self.targets.items() if self.is_target(n)}
         found |= {f"{_TARGETS}.{name}": value for name, value in sorted(targets.items())}
         return _as_json(found)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rehome.domain.request import param_types
 from rehome.domain.request.fields.used_by import USED_BY
+from rehome.domain.request.param_maps import rates_by_broker
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.presets import Filled
 from rehome.domain.request.request import Action
@@ -24,6 +25,7 @@ OF_A_RUN = (
     "destinations",
 )
 """Parameters that say what one run is for: no cluster has a default of its own for them."""
+_RATES = "throttle_by_broker"
 
 
 def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
@@ -34,7 +36,9 @@ def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
     rest = {name: value for name, value in targets.items() if name not in OF_A_RUN}
     read = given(ReassignmentParams, rest)
     yield from read.problems
-    if not read.problems and read.values.unthrottled and read.values.throttle != "auto":
+    values = read.values
+    throttled = not read.problems and (values.throttle != "auto" or values.throttle_by_broker)
+    if throttled and values.unthrottled:
         yield "unthrottled is given, and a throttle is, too: every run would be refused."
 
 
@@ -46,6 +50,8 @@ def with_targets(
 ) -> Filled:
     """Parameters with the cluster's targets where nothing else was chosen.
 
+    Rates of single brokers are set beside a throttle that was chosen, and never above it.
+
     :param defaults: what the form shows unless it is edited.
     :param chosen: parameters that stay even where they are at their default.
     """
@@ -56,6 +62,8 @@ def with_targets(
         if name not in (*filled.by_preset, *_decided(params, defaults), *chosen)
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
+    if _RATES in set_here and "throttle" not in set_here:
+        set_here[_RATES] = _not_above(params.get("throttle"), set_here[_RATES])
     params = {**params, **set_here}
     return replace(filled, params=params, by_targets=set_here, chosen=frozenset(chosen))
 
@@ -67,8 +75,19 @@ def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]
     if goes_on or params.get("throttle") not in (None, "", defaults.get("throttle")):
         decided.add("unthrottled")  # a plan that was made with a throttle does not lose it
     if _is_on(params.get("unthrottled")):
-        decided.add("throttle")
+        decided |= {"throttle", _RATES}
+    if _is_on(params.get("export")):
+        decided.add(_RATES)  # Kafka's own tool takes one rate
     return decided
+
+
+def _not_above(throttle: Any, rates: Any) -> Any:
+    """Rates of single brokers that are targets, none above a throttle that was chosen."""
+    try:
+        most = param_types.rate(throttle)
+    except (TypeError, ValueError):
+        return rates  # auto; or no rate, which parse_request refuses
+    return rates_by_broker(rates).limited_to(most).to_json()
 
 
 def _is_on(value: Any) -> bool:

@@ -74,6 +74,7 @@ def dry_run(
     in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
     rates_asked: BrokerRates | None = None,
+    rates_are_targets: bool = False,
     timings: Sequence[RunTiming] = (),
     caps_now: BrokerCaps | None = None,
     ours: SetByPlans = MappingProxyType({}),
@@ -85,6 +86,7 @@ def dry_run(
     :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
         brokers can spare.
     :param rates_asked: of brokers that are to have one of their own; None = as the request says.
+    :param rates_are_targets: those of the request are targets of the cluster: it names no brokers.
     :param timings: how soon Airflow acted in runs that are over.
     :param caps_now: of the cluster. Of these and the plan's, the stricter count for disks.
     :param ours: throttles that plans have set and not taken back.
@@ -97,8 +99,9 @@ def dry_run(
         rate, cause = rate_bytes_per_s, ""
     policy, airflow = policy_for(request, settings), airflow_times(timings, settings)
     if rates_asked is not None:
-        request = replace(request, throttle_by_broker=rates_asked)
+        request, rates_are_targets = replace(request, throttle_by_broker=rates_asked), False
     own = request.own_rates(rate)
+    named = () if rates_are_targets else request.throttle_by_broker.brokers
     pace = policy.pace(rate, own.by_key())
     growth = growth_bytes_per_s(plan, snapshot, now)
     unthrottled = request.unthrottled or rate <= 0
@@ -122,6 +125,7 @@ def dry_run(
             else throttle_findings(
                 *(plan, cluster, now, rate, rates),
                 own=own,
+                named=named,
                 ours=ours,
                 marked=not request.export,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
@@ -44,6 +44,7 @@ def throttle_findings(
     *,
     ours: SetByPlans,
     own: BrokerRates = NO_OWN_RATES,
+    named: Collection[BrokerId] | None = None,
     marked: bool = True,
 ) -> Iterator[Finding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
@@ -54,6 +55,8 @@ def throttle_findings(
     :param found: the rates that brokers have now.
     :param ours: what plans have set and not taken back: it is taken off where it is in the way.
     :param own: rates of brokers that are to have one of their own.
+    :param named: those of them that the run itself names; None = all. The others have it by the
+        cluster's policy or targets, which count whichever brokers are alive, and move something.
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
@@ -66,7 +69,7 @@ def throttle_findings(
             "nothing to spare: set broker_capacity_bytes_per_s where they can take more.",
         )
         return
-    yield from _of_single_brokers(plan, now, own)
+    yield from _of_single_brokers(plan, now, own, own.brokers if named is None else named)
     changes: list[ConfigChange] = []
     yield from _rates(plan, now, found, changes)
     if marked:
@@ -77,7 +80,9 @@ def throttle_findings(
             yield _refused(resource, error)
 
 
-def _of_single_brokers(plan: Plan, now: ClusterState, own: BrokerRates) -> Iterator[Finding]:
+def _of_single_brokers(
+    plan: Plan, now: ClusterState, own: BrokerRates, named: Collection[BrokerId]
+) -> Iterator[Finding]:
     """Rates of brokers that there are not, that would let nothing through, or that mean nothing."""
     for (direction, broker), rate in own.by_key().items():
         if rate < LEAST_RATE:
@@ -89,7 +94,7 @@ def _of_single_brokers(plan: Plan, now: ClusterState, own: BrokerRates) -> Itera
                 f"Give it {LEAST_RATE} bytes per second at least.",
             )
     for broker in own.brokers:
-        if broker in plan.brokers:
+        if broker in plan.brokers or broker not in named:
             continue
         there = broker in now.cluster.brokers
         yield Finding(
