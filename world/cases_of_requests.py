@@ -179,6 +179,37 @@ FOREIGN_FOLLOWED_AND_CANCELLED = _foreign(
 )
 """What is followed is cancelled by its owner."""
 
+LISTINGS = tuple(Do(at, "A", What.LIST_FOREIGN, ("t",)) for at in (30.0, 60.0, 90.0))
+FOREIGN_TARGET_DEAD = replace(
+    _foreign(Do(10.0, "fate", What.BROKER_KILLED, (3,)), *LISTINGS), quiet_s=400.0
+)
+"""A copy to a broker that has died is listed: a cancel ends it."""
+
+FOREIGN_WITHOUT_ORIGINALS = Script(
+    *(1, 5, (Topic("t", ((1,),), 2_000_000),), (Plan("A", (("t", 0, (2,)),)),)),
+    does=(
+        Do(3.0, "fate", What.BROKER_KILLED, (5,)),
+        Do(16.0, "admin", What.REASSIGN, ("t", 0, (4, 5))),
+        Do(50.0, "fate", What.BROKER_STOPPED, (1,)),
+        *(Do(at, "A", What.LIST_FOREIGN, ("",)) for at in (40.0, 75.0, 100.0)),
+    ),
+    quiet_s=400.0,
+)
+"""One of two new replicas is dead, the other one leads, and no replica of before is in sync: the
+controller refuses a cancel.
+"""
+
+FOREIGN_KEPT_AWAY = Script(
+    *(1, 4, (Topic("t", ((1, 2, 3),), 2_000_000),), (Plan("A", (("t", 0, (2,)),)),)),
+    does=(
+        Do(3.0, "fate", What.BROKER_KILLED, (2,)),
+        Do(16.0, "admin", What.REASSIGN, ("t", 0, (1, 2))),
+        *(Do(at, "A", What.LIST_FOREIGN, ("",)) for at in (30.0, 60.0)),
+    ),
+    quiet_s=400.0,
+)
+"""A partition is to have fewer replicas, and one that stays is dead."""
+
 FOREIGN_SET_MEANWHILE = _foreign(
     Do(20.0, "A", What.CANCEL_FOREIGN, ("t",)),
     Do(35.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),

@@ -89,7 +89,8 @@ def _act(port: ClusterPort, does: Do, topics: dict[str, Topic]) -> None:
         case What.CREATE_TOPIC:
             port.create_topics({args[0]: topics[args[0]].partitions}, {})
         case What.REASSIGN:
-            port.alter_reassignments({TopicPartition(args[0], args[1]): args[2]})
+            wanted = {TopicPartition(args[0], args[1]): args[2]}
+            port.alter_reassignments(wanted, allow_replication_factor_change=True)
         case What.CANCEL_ALL:
             tool.cancel(args[0])
         case What.TOOL_EXECUTE:

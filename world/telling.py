@@ -27,7 +27,7 @@ from world.judge.orders import CancelSeen
 from world.judge.plan_seen import PlanSeen, RatesAsked
 from world.judge.two_of_one import CarriedOutBy
 from world.kafka.metadata import PartitionKey
-from world.rehome.people import plan_of
+from world.rehome.people import adopts, plan_of
 from world.rehome.rates_asked import carries_on_since, rates_asked
 from world.rehome.two_entries import entries_seen
 from world.rehome.watched_cluster import watching_seen, windows_seen
@@ -102,8 +102,10 @@ def _carried_out(stage: Stage) -> Iterator[CarriedOutBy]:
     for name, rehome in stage.rehomes.items():
         airflow = rehome.airflow
         plans = ((run.name, plan_of(run)) for run in (*airflow.runs, *airflow.others))
+        adopting = [run.name for run in airflow.others if adopts(run)]
         if len(stage.ledgers[name]) == 1:
-            yield CarriedOutBy(name, {run: plan_id for run, plan_id in plans if plan_id})
+            by_run = {run: plan_id for run, plan_id in plans if plan_id}
+            yield CarriedOutBy(name, by_run, adopting)
 
 
 def _cancels(stage: Stage) -> Iterator[CancelSeen]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rehome.domain.claims import (
     AsFound,
@@ -17,10 +18,11 @@ from rehome.domain.claims import (
     RunGoesOn,
 )
 from rehome.domain.kafka import Replicas, TopicPartition
-from world.history import Alter, History
+from world.history import METADATA_LAG_S, Alter, History
 from world.judge.configs import Configs, as_wanted
-from world.judge.described import Described, wrong_in_listing
+from world.judge.described import Described, wrong_in_hindrances, wrong_in_listing
 from world.judge.flights import Span, in_flight
+from world.judge.living import Alive, states_of
 from world.judge.owed_marks import NEEDS, needed_rates
 from world.judge.placement import Partitions
 from world.judge.promises import TakenUp
@@ -101,7 +103,14 @@ class Truth:
             for target in targets
         }
         span = Span(said.since, said.at)
-        return wrong_in_listing(claim, self.partitions, span, own, planned)
+        if wrong := wrong_in_listing(claim, self.partitions, span, own, planned):
+            return wrong
+        lagging = Span(max(said.since - METADATA_LAG_S, 0.0), said.at)
+        return wrong_in_hindrances(claim, self.partitions, lagging, self._alive)
+
+    @cached_property
+    def _alive(self) -> list[Alive]:
+        return states_of(self.history.log)
 
     def _not_as_found(self, said: Statement, claim: AsFound) -> str:
         by = self.configs.ledgers.of(said.by, said.since)

@@ -28,6 +28,7 @@ from world.judge.statements import Statement
 from world.judge.two_of_one import (
     CarriedOutBy,
     Entries,
+    adopted_beside_a_plan,
     begun_by_two_entries,
     two_plans_at_once,
 )
@@ -158,6 +159,7 @@ def judge(seen: Seen) -> Verdict:
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
     found += begun_by_two_entries(seen.history.alters, seen.entries)
     found += two_plans_at_once(seen.history.alters, seen.carried_out)
+    found += adopted_beside_a_plan(seen.history, seen.plans, partitions, seen.carried_out)
     found += wrong_in_windows(seen.windows, seen.ended_at)
     found += wrong_in_alerts(seen.alerts, seen.ended_at)
     found += wrong_in_watching(seen.log, seen.watching, seen.ended_at)

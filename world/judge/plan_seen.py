@@ -78,14 +78,22 @@ class PlanSeen:
     rates: tuple[RatesAsked, ...] = ()
 
     @property
-    def ran(self) -> list[Span]:
-        """When a process of its run was alive, while the plan was carried out."""
+    def carried_out(self) -> list[Span]:
+        """From its start to its end, by its ledger; [] = it has not begun."""
         if self.record is None or self.record.started_at is None:
             return []
         ended = self.record.ended_at
         since = (self.record.started_at - EPOCH).total_seconds()
-        until = inf if ended is None else (ended - EPOCH).total_seconds()
-        within = [Span(max(since, a.since), min(until, a.until)) for a in self.able]
+        return [Span(since, inf if ended is None else (ended - EPOCH).total_seconds())]
+
+    @property
+    def ran(self) -> list[Span]:
+        """When a process of its run was alive, while the plan was carried out."""
+        within = [
+            Span(max(whole.since, able.since), min(whole.until, able.until))
+            for whole in self.carried_out
+            for able in self.able
+        ]
         return [span for span in within if span.lasts_s > 0]
 
     @property

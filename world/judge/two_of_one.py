@@ -4,11 +4,13 @@ plans of one ledger are never carried out at once, through whichever connections
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from world.history import Alter
-from world.judge.flights import Span
+from world.history import Alter, ConfigWrite, History
+from world.judge.flights import Span, in_flight
+from world.judge.placement import Partitions, run_of
+from world.judge.plan_seen import PlanSeen
 from world.judge.violations import Kind, Violation
 
 
@@ -29,18 +31,20 @@ class Entries:
 class CarriedOutBy:
     """The runs that have carried out each plan of one ledger, by their names.
 
-    :param runs: name of the run → id of its plan.
+    :param runs: name of the run → id of its plan; ``adopting``: those of them that adopt what other
+        clients have in flight.
     """
 
     by: str
     runs: Mapping[str, str]
+    adopting: Collection[str] = ()
 
 
 def begun_by_two_entries(alters: Sequence[Alter], seen: Sequence[Entries]) -> Iterator[Violation]:
     """What was begun meanwhile."""
     for each in seen:
         for alter in alters:
-            began = each.began.get(alter.process.partition(".")[0], -1.0)
+            began = each.began.get(run_of(alter.process), -1.0)
             if alter.owner != each.by or alter.target is None:
                 continue
             if any(span.since < began and alter.at < span.until for span in each.known):
@@ -53,7 +57,7 @@ def two_plans_at_once(alters: Sequence[Alter], seen: Sequence[CarriedOutBy]) -> 
     for each in seen:
         times: dict[str, list[float]] = {}
         for alter in alters:
-            plan_id = each.runs.get(alter.process.partition(".")[0])
+            plan_id = each.runs.get(run_of(alter.process))
             if plan_id is not None and alter.target is not None:
                 times.setdefault(plan_id, []).append(alter.at)
         for first, sent in times.items():
@@ -61,3 +65,34 @@ def two_plans_at_once(alters: Sequence[Alter], seen: Sequence[CarriedOutBy]) -> 
                 if first != second and sent[0] < others[0] < sent[-1]:
                     text = f"plan {second} has begun while {first} was carried out"
                     yield Violation(Kind.TWO_PLANS, each.by, text, others[0])
+
+
+def adopted_beside_a_plan(
+    history: History,
+    plans: Sequence[PlanSeen],
+    partitions: Partitions,
+    seen: Sequence[CarriedOutBy],
+) -> Iterator[Violation]:
+    """What a run has adopted while another plan of its ledger was carried out: something of that
+    was in flight, or was sent later. Of the controller nothing is asked at an adoption: the first
+    change of a throttle tells when it was.
+    """
+    writes = [each for each in history.writes if isinstance(each, ConfigWrite)]
+    for each in seen:
+        for run in each.adopting:
+            begun = next((w.at for w in writes if run_of(w.process) == run), None)
+            adopted = each.runs[run]
+            own = {key for p in plans if p.plan_id == adopted for key in p.lists}
+            for other in plans if begun is not None else ():
+                if other.by != each.by or other.plan_id == adopted:
+                    continue
+                sent = [
+                    alter.at
+                    for alter in history.alters
+                    if alter.target and each.runs.get(run_of(alter.process)) == other.plan_id
+                ]
+                flying = in_flight(partitions, other.lists, begun) - own
+                active = any(span.since < begun < span.until for span in other.carried_out)
+                if active and (flying or max(sent, default=0.0) > begun):
+                    text = f"plan {adopted} was adopted while {other.plan_id} was carried out"
+                    yield Violation(Kind.TWO_PLANS, each.by, text, begun)

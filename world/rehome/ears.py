@@ -199,6 +199,8 @@ class Ears:
                     tuple(each.entry.adding),
                     tuple(each.entry.removing),
                     each.plan_id is not None,
+                    each.hindrance,
+                    bool(each.unread),
                 )
                 for each in found.reassignments
             )

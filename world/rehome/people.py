@@ -44,9 +44,14 @@ FOREIGN_ACTIONS = {
 }
 
 
+def adopts(run: DagRun) -> bool:
+    """Whether a run is to adopt what other clients have in flight."""
+    return run.graph.dag_id == FOREIGN and run.params.get("action") == ForeignAction.ADOPT.value
+
+
 def plan_of(run: DagRun) -> str | None:
     """The id of the plan of a run, as a person reads it there; None = it has none yet."""
-    if run.graph.dag_id == FOREIGN and run.params.get("action") == ForeignAction.ADOPT.value:
+    if adopts(run):
         return new_plan_id({"dag_run": run.info, "params": run.params})
     named = run.params.get("plan_id") if run.params.get("action") != "rollback" else None
     return named or run.xcoms.get(("plan", "return_value"))

@@ -28,7 +28,8 @@ HIGHER = "A higher throttle, with control_reassignment, may bring it in."
 END_IT = (
     "Have the client that started it cancel it: "
     "kafka-reassign-partitions.sh --cancel --preserve-throttles. One that waits for a dead broker "
-    "ends when that is back, too."
+    "ends when that is back, too. While no replica of before is in sync the controller refuses a "
+    "cancel: the DAG foreign_reassignments says what ends it then."
 )
 """How a reassignment of another client that hangs is ended."""
 

@@ -25,10 +25,12 @@ PLAN = make_plan("p", move("mine", 0, (1, 2), (3, 2)))
 MOVES_HUNG = make_plan("p", move("hung", 0, (1, 2), (3, 2)))
 
 
-def finding(*adding: int, leader: int | None = 1, plan: object = PLAN) -> Finding:
+def finding(
+    *adding: int, leader: int | None = 1, isr: tuple[int, ...] = (1,), plan: object = PLAN
+) -> Finding:
     """Of a foreign reassignment of hung-0, on a cluster whose broker 4 is dead."""
     brokers = {n: Broker(n, "localhost", 9092, None) for n in (1, 2, 3)}
-    state = PartitionState(leader, (1, *adding), frozenset({1}))
+    state = PartitionState(leader, (1, *adding), frozenset(isr))
     now = ClusterState(
         taken_at=datetime(2030, 1, 1, tzinfo=UTC),
         cluster=ClusterDescription("c1", 1, brokers, None),
@@ -63,3 +65,14 @@ def test_one_whose_target_is_dead_is_not_waited_for_and_kafkas_command_is_named(
 
 def test_one_without_a_leader_has_nothing_to_copy_from() -> None:
     assert "cannot end: the partition has no leader" in finding(3, leader=None).message
+
+
+def test_one_whose_cancel_the_controller_refuses_names_what_else_ends_it() -> None:
+    found = finding(3, 4, leader=3, isr=(3,))
+    assert "cannot end: it adds a replica on broker 4, which is not alive" in found.message
+    assert "--cancel" not in found.remedy
+    assert found.remedy.startswith(
+        "Have it ended by another target: kafka-reassign-partitions.sh --execute --additional, to "
+        "broker 3 and a live broker that has no replica of it."
+    )
+    assert "--execute" not in finding(3, leader=None, isr=(3,)).remedy

@@ -20,7 +20,12 @@ from rehome.execution.foreign.in_flight import (
     described,
     noted,
 )
-from rehome.execution.observation.foreign_reassignments import Hindrance, NeverEnds
+from rehome.execution.observation.foreign_reassignments import (
+    CancelOutlook,
+    Hindrance,
+    NeverEnds,
+    hindrance,
+)
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -122,17 +127,45 @@ def test_the_throttle_is_what_is_listed_and_has_a_rate() -> None:
     assert "leader 2 not known" in flight_line(unread)
 
 
+SHRINKS = OngoingReassignment((2, 3, 1), (), (1,))
+TAKEN, REFUSED = CancelOutlook.TAKEN, CancelOutlook.REFUSED
+
+
 @pytest.mark.parametrize(
-    ("entry", "live", "leader", "expected", "ends"),
+    ("entry", "live", "leader", "isr", "expected", "ends"),
     [
-        (ENTRY, (1, 2, 3), 2, Hindrance(NeverEnds.TARGET_AWAY, (4,)), "or by a cancel"),
-        (ENTRY, (4,), None, Hindrance(NeverEnds.NO_SOURCE, (2, 3, 1)), "refuses to cancel"),
         (
-            OngoingReassignment((1, 4), (4,), (4,)),
-            (1, 4),
-            1,
-            Hindrance(NeverEnds.SENT_BACK, (4,)),
-            "Only a cancel ends it",
+            *(ENTRY, (1, 2, 3), 2, (1, 2, 3)),
+            Hindrance(NeverEnds.TARGET_AWAY, (4,), TAKEN, (2, 3, 1)),
+            "ends when that broker is back, or by a cancel: by the client",
+        ),
+        (
+            *(OngoingReassignment((4, 5, 1), (4, 5), (1,)), (2, 4), 4, (4,)),
+            Hindrance(NeverEnds.TARGET_AWAY, (5,), REFUSED, (4,)),
+            "refuses a cancel, unless the topic allows an unclean leader election. Kafka's own "
+            "tool ends it by another target: kafka-reassign-partitions.sh --execute --additional, "
+            "to broker 4 and a live broker that has no replica of it.",
+        ),
+        (
+            *(ENTRY, (4,), None, (1,)),
+            Hindrance(NeverEnds.NO_SOURCE, (2, 3, 1), TAKEN),
+            "A cancel leaves the partition without a leader until then, too.",
+        ),
+        (
+            *(ENTRY, (1, 2, 3, 4), None, (4,)),
+            Hindrance(NeverEnds.NO_SOURCE, (), REFUSED),
+            "until one is, the controller refuses a cancel, unless the topic allows an unclean "
+            "leader election.",
+        ),
+        (
+            *(OngoingReassignment((1, 4), (4,), (4,)), (1, 4), 1, (1,)),
+            Hindrance(NeverEnds.SENT_BACK, (4,), TAKEN, (1,)),
+            "removes broker 4. A cancel ends it: by the client",
+        ),
+        (
+            *(SHRINKS, (1, 2), 2, (1, 2)),
+            Hindrance(NeverEnds.KEPT_AWAY, (3,), TAKEN, (2, 1)),
+            "in sync, and broker 3 is not alive. It ends when that broker is back, or by a cancel",
         ),
     ],
 )
@@ -140,6 +173,7 @@ def test_what_can_never_end_says_so_and_what_ends_it(
     entry: OngoingReassignment,
     live: tuple[int, ...],
     leader: int | None,
+    isr: tuple[int, ...],
     expected: Hindrance,
     ends: str,
 ) -> None:
@@ -147,13 +181,28 @@ def test_what_can_never_end_says_so_and_what_ends_it(
         SEEN,
         ongoing={ONE: entry},
         live_brokers=frozenset(live),
-        partitions={ONE: replace(STATE, leader=leader)},
+        partitions={ONE: PartitionState(leader, entry.replicas, frozenset(isr))},
     )
     found = one(seen)
     assert found.hindrance == expected
     assert "It cannot end: " in flight_line(found)
     assert ends in flight_line(found)
     assert one().hindrance is None
+    unread = one(replace(seen, partitions={}))
+    if unread.hindrance is not None:
+        assert flight_line(unread).endswith("Whether a cancel ends it is not known.")
+
+
+def test_one_that_shrinks_and_still_copies_may_end_where_a_replica_that_stays_is_away() -> None:
+    """Older brokers end it when all is copied; the others show it then as in flight still."""
+    entry = OngoingReassignment((2, 4, 1, 3), (4,), (1, 3))
+    live = frozenset({1, 3, 4})
+
+    def hindered(*isr: int) -> Hindrance | None:
+        return hindrance(entry, live, PartitionState(1, entry.replicas, frozenset(isr)))
+
+    assert hindered(1, 3) is None
+    assert hindered(1, 3, 4) == Hindrance(NeverEnds.KEPT_AWAY, (2,), TAKEN, (4, 1, 3))
 
 
 def test_they_are_chosen_by_topics_partitions_and_brokers() -> None:

@@ -4,15 +4,21 @@ flight. See :mod:`tests.world.mutants`.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from sqlalchemy import update
+
 from rehome.domain.broker_rates import RateSide
 from rehome.execution.foreign.cancel_foreign import ForeignCancelled
+from rehome.execution.observation.foreign_reassignments import CancelOutlook, NeverEnds
 from rehome.execution.observation.move_status import Fate
 from rehome.execution.throttle.set_up import ThrottleSetUp
+from rehome.ledger.base.models import PLANS
 from tests.world.mutants import Mutant, Original, returns
 from world import cases_of_requests as cases
+from world.airflow.shape import FOREIGN as FOREIGN_DAG
 from world.cases_of_rare_seeds import LED_BY_A_NEW_REPLICA
 from world.judge.violations import Kind
 
@@ -108,7 +114,80 @@ def _all_complete(original: Original) -> Original:
     return fates
 
 
+def _all_may_end(original: Original) -> Original:
+    """Whatever a reassignment waits for, it is described as one that may end."""
+    return lambda entry, live, state=None: original(entry, live, state) and None
+
+
+def _cancels_everything(original: Original) -> Original:
+    """A cancel is said to end whatever cannot end."""
+
+    def hindrance(*args: Any) -> Any:
+        found = original(*args)
+        return None if found is None else replace(found, cancel=CancelOutlook.TAKEN)
+
+    return hindrance
+
+
+def _looks_at_new_ones(original: Original) -> Original:
+    """Replicas that stay are not looked at."""
+
+    def hindrance(*args: Any) -> Any:
+        found = original(*args)
+        return None if found is None or found.kind is NeverEnds.KEPT_AWAY else found
+
+    return hindrance
+
+
+def _takes_the_cluster(original: Original) -> Original:
+    """An adoption takes the cluster, whichever plan has it."""
+
+    @contextmanager
+    def driving(context: Any, ledger: Any, cluster: Any, record: Any, **options: Any) -> Any:
+        other = ledger.active_plan(record.cluster_id)
+        adopts = context["dag_run"].dag_id == FOREIGN_DAG and record.started_at is None
+        if adopts and other is not None and other.plan_id != record.plan_id:
+            with ledger.writing() as connection:
+                connection.execute(update(PLANS).values(active_cluster_id=None))
+            held = ledger.holder(record.cluster_id)
+            if held is not None:
+                ledger.release_lease(held)
+        with original(context, ledger, cluster, record, **options) as holding:
+            yield holding
+
+    return driving
+
+
+HINDRANCE = f"{EXECUTION}.observation.foreign_reassignments:hindrance"
+ALSO_HINDRANCE = (f"{FOREIGN}.in_flight", f"{EXECUTION}.dry_run.foreign_checks")
 OF_REQUESTS = (
+    Mutant(
+        "what can never end is described as if it may",
+        HINDRANCE,
+        _all_may_end,
+        frozenset({Kind.FALSE_CLAIM}),
+        ALSO_HINDRANCE,
+    ),
+    Mutant(
+        "a cancel that the controller refuses is said to end it",
+        HINDRANCE,
+        _cancels_everything,
+        frozenset({Kind.FALSE_CLAIM}),
+        ALSO_HINDRANCE,
+    ),
+    Mutant(
+        "a dead replica that stays keeps nothing from ending",
+        HINDRANCE,
+        _looks_at_new_ones,
+        frozenset({Kind.FALSE_CLAIM}),
+        ALSO_HINDRANCE,
+    ),
+    Mutant(
+        "an adoption takes the cluster from a plan that runs",
+        "rehome.run.drivers:driving",
+        _takes_the_cluster,
+        frozenset({Kind.TWO_PLANS}),
+    ),
     Mutant(
         "rates of single brokers are set for the other direction",
         "rehome.domain.broker_rates:BrokerRates.by_key",
@@ -211,6 +290,10 @@ OF_REQUESTS = (
     ),
 )
 OF_REQUESTS_FOUND_BY = {
+    "what can never end is described as if it may": cases.FOREIGN_TARGET_DEAD,
+    "a cancel that the controller refuses is said to end it": cases.FOREIGN_WITHOUT_ORIGINALS,
+    "a dead replica that stays keeps nothing from ending": cases.FOREIGN_KEPT_AWAY,
+    "an adoption takes the cluster from a plan that runs": cases.FOREIGN_ADOPTED_BESIDE_A_PLAN,
     "rates of single brokers are set for the other direction": cases.RATES_BY_BROKER,
     "brokers with a rate of their own have the plan's": cases.RATES_BY_BROKER,
     "a new replica that comes to lead sends at any rate": LED_BY_A_NEW_REPLICA,

@@ -10,7 +10,13 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.findings import Finding, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.observation.foreign_reassignments import cannot_end
+from rehome.execution.observation.foreign_reassignments import (
+    CancelOutlook,
+    Hindrance,
+    another_target_text,
+    hindrance,
+    hindrance_text,
+)
 
 FOREIGN_CHECK = "foreign reassignments"
 
@@ -34,23 +40,23 @@ def foreign_findings(
             severity = Severity.INFO if request.additional else Severity.ERROR
             found = f"a reassignment to {target} is in flight"
             what_next = "Wait for it to end, or allow it with the parameter additional."
-        if hangs := _hangs(partition, entry, now):
-            found = f"{found}, and cannot end: {hangs}"
+        if hangs := hindrance(entry, now.cluster.brokers, now.state(partition)):
+            found = f"{found}, and cannot end: {hindrance_text(hangs)}"
             what_next = cancel_command(partition, entry)
+            if hangs.cancel is CancelOutlook.REFUSED:
+                what_next = _without_cancel(hangs)
         yield Finding(severity, FOREIGN_CHECK, str(partition), found, what_next)
 
 
-def _hangs(partition: TopicPartition, entry: OngoingReassignment, now: ClusterState) -> str:
-    """Why a reassignment does not end while the brokers are as they are; "" = it may.
-
-    It ends when every replica that it adds is in sync (KIP-455), and each copies from the leader.
-    """
-    if hangs := cannot_end(entry, now.cluster.brokers):
-        return hangs
-    state = now.state(partition)
-    if state is not None and state.leader is None:
-        return "the partition has no leader to copy from"
-    return ""
+def _without_cancel(hangs: Hindrance) -> str:
+    """What ends it where the controller refuses a cancel: no replica of before is in sync."""
+    another = another_target_text(hangs)
+    ends = f"Have it ended by another target: {another}. " if another else ""
+    return (
+        f"{ends}It also ends when the brokers that it waits for are back. No replica of before is "
+        "in sync, so the controller refuses a cancel, unless the topic allows an unclean leader "
+        "election."
+    )
 
 
 def cancel_command(partition: TopicPartition, entry: OngoingReassignment) -> str:

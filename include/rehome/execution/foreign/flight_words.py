@@ -15,20 +15,19 @@ from rehome.domain.text import (
 from rehome.execution.foreign.cancel_foreign import ForeignCancelled
 from rehome.execution.foreign.in_flight import Flight, ReplicaThrottle
 from rehome.execution.foreign.read_flights import DescribedFlights
-from rehome.execution.observation.foreign_reassignments import NeverEnds, hindrance_text
+from rehome.execution.observation.foreign_reassignments import (
+    CancelOutlook,
+    Hindrance,
+    NeverEnds,
+    another_target_text,
+    hindrance_text,
+)
 from rehome.execution.progress.progress import status_table
 
 LINES = 100
 """So many reassignments a log names."""
-ENDED_BY = {
-    NeverEnds.SENT_BACK: "Only a cancel ends it: by the client that started it, or by the DAG "
-    "foreign_reassignments.",
-    NeverEnds.TARGET_AWAY: "It ends when that broker is back, or by a cancel: by the client that "
-    "started it, or by the DAG foreign_reassignments.",
-    NeverEnds.NO_SOURCE: "It ends when a broker with a complete replica is back. Until then the "
-    "controller refuses to cancel it, too.",
-}
-"""What ends a reassignment that cannot end as the brokers are."""
+CANCELS = "by the client that started it, or by the DAG foreign_reassignments"
+"""Who may cancel what another client has started."""
 
 
 def changes_text(found: Flight) -> str:
@@ -89,7 +88,37 @@ def never_ends_text(found: Flight) -> str:
     """Why it cannot end, and what ends it; "" = it may end."""
     if found.hindrance is None:
         return ""
-    return f"It cannot end: {hindrance_text(found.hindrance)}. {ENDED_BY[found.hindrance.kind]}"
+    return f"It cannot end: {hindrance_text(found.hindrance)}. {_ended_by(found.hindrance)}"
+
+
+def _ended_by(found: Hindrance) -> str:
+    """What ends a reassignment that cannot end as the brokers are."""
+    back = {
+        NeverEnds.SENT_BACK: "",
+        NeverEnds.TARGET_AWAY: "It ends when that broker is back",
+        NeverEnds.KEPT_AWAY: "It ends when that broker is back",
+        NeverEnds.NO_SOURCE: "It ends when a broker with a complete replica is back",
+    }[found.kind]
+    match found.cancel:
+        case CancelOutlook.REFUSED:
+            return " ".join(filter(None, (back and f"{back}.", _refused(found))))
+        case CancelOutlook.TAKEN if found.kind is NeverEnds.NO_SOURCE:
+            return f"{back}. A cancel leaves the partition without a leader until then, too."
+        case CancelOutlook.TAKEN:
+            return (
+                f"{back}, or by a cancel: {CANCELS}." if back else f"A cancel ends it: {CANCELS}."
+            )
+        case _:
+            return f"{back}. Whether a cancel ends it is not known.".removeprefix(". ")
+
+
+def _refused(found: Hindrance) -> str:
+    another = another_target_text(found)
+    return (
+        "No replica of before is in sync: until one is, the controller refuses a cancel, unless "
+        "the topic allows an unclean leader election."
+        + (f" Kafka's own tool ends it by another target: {another}." if another else "")
+    )
 
 
 def flight_line(found: Flight) -> str:

@@ -28,6 +28,15 @@ class NeverEnds(enum.StrEnum):
     SENT_BACK = "sent_back"  # in mid-copy: it adds what it removes
     TARGET_AWAY = "target_away"  # it adds a replica on a broker that is not alive
     NO_SOURCE = "no_source"  # the partition has no leader to copy from
+    KEPT_AWAY = "kept_away"  # it removes more than it adds, and a replica that stays is not alive
+
+
+class CancelOutlook(enum.StrEnum):
+    """What the controller says to a cancel, where the topic allows no unclean leader election."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"  # no replica of before is in sync
+    UNKNOWN = "unknown"  # the partition was not described
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +45,13 @@ class Hindrance:
 
     :param brokers: those that it waits for; of one that was sent back, those that it adds and
         removes.
+    :param in_sync: replicas from which another reassignment could copy.
     """
 
     kind: NeverEnds
     brokers: tuple[BrokerId, ...]
+    cancel: CancelOutlook = CancelOutlook.UNKNOWN
+    in_sync: tuple[BrokerId, ...] = ()
 
 
 def hindrance(
@@ -49,19 +61,35 @@ def hindrance(
 
     It ends when every replica that it adds is in sync (KIP-455), and each copies from the leader.
     One that was sent back in mid-copy still adds what it removes: the controller keeps the list of
-    before where the new one is empty.
+    before where the new one is empty. One that removes more than it adds waits for each replica
+    that stays (KAFKA-15665): before that, one that has copied everything is not in flight.
 
     :param state: of its partition; None = not known.
     """
+    found = _hindered(entry, live, state)
+    if found is None or state is None:
+        return None if found is None else Hindrance(*found)
+    originals = (broker for broker in entry.replicas if broker not in entry.adding)
+    cancel = CancelOutlook.REFUSED if state.isr.isdisjoint(originals) else CancelOutlook.TAKEN
+    in_sync = () if state.leader is None else (b for b in state.replicas if b in state.isr)
+    return Hindrance(*found, cancel, tuple(in_sync))
+
+
+def _hindered(
+    entry: OngoingReassignment, live: Collection[BrokerId], state: PartitionState | None
+) -> tuple[NeverEnds, tuple[BrokerId, ...]] | None:
     reversed_ = tuple(broker for broker in entry.adding if broker in entry.removing)
     if reversed_:
-        return Hindrance(NeverEnds.SENT_BACK, reversed_)
+        return NeverEnds.SENT_BACK, reversed_
     if dead := tuple(broker for broker in entry.adding if broker not in live):
-        return Hindrance(NeverEnds.TARGET_AWAY, dead)
+        return NeverEnds.TARGET_AWAY, dead
     if state is not None and state.leader is None:
         originals = (broker for broker in entry.replicas if broker not in entry.adding)
-        away = tuple(broker for broker in originals if broker not in live)
-        return Hindrance(NeverEnds.NO_SOURCE, away)
+        return NeverEnds.NO_SOURCE, tuple(broker for broker in originals if broker not in live)
+    copied = not entry.adding or (state is not None and state.isr.issuperset(entry.adding))
+    kept = tuple(broker for broker in entry.target if broker not in live)
+    if kept and copied and len(entry.adding) < len(entry.removing):
+        return NeverEnds.KEPT_AWAY, kept
     return None
 
 
@@ -75,7 +103,22 @@ def hindrance_text(found: Hindrance) -> str:
         NeverEnds.SENT_BACK: f"it was sent back in mid-copy, and so adds and removes broker "
         f"{brokers}",
         NeverEnds.TARGET_AWAY: f"it adds a replica on broker {brokers}, which is not alive",
+        NeverEnds.KEPT_AWAY: f"it keeps fewer replicas than there were, all of which have to be in "
+        f"sync, and broker {brokers} is not alive",
     }[found.kind]
+
+
+def another_target_text(found: Hindrance) -> str:
+    """How Kafka's own tool ends it where the controller refuses a cancel. "" = by nothing: there is
+    no replica in sync to copy from.
+    """
+    if not found.in_sync:
+        return ""
+    return (
+        "kafka-reassign-partitions.sh --execute --additional, to broker "
+        f"{listed([str(broker) for broker in found.in_sync])} and a live broker that has no "
+        "replica of it"
+    )
 
 
 def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
