@@ -12,6 +12,7 @@ from handbook.markdown import table
 from handbook.sources import inline, param_docs, signature
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.kafka import BrokerError, OngoingReassignment, Partial
+from rehome.errors import PlanConflictError
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.direct.direct_throttle import (
     DirectThrottle,
@@ -20,10 +21,12 @@ from rehome.execution.direct.direct_throttle import (
     ThrottleChange,
 )
 from rehome.execution.direct.wanted_copies import PlacedReplica
+from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.foreign.in_flight import Flight
 from rehome.execution.foreign.read_flights import DescribedFlights
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.reassignment import KafkaReassignmentHook
+from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.plan_done import PlanDoneOperator
@@ -33,13 +36,19 @@ from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.completion.verify import VerifyReassignmentOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator
+from rehome.operators.foreign.adopt import AdoptionVerdictOperator, AdoptReassignmentsOperator
+from rehome.operators.foreign.approve import ApproveForeignOperator
+from rehome.operators.foreign.cancel import CancelForeignOperator
+from rehome.operators.foreign.look import FollowReassignmentsSensor, LookAtReassignmentsOperator
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
-from rehome.params import fixed_params
+from rehome.params import fixed_foreign_params, fixed_params
+from rehome.run.causes.errors import EndedError
+from rehome.run.evidence import NotDoneError
 from rehome.run.steps import StepMissingError
 from rehome.sensors.reassignment import ReassignmentSensor
-from rehome.task_graph import reassign
+from rehome.task_graph import foreign_reassignments, reassign
 
 OPERATORS = (
     SnapshotClusterOperator,
@@ -55,6 +64,14 @@ OPERATORS = (
     VerdictOperator,
     PlanDoneOperator,
 )
+OF_OTHERS = (
+    LookAtReassignmentsOperator,
+    ApproveForeignOperator,
+    CancelForeignOperator,
+    AdoptReassignmentsOperator,
+    AdoptionVerdictOperator,
+)
+"""For what other clients have in flight."""
 ANSWERS = (
     OngoingReassignment,
     BrokerError,
@@ -66,7 +83,18 @@ ANSWERS = (
     DescribedFlights,
     Flight,
 )
-ERRORS = (ClusterError, MissingRightError, DirectThrottleError, PolicyError, StepMissingError)
+ERRORS = (
+    ClusterError,
+    MissingRightError,
+    DirectThrottleError,
+    PolicyError,
+    StepMissingError,
+    SetMeanwhileError,
+    NotDoneError,
+    PlanConflictError,
+    LeaseHeldError,
+    EndedError,
+)
 
 
 def library_page() -> str:
@@ -81,7 +109,7 @@ def _parts() -> Iterator[str]:
         "is not on this page may change with any version."
     )
     yield "## Task group"
-    for function in (reassign, fixed_params):
+    for function in (reassign, fixed_params, foreign_reassignments, fixed_foreign_params):
         yield from _described(function, "###", f"{function.__name__}{signature(function)}")
     yield "## Hook"
     yield from _described(KafkaReassignmentHook, "###", "KafkaReassignmentHook(kafka_config_id)")
@@ -91,12 +119,21 @@ def _parts() -> Iterator[str]:
     yield "The hook also has, of the connection:"
     inherited = [(f"`{n}`", _line(KafkaClusterHook, n)) for n in ("connection", "policy", "exists")]
     yield table(("property", "meaning"), inherited)
-    yield "## Sensor"
-    yield from _described(ReassignmentSensor, "###", "ReassignmentSensor")
+    yield "## Sensors"
+    for sensor in (ReassignmentSensor, FollowReassignmentsSensor):
+        yield from _described(sensor, "###", sensor.__name__)
     yield "## Operators"
     yield _prose(inspect.getdoc(ClusterOperator) or "")
     yield table(("parameter of each", "meaning"), _params(ClusterOperator))
     for operator in OPERATORS:
+        yield from _described(operator, "###", operator.__name__)
+    yield "## Operators for what other clients have in flight"
+    yield (
+        "Each in a DAG with the parameters of `fixed_foreign_params`, in the order of the task "
+        "group `foreign_reassignments`, and with its task ids. [How to use them]"
+        "(../howto/foreign-reassignments.md#in-a-dag-of-your-own)."
+    )
+    for operator in OF_OTHERS:
         yield from _described(operator, "###", operator.__name__)
     yield "## What the hook answers"
     for answer in ANSWERS:

@@ -80,19 +80,27 @@ def adopted_beside_a_plan(
     writes = [each for each in history.writes if isinstance(each, ConfigWrite)]
     for each in seen:
         for run in each.adopting:
-            begun = next((w.at for w in writes if run_of(w.process) == run), None)
-            adopted = each.runs[run]
-            own = {key for p in plans if p.plan_id == adopted for key in p.lists}
-            for other in plans if begun is not None else ():
-                if other.by != each.by or other.plan_id == adopted:
-                    continue
-                sent = [
-                    alter.at
-                    for alter in history.alters
-                    if alter.target and each.runs.get(run_of(alter.process)) == other.plan_id
-                ]
-                flying = in_flight(partitions, other.lists, begun) - own
-                active = any(span.since < begun < span.until for span in other.carried_out)
-                if active and (flying or max(sent, default=0.0) > begun):
-                    text = f"plan {adopted} was adopted while {other.plan_id} was carried out"
-                    yield Violation(Kind.TWO_PLANS, each.by, text, begun)
+            begun = [write.at for write in writes if run_of(write.process) == run]
+            if begun:
+                yield from _beside(history, plans, partitions, each, (each.runs[run], begun[0]))
+
+
+def _beside(
+    history: History,
+    plans: Sequence[PlanSeen],
+    partitions: Partitions,
+    seen: CarriedOutBy,
+    adopted: tuple[str, float],
+) -> Iterator[Violation]:
+    plan_id, begun = adopted
+    own = {key for plan in plans if plan.plan_id == plan_id for key in plan.lists}
+    for other in plans:
+        if other.by != seen.by or other.plan_id == plan_id:
+            continue
+        later = (alter for alter in history.alters if alter.target and alter.at > begun)
+        sends = any(seen.runs.get(run_of(each.process)) == other.plan_id for each in later)
+        flying = in_flight(partitions, other.lists, begun) - own
+        active = any(span.since < begun < span.until for span in other.carried_out)
+        if active and (flying or sends):
+            text = f"plan {plan_id} was adopted while {other.plan_id} was carried out"
+            yield Violation(Kind.TWO_PLANS, seen.by, text, begun)

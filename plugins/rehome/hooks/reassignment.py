@@ -37,6 +37,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
     the cluster and in the audit, with the task and who has asked for its run, and no plan. Who sets
     a throttle by the hook takes it back by the hook; who starts moves follows them, and cancels
     them. To Rehome they are those of another client: its plans wait for them, and never touch them.
+    The hook adopts nothing, for it asks no person: what others have in flight is adopted by the
+    task group :func:`~rehome.task_graph.foreign_reassignments`, which does.
 
     What may be done through the connection (``rehome.policy``, and that of other connections to the
     same cluster) holds for the calls that change something:

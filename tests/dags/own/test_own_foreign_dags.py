@@ -17,7 +17,12 @@ from airflow.sdk.exceptions import ParamValidationError
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.errors import InvalidRequestError
+from rehome.operators.foreign.adopt import AdoptReassignmentsOperator
+from rehome.operators.foreign.approve import ApproveForeignOperator
 from rehome.operators.foreign.look import FOREIGN_TASKS, LookAtReassignmentsOperator
+from rehome.operators.throttle import ClearThrottleOperator
+from rehome.params import fixed_foreign_params
+from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_graph import foreign_reassignments
 from rehome.trigger_check import is_ours, problems_of
 from tests.dags.approval.answers import Given, answered
@@ -184,6 +189,63 @@ def test_the_dag_of_the_how_to_adopts_what_kafkas_tool_has_started(
     state = state_of(site.gateway, [topic])
     assert state["replicas"] == {(topic, n): (3 + n % 2, 2) for n in range(2)}
     assert state["throttles"] == theirs
+
+
+def test_operators_one_by_one_adopt_it_and_return_the_digest_and_the_plan(
+    another_clients_throttle: Throttle,
+    site: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 300, size_bytes=10_000)
+    another_clients_throttle(topic, CRAWL)
+    started_by_the_tool(site, tmp_path, topic, 1)
+
+    def approves(_: object) -> Given:
+        another_clients_throttle(topic, 5_000_000)
+        return Given()
+
+    asked = answered(monkeypatch, approves)
+    params = fixed_foreign_params("adopt", topics=[topic], throttle=5_000_000)
+    with DAG(OWN, schedule=None, params=params) as dag:
+        look = LookAtReassignmentsOperator(task_id="look")
+        approve = ApproveForeignOperator(task_id="approve")
+        adopt = AdoptReassignmentsOperator(task_id="adopt")
+        progress = ReassignmentSensor(task_id="progress")
+        clear = ClearThrottleOperator(task_id="clear_throttle")
+
+        @task
+        def tell(digest: str, plan_id: str) -> None:
+            print(f"approved was {digest}, adopted as {plan_id}.")
+
+        look >> approve >> adopt >> progress >> clear.as_teardown(setups=adopt)
+        progress >> tell(look.output, adopt.output)
+    run = site.run(dag=register(dag))
+    assert run.state == "success", run.log
+    (plan,), (body,) = site.ledger.plans(), asked.bodies
+    digest = body.partition("digest `")[2][:64]
+    assert f"approved was {digest}, adopted as {plan.plan_id}." in run.log
+    assert plan.state is PlanState.DONE
+
+
+def test_without_a_persons_answer_to_the_run_nothing_is_adopted(
+    another_clients_throttle: Throttle, site: Site, tmp_path: Path
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 300, size_bytes=10_000)
+    theirs = another_clients_throttle(topic, CRAWL)
+    started_by_the_tool(site, tmp_path, topic, 1)
+    params = fixed_foreign_params("adopt", topics=[topic], throttle=5_000_000)
+    with DAG(OWN, schedule=None, params=params) as dag:
+        look = LookAtReassignmentsOperator(task_id="look")
+        look >> AdoptReassignmentsOperator(task_id="adopt")
+    run = site.run(dag=register(dag))
+    assert (run.tasks["look"], run.tasks["adopt"]) == ("success", "failed")
+    assert "are not approved: nobody has answered the question of the run." in run.log
+    assert not site.ledger.plans()
+    assert state_of(site.gateway, [topic])["throttles"] == theirs
+    site.gateway.alter_reassignments({TopicPartition(topic, 0): None})
 
 
 def test_nothing_after_the_group_runs_where_a_person_rejects_it_or_nothing_is_in_flight(

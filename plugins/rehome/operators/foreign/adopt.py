@@ -41,16 +41,27 @@ if TYPE_CHECKING:
 
 
 class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
-    """Makes the named reassignments a plan of Rehome, and throttles them (a setup).
+    """Makes the named reassignments a plan of Rehome, and throttles them; returns the plan's id.
+    With the id ``adopt``, after ``approve``, and as the setup of ``clear_throttle``.
 
-    The ledger owns them before a throttle is set. A retry goes on where the attempt before it
-    stopped. Where all of them have ended meanwhile, what follows is skipped.
+    The ledger has the plan, with its approval and an identity for each reassignment, before a
+    throttle is set; the controller is asked for nothing. The throttle is in bytes per second, for
+    each broker and direction: the parameter ``throttle`` of the run, or the setting
+    ``auto_throttle_bytes_per_s``. A retry goes on where the attempt before it stopped. Where all of
+    them have ended meanwhile, what follows is skipped.
+
+    :raises NotDoneError: no person has approved exactly this in this run.
+    :raises SetMeanwhileError: something else was set on one of them since. Nothing was changed.
+    :raises PlanConflictError: another plan of Rehome has the cluster, or a person has rejected it.
+    :raises LeaseHeldError: another run of Rehome changes the cluster. Nothing was changed.
+    :raises PolicyError: the policy refuses it by now.
+    :raises ClusterError: the cluster could not be read, or has refused a throttle.
     """
 
     inherits_from_skipmixin = True
     operator_extra_links = (PlanPageLink(),)
 
-    def step(self, context: Context) -> None:
+    def step(self, context: Context) -> str | None:
         """Policy, approval, plan, lease, ledger, throttle."""
         from rehome.domain.run.states import PlanState
         from rehome.domain.text import bytes_text
@@ -62,7 +73,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
             record = plan_of_run.carried_on(context, ledger)
             if record is not None and record.state is PlanState.DONE:
                 self.log.info("Plan %s is done: there is nothing to adopt.", plan_id)
-                return
+                return plan_id
             own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
             found_id = own.describe_cluster().cluster_id
             bound.require(ledger, self.kafka_config_id, found_id, context)
@@ -75,7 +86,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
                 self.log.info("All of it has ended meanwhile: there is nothing to adopt.")
                 after = context["task"].get_flat_relatives(upstream=False)
                 self.skip(ti=context["ti"], tasks=after)
-                return
+                return None
             plan, rate = recorded_plans.recorded_moves(ledger, record), asked.rate_bytes_per_s or 0
             with drivers.driving(context, ledger, cluster, record) as held:
                 actor = run_params.actor_of(context)
@@ -90,6 +101,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
                 where,
                 bytes_text(value),
             )
+        return plan_id
 
     def _record(
         self,
@@ -170,8 +182,10 @@ def _request_of(plan: Plan, rate_bytes_per_s: int) -> ReassignmentRequest:
 
 
 class AdoptionVerdictOperator(VerdictOperator):
-    """Fails the run when the plan that it has adopted did not end well (a teardown). Where it has
-    adopted nothing, the other tasks say how it has ended.
+    """Fails the run when the plan that it has adopted did not end well (a teardown), by the ledger
+    alone. Where it has adopted nothing, the other tasks say how it has ended.
+
+    :raises EndedError: the plan has failed or was cancelled, is not verified, or owes a throttle.
     """
 
     def step(self, context: Context) -> None:

@@ -20,7 +20,16 @@ NAMED_IN_TEXT = 200
 
 
 class ApproveForeignOperator(ApproveProposedOperator):
-    """Waits for a person's approval, always: what is asked for is another client's."""
+    """Waits for a person's approval, always, whatever the policy says: what is asked for is another
+    client's. With the id ``approve``, after ``look``.
+
+    The question names each reassignment, with what it adds, removes and leads to. The approval is a
+    row of the ledger, bound to the digest of all of them, to the action and to its rate. Where the
+    person rejects it, the tasks after this one are skipped.
+
+    :raises NotDoneError: the ledger does not know what the run is about: `look` is not done.
+    :raises PolicyError: the policy wants another person than the one who has asked for it.
+    """
 
     def __init__(self, **kwargs: Any):
         super().__init__(subject="Act on reassignments of other clients?", **kwargs)

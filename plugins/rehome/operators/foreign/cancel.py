@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 
 
 class CancelForeignOperator(ClusterOperator):
-    """Cancels the named reassignments, restores the order of replicas where it is known, and proves
-    it by reading. Fails where something of it is still in flight.
+    """Cancels the named reassignments, puts replicas in the order of before where a snapshot shows
+    it, and proves it by reading. With the id ``cancel``, after ``approve``.
 
     What was approved, and by whom, is read from the ledger alone. A retry finds out by reading what
     the attempt before it has done.
+
+    :raises NotDoneError: no person has approved exactly this in this run.
+    :raises SetMeanwhileError: something else was set on one of them since. Nothing was changed.
+    :raises LeaseHeldError: a run of Rehome changes the cluster. Nothing was changed.
+    :raises PolicyError: the policy refuses it by now.
+    :raises EndedError: something of it is still in flight; names each, and why.
     """
 
     ui_color = "#e3f0e4"

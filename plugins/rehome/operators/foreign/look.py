@@ -21,6 +21,7 @@ from rehome.operators.foreign.asked import (
     proposed_by,
     refuse_by_policy,
     request_of,
+    required,
 )
 from rehome.run import evidence, plan_ids, recorded_plans, run_authority
 from rehome.sensors.reassignment import ReassignmentSensor
@@ -56,14 +57,25 @@ def chosen_by(request: ForeignRequest) -> Chosen:
 
 
 class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
-    """Describes what is in flight (KIP-240, KIP-455), with KIP-179's table.
+    """Describes what is in flight, of any client (KIP-240, KIP-455), with KIP-179's table, in its
+    log. The first task of a DAG about that, with the id ``look``; it changes nothing.
 
-    The ledger remembers since when each is known. For the action ``describe`` the run ends here.
+    Which reassignments, and what is asked of them, say the parameters of the run
+    (:func:`~rehome.params.fixed_foreign_params`). For ``cancel`` and ``adopt`` it names each one in
+    the ledger, and returns the SHA-256 digest of them, which a person is to approve; else None. Of
+    the tasks after it, those of other actions are skipped; where there is nothing to cancel or to
+    adopt, all are.
+
+    :raises InvalidRequestError: the parameters of the run cannot be carried out; lists every
+        problem.
+    :raises ClusterError: the cluster could not be read.
+    :raises PolicyError: the policy of the connection refuses the action, or its rate.
+    :raises PlanConflictError: a person has rejected what this run has named before.
     """
 
     inherits_from_skipmixin = True
 
-    def step(self, context: Context) -> None:
+    def step(self, context: Context) -> str | None:
         """Read, remember, say."""
         from rehome.execution.foreign.file_status import file_statuses
         from rehome.execution.foreign.flight_words import described_lines
@@ -80,16 +92,21 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
             if request.file is not None:
                 statuses = file_statuses(cluster, request.file, utc_now())
                 self.log.info("The reassignment in the file:\n%s", status_table(statuses))
-            nothing = request.action.changes_cluster and not self._name(context, ledger, found)
+            changes = request.action.changes_cluster
+            digest = self._name(context, ledger, found) if changes else None
+        nothing = changes and digest is None
         self._skip(context, () if nothing else _TASKS_OF[request.action], everything=nothing)
+        return digest
 
-    def _name(self, context: Context, ledger: Ledger, found: DescribedFlights) -> bool:
-        """Write down what the run is about; whether there is anything. What it has begun stays."""
+    def _name(self, context: Context, ledger: Ledger, found: DescribedFlights) -> str | None:
+        """Write down what the run is about; its digest, None = there is nothing. What it has begun
+        stays.
+        """
         from rehome.execution.foreign.named import NamedReassignments, named
 
         if begun(context):
             self.log.info("Carrying it out has begun: what was named stays.")
-            return True
+            return required(context).digest
         refuse_unshared(context, installation.settings())
         run_authority.refuse_unasked(context)
         bound.require(ledger, self.kafka_config_id, found.cluster_id, context)
@@ -110,11 +127,11 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         refuse_by_policy(asked, self.policy_on(found.cluster_id))
         if not asked.reassignments:
             self.log.info("Nothing of other clients is in flight, of what is asked about.")
-            return False
+            return None
         directory = recorded_plans.plan_directory(context)
         evidence.keep(ledger, directory, plan_id, NAMED_FILE, asked.to_json())
         self.log.info("%d named, digest %s", len(asked.reassignments), asked.digest)
-        return True
+        return asked.digest
 
     def _skip(self, context: Context, kept: Collection[str], *, everything: bool) -> None:
         """Skip the tasks of other actions; where there is nothing to do, all that comes after."""
@@ -125,10 +142,15 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
 
 
 class FollowReassignmentsSensor(ReassignmentSensor, SkipMixin):
-    """Succeeds when what the run is asked to follow is complete; fails when
-    some of it was cancelled or superseded. Changes nothing.
+    """Succeeds when what the run is asked to follow is complete: with a file of Kafka's tool
+    (parameter ``reassignment``) what the file names, else what ``topics`` and ``brokers`` choose of
+    what was in flight when it began. Changes nothing, and holds no worker.
 
-    With a file of Kafka's tool that is what the file names; else what was in flight when it began.
+    Its log has KIP-179's table at each poll, and says what can never end. Parameters as of
+    :class:`~rehome.sensors.reassignment.ReassignmentSensor`, but for ``drive`` and ``partitions``.
+
+    :raises EndedError: some of it was cancelled or replaced, or is not what the file names.
+    :raises InvalidRequestError: the file names partitions that there are not.
     """
 
     inherits_from_skipmixin = True
