@@ -20,7 +20,6 @@ from hypothesis import settings
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.execution.throttle.keys import (
@@ -29,8 +28,10 @@ from rehome.execution.throttle.keys import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from rehome.execution.throttle.ownership.marks import DEFAULT
 from tests.dags.clusters import Throttles, name_of, throttles_of
-from tests.execution.throttle.on_brokers import DEFAULT, marks
+from tests.execution.access.own_gateway import OwnGateway
+from tests.execution.throttle.on_brokers import marks
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
@@ -122,16 +123,16 @@ def revive(cluster: LocalCluster) -> None:
 
 
 @pytest.fixture(scope="session")
-def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
+def gateway(cluster: LocalCluster) -> Iterator[OwnGateway]:
     """A gateway on the shared cluster, as patient as in production."""
-    with ClusterGateway(Connection.from_settings(cluster.client_settings())) as opened:
+    with OwnGateway(Connection.from_settings(cluster.client_settings())) as opened:
         yield opened
 
 
-def impatient_gateway(cluster: LocalCluster) -> ClusterGateway:
+def impatient_gateway(cluster: LocalCluster) -> OwnGateway:
     """A gateway that waits 5 s for answers: for clusters with a broker that gives none."""
     connection = Connection.from_settings(cluster.client_settings())
-    return ClusterGateway(connection, request_timeout_s=5, connect_timeout_s=2)
+    return OwnGateway(connection, request_timeout_s=5, connect_timeout_s=2)
 
 
 @pytest.fixture
@@ -277,7 +278,7 @@ def secured_topics(secured_cluster: LocalCluster) -> Iterator[Topics]:
 
 
 @pytest.fixture
-def foreign_throttle(gateway: ClusterGateway) -> Iterator[Callable[[str], Throttles]]:
+def foreign_throttle(gateway: OwnGateway) -> Iterator[Callable[[str], Throttles]]:
     """Sets what another client might have set: a topic's lists and a broker's rate.
 
     Returns all throttles there are then: these and no others. ``gateway`` is on ``cluster``.

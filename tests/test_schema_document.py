@@ -96,7 +96,7 @@ def test_every_table_of_a_snapshot_is_documented() -> None:
 )
 def test_every_field_is_documented(name: str, of: type) -> None:
     names = set(re.findall(r"`(?:\w+\.)?(\w+)`", section(name)))
-    assert {field.name for field in fields(of)} <= names  # type: ignore[arg-type]
+    assert {field.name for field in fields(of)} <= names
 
 
 def test_every_subject_and_obstacle_is_documented() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-import psutil  # type: ignore[import-untyped]
+import psutil
 from sqlalchemy import create_engine, insert, update
 
 from benchmarks.document import DOCS, put, table

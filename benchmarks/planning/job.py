@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from rehome.packaging import JOB_PATH, local_spark
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from local.airflow.api import AirflowApi
 from local.process.guard import Guard

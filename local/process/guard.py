@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 MARK = "REHOME_GUARD"
 ROUNDS = 50

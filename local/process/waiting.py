@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    condition: Callable[[], T], what: str, timeout_s: float = 120.0, interval_s: float = 0.1
+    condition: Callable[[], T | None], what: str, timeout_s: float = 120.0, interval_s: float = 0.1
 ) -> T:
     """Call ``condition`` until it returns something true, and return that.
 

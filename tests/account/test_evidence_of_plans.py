@@ -59,7 +59,7 @@ def of_their_own(source: str) -> Iterator[str]:
 
 
 def test_views_of_a_plan_read_no_figure_that_its_account_holds() -> None:
-    found = {}
+    found: dict[str, set[str]] = {}
     for folder in VIEWS:
         place = ROOT / folder
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):

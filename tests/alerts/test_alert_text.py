@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_a_paused_dag_is_named_with_what_to_do() -> None:
 
 def test_a_wait_for_what_cannot_end_names_the_command_that_ends_it() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
-    words = {"only_waits": True, "gives_up_s": 600.0, "unthrottled": False}
+    words: dict[str, Any] = {"only_waits": True, "gives_up_s": 600.0, "unthrottled": False}
     _, next_step = stalled(now, now, "another client's reassignment runs", hangs=True, **words)
     assert "kafka-reassign-partitions.sh --cancel --preserve-throttles" in next_step
     _, next_step = stalled(now, now, "another client's reassignment runs", hangs=False, **words)

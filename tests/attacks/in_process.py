@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 GUARDED, LAX = "kafka_default", "kafka_lax"
-POLICIES: Mapping[str, Mapping[str, bool]] = {GUARDED: {"approval": True}, LAX: {}}
+POLICIES: Mapping[str, Mapping[str, Any]] = {GUARDED: {"approval": True}, LAX: {}}
 
 
 class Attacked:
@@ -55,7 +55,7 @@ class Attacked:
 
     def connect(self, name: str, cluster: LocalCluster | None = None, **policy: Any) -> None:
         """Have a connection lead to a cluster."""
-        extra = dict((cluster or self.cluster).client_settings())
+        extra: dict[str, Any] = dict((cluster or self.cluster).client_settings())
         extra |= {"rehome.policy": policy} if policy else {}
         value = json.dumps({"conn_type": "kafka", "extra": extra})
         self.patch.setenv(f"AIRFLOW_CONN_{name.upper()}", value)

@@ -25,7 +25,7 @@ def instance() -> Instance:
     return build(next(case for case in CASES if case.name == "drain"), 600, 12)
 
 
-def test_brokers_are_judged_by_what_was_asked_not_by_what_racks_made_of_it():
+def test_brokers_are_judged_by_what_was_asked_not_by_what_racks_made_of_it() -> None:
     of = instance()
     found = judged(of, of.arrays.rows, ASKED)
     load = np.bincount(of.arrays.rows.ravel(), np.repeat(of.arrays.size_bytes, 3), 12)
@@ -39,7 +39,7 @@ def test_brokers_are_judged_by_what_was_asked_not_by_what_racks_made_of_it():
     assert 0 < judged(of, of.arrays.rows, {"bytes": float(np.median(off))}).outside < live.sum()
 
 
-def test_a_tolerance_of_none_leaves_none_outside():
+def test_a_tolerance_of_none_leaves_none_outside() -> None:
     of = instance()
     assert judged(of, of.arrays.rows, {}).outside == 0
 
@@ -55,7 +55,7 @@ def test_a_tolerance_of_none_leaves_none_outside():
 )
 def test_each_way_in_which_replicas_may_not_lie_is_counted_by_itself(
     row: tuple[int, ...], in_racks: int, without: int
-):
+) -> None:
     of = instance()
     rows = np.tile(np.array([0, 1, 2], np.int32), (len(of.arrays.rows), 1))
     rows[5] = row
@@ -69,7 +69,9 @@ def test_each_way_in_which_replicas_may_not_lie_is_counted_by_itself(
         assert judged(made, rows, {}).violations == violations
 
 
-def test_the_table_shows_what_was_asked_along_with_what_the_planner_made_of_it(tmp_path: Path):
+def test_the_table_shows_what_was_asked_along_with_what_the_planner_made_of_it(
+    tmp_path: Path,
+) -> None:
     """Brokers of unlike sizes: the planner meets bands of its own, and they are not what was
     asked.
     """
@@ -84,7 +86,7 @@ def test_the_table_shows_what_was_asked_along_with_what_the_planner_made_of_it(t
     assert shown["infeasible"] == str(made["infeasible"]) != "0"
 
 
-def test_what_is_not_spread_over_the_brokers_of_a_data_centre_is_counted():
+def test_what_is_not_spread_over_the_brokers_of_a_data_centre_is_counted() -> None:
     built = build(next(case for case in CASES if case.name == "drain, topics even"), 1320, 330)
     of, rows = replace(built, drained=np.zeros(330, bool)), built.arrays.rows.copy()
     assert uneven(of, rows) == 0  # two topics of 330 partitions: three replicas on each broker
@@ -92,7 +94,7 @@ def test_what_is_not_spread_over_the_brokers_of_a_data_centre_is_counted():
     assert uneven(of, rows) == 2 * (2 + 2)  # two more than four, two fewer than two
 
 
-def test_goals_about_traffic_are_those_of_replicas_that_could_lead_and_of_leaders():
+def test_goals_about_traffic_are_those_of_replicas_that_could_lead_and_of_leaders() -> None:
     of = instance()
     arrays = of.arrays
     rate = np.arange(1.0, len(arrays.rows) + 1)
@@ -114,7 +116,7 @@ def test_goals_about_traffic_are_those_of_replicas_that_could_lead_and_of_leader
     assert goals_of(unknown, arrays.rows)["PotentialNwOutGoal"] is None
 
 
-def test_replicas_in_one_rack_are_counted_by_partition():
+def test_replicas_in_one_rack_are_counted_by_partition() -> None:
     of = instance()
     rows = of.arrays.rows.copy()
     assert goals_of(of, rows)["RackAwareGoal"] == 0  # each is in a data centre of its own
@@ -125,7 +127,7 @@ def test_replicas_in_one_rack_are_counted_by_partition():
     assert goals_of(replace(of, arrays=racks), rows)["RackAwareGoal"] == 2
 
 
-def test_replicas_outside_of_their_set_are_those_that_the_planner_finds_and_brings_in():
+def test_replicas_outside_of_their_set_are_those_that_the_planner_finds_and_brings_in() -> None:
     of = replace(instance(), drained=np.zeros(12, bool))
     bound = limited(of.arrays, None, sets_of(of))
     before = goals_of(of, of.arrays.rows)["BrokerSetAwareGoal"]

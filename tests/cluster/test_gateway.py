@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -258,10 +259,13 @@ def test_a_brokers_own_config_goes_to_that_broker(gateway: ClusterGateway) -> No
     brokers = [ConfigResource.broker(broker) for broker in (1, 2, 3, 4)]
     changes = [ConfigChange(b, RATE, ConfigOperation.SET, f"{b.name}000") for b in brokers]
     assert gateway.alter_configs(changes) == dict.fromkeys(brokers)
+
+    def has_its_own(broker: ConfigResource) -> bool:
+        return value_of(gateway, broker, RATE) == (f"{broker.name}000", "DYNAMIC_BROKER_CONFIG")
+
     for broker in brokers:
-        expected = (f"{broker.name}000", "DYNAMIC_BROKER_CONFIG")
         wait_until(
-            lambda broker=broker, expected=expected: value_of(gateway, broker, RATE) == expected,
+            partial(has_its_own, broker),
             f"the rate of {broker.name}",
         )
     undo = [ConfigChange(broker, RATE, ConfigOperation.DELETE) for broker in brokers]
@@ -315,8 +319,9 @@ def test_a_config_that_cannot_be_described_says_why(
 ) -> None:
     good, gone = ConfigResource.topic(topics.create([[1]])), ConfigResource.topic("no-such-topic")
     found = gateway.describe_configs([good, gone], ["min.insync.replicas"])
-    assert isinstance(found[good], dict)
-    assert found[good].keys() == {"min.insync.replicas"}
+    known = found[good]
+    assert isinstance(known, dict)
+    assert known.keys() == {"min.insync.replicas"}
     assert code(found[gone]) == 3
 
 

@@ -23,6 +23,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.presets import Filled, filled
 from rehome.domain.request.request import Preset
 from rehome.domain.request.targets import target_problems, with_targets
+from rehome.domain.run.askers import Askers
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.params import FORM_DEFAULTS
 from rehome.settings import Settings
@@ -80,7 +81,7 @@ def test_everything_of_a_cluster_is_read() -> None:
     assert berlin.policy is not None
     assert (berlin.policy.approval, berlin.policy.connection) == (True, "kafka_berlin")
     with pytest.raises(PolicyError, match="have the cluster's policy in the clusters file changed"):
-        berlin.policy.require_approver(None, "ann")
+        berlin.policy.require_approver(None, Askers("ann"))
     assert [window.duration for window in berlin.windows] == [
         timedelta(hours=4),
         timedelta(minutes=30),

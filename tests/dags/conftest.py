@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.kafka.cluster import LocalCluster
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
@@ -34,6 +33,7 @@ from tests.dags.clusters import MARKS, Throttles, throttles_become, to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
 from tests.dags.site import Site
 from tests.e2e.webhook import Webhook
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Mailbox, Reported, alerts_to
@@ -108,7 +108,7 @@ def ledger(ledger_url: str) -> Iterator[Ledger]:
 def site(
     cluster: LocalCluster,
     topics: Topics,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     rehome: Callable[..., Run],
 ) -> Site:
@@ -159,7 +159,7 @@ def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[..., Plan]]:
 
 
 @pytest.fixture
-def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
+def another_clients_throttle(gateway: OwnGateway, topics: Topics) -> Iterator[Throttle]:
     """Slows copies of a topic down, as their owner might; returns all throttles then."""
     default = ConfigResource.cluster_default()
 

@@ -145,6 +145,7 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
     from rehome import packaging
     from rehome.quality.engine.results import GateResult
     from spark_jobs import fleet, gated_plan
+    from spark_jobs.fleet_tasks import Answer
 
     submitted: list[list[str]] = []
 
@@ -154,7 +155,7 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
         if code:
             raise AirflowException(f"fleet.py ended with {code}")
 
-    def planned(_spark: Any, tasks: Any) -> list[fleet.Answer]:
+    def planned(_spark: Any, tasks: Any) -> list[Answer]:
         return [task.run() for task in tasks]
 
     def passed(gate: str) -> Any:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.kafka.cluster import LocalCluster
-from rehome.cluster.gateway import ClusterGateway
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.runs import Run
+from tests.execution.access.own_gateway import OwnGateway
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Site:
 
     cluster: LocalCluster
     topics: Topics
-    gateway: ClusterGateway
+    gateway: OwnGateway
     ledger: Ledger
     rehome: Callable[..., Run]
 

@@ -205,7 +205,7 @@ def test_the_form_says_of_every_field_what_it_is_for(params: Callable[[], Any]) 
 
 
 @pytest.mark.parametrize("params", [reassignment_params(), window_params()])
-def test_limits_of_the_form_reach_the_request(params) -> None:
+def test_limits_of_the_form_reach_the_request(params: dict[str, Any]) -> None:
     given = {
         "tolerance": 0.1,
         "tolerances": {"replicas": 0.2, "bytes_in": None},

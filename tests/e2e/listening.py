@@ -6,7 +6,7 @@ import ipaddress
 import threading
 from types import TracebackType
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 LOOK_AGAIN_S = 2.0
 SPARK = "org.apache.spark.deploy.SparkSubmit"

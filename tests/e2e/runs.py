@@ -170,4 +170,4 @@ def killed_on_the_way(world: World, run_id: str, task: str) -> bool:
     instance = task_instance(world, run_id, task)
     if instance["state"] == "running" and instance["try_number"] == 1:
         kill_task(world, run_id, task)
-    return instance["state"] == "up_for_retry" or instance["try_number"] > 1
+    return bool(instance["state"] == "up_for_retry" or instance["try_number"] > 1)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
@@ -19,6 +19,7 @@ from rehome.execution.control.cancel import abort
 from rehome.execution.throttle.keys import own_value
 from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
@@ -55,7 +56,7 @@ def approved(ledger: Ledger, request: pytest.FixtureRequest) -> Callable[..., Pl
 
 
 @pytest.fixture
-def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[..., None]]:
+def throttled(ledger: Ledger, gateway: OwnGateway) -> Iterator[Callable[..., None]]:
     """Sets a plan's throttle up, and takes it down at the end whatever happens."""
     plans: list[Plan] = []
 
@@ -70,7 +71,7 @@ def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[...,
 
 
 @pytest.fixture
-def configure(gateway: ClusterGateway) -> Iterator[Configure]:
+def configure(gateway: OwnGateway) -> Iterator[Configure]:
     """Sets configs that are deleted at the end."""
     made: list[ConfigChange] = []
 
@@ -80,16 +81,16 @@ def configure(gateway: ClusterGateway) -> Iterator[Configure]:
         assert gateway.alter_configs([change]) == {resource: None}
         wait_until(lambda: _own(gateway, resource, key) == value, f"{key} to be set")
 
+    def is_gone(change: ConfigChange) -> bool:
+        return _own(gateway, change.resource, change.key) is None
+
     yield configure
     for change in made:
         gateway.alter_configs([change])
-        wait_until(
-            lambda change=change: _own(gateway, change.resource, change.key) is None,
-            f"{change.key} to be deleted",
-        )
+        wait_until(partial(is_gone, change), f"{change.key} to be deleted")
 
 
-def _own(gateway: ClusterGateway, resource: ConfigResource, key: str) -> str | None:
+def _own(gateway: OwnGateway, resource: ConfigResource, key: str) -> str | None:
     configs = gateway.describe_configs([resource], [key])[resource]
     assert isinstance(configs, dict)
     return own_value(resource, configs.get(key))

@@ -293,17 +293,17 @@ def test_a_reassignment_of_others_that_was_sent_back_in_mid_copy_cannot_end() ->
     ("actions", "stop"),
     [
         ([], False),
-        ([Admit((TP,))], False),
+        ([Admit((TP[0],))], False),
         ([Hold("slots")], False),
         (
             [
-                Cancel((TP,), "it was not sent yet", MoveState.PENDING),
+                Cancel((TP[0],), "it was not sent yet", MoveState.PENDING),
                 Admit((TopicPartition("t", 1),)),
             ],
             False,
         ),
         ([Finish(PlanState.DONE, "every move is done")], False),
-        ([Cancel((TP,), "the window has ended"), Finish(PlanState.PAUSED, "it has")], True),
+        ([Cancel((TP[0],), "the window has ended"), Finish(PlanState.PAUSED, "it has")], True),
         ([Finish(PlanState.CANCELLED, "cancel requested")], True),
         ([Finish(PlanState.FAILED, "nothing has moved for 600 s")], True),
     ],

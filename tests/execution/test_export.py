@@ -76,7 +76,7 @@ def test_the_throttle_is_text_that_leaves_what_others_have_set_and_puts_it_back(
         ConfigResource.broker(1),
         ConfigResource.broker(2),
     )
-    present = {
+    present: dict[ConfigResource, Any] = {
         topic: {LEADER_REPLICAS: own("9:9", "DYNAMIC_TOPIC_CONFIG")},
         one: {LEADER_RATE: own("77", "DYNAMIC_BROKER_CONFIG")},
         two: {},

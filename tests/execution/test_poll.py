@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import event
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import PartitionState, TopicDescription, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution import poll as poll_module
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.actions import Admit, Finish
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.observation.waiting_metadata import AssumedStates
@@ -91,7 +91,7 @@ class InProgress:
     def poll(self) -> Poll:
         self.counted.clear()
         self.at.append(self.at[-1] + timedelta(seconds=5))
-        port = cast(ClusterPort, self.cluster)
+        port = cast(OwnCluster, self.cluster)
         found = poll(self.plan, self.ledger, port, FULL, self.backlog, self._clock)
         assert found is not None
         return found

@@ -158,7 +158,7 @@ class ClearedTasks:
         """The task that runs has opened its connection, and keeps to it."""
         owner, name = _SPOTS[self._case.moment]
         real: Callable[..., Any] = getattr(owner, name)
-        struck = []
+        struck: list[str] = []
 
         def and_edit(*args: Any, **options: Any) -> Any:
             before = self._case.moment is not Moment.AFTER_RPC

@@ -11,9 +11,9 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.ledger.base import database
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.faults.matrix import Case, Fault
 from tests.faults.site import Site
 from tests.ledger.empty_ledgers import EmptyLedgers
@@ -29,7 +29,7 @@ def cluster(mortal_cluster: LocalCluster) -> LocalCluster:
 
 
 @pytest.fixture(scope="session")
-def impatient(cluster: LocalCluster) -> Iterator[ClusterGateway]:
+def impatient(cluster: LocalCluster) -> Iterator[OwnGateway]:
     with impatient_gateway(cluster) as gateway:
         yield gateway
 
@@ -38,7 +38,7 @@ def impatient(cluster: LocalCluster) -> Iterator[ClusterGateway]:
 def site(
     request: pytest.FixtureRequest,
     cluster: LocalCluster,
-    impatient: ClusterGateway,
+    impatient: OwnGateway,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     empty_ledgers: EmptyLedgers,
@@ -64,7 +64,7 @@ def _secured(request: Any, ledger_url: str, undo: ExitStack) -> Site:
     """A site whose run may do what a reassigner may, and to its own topics only."""
     cluster = request.getfixturevalue("secured_cluster")
     gateways = (
-        ClusterGateway(Connection.from_settings(cluster.client_settings(*user)))
+        OwnGateway(Connection.from_settings(cluster.client_settings(*user)))
         for user in ((), (USER,))
     )
     admin, acting = map(undo.enter_context, gateways)

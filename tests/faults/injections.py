@@ -26,8 +26,8 @@ from rehome.execution.throttle.keys import (
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.ledger.store import Ledger
-from tests.execution.throttle.on_brokers import DEFAULT
 from tests.faults.matrix import Fault, Moment
 from tests.faults.site import DESTINATION, ELSEWHERE, FOLLOWER, LEADER, MESSAGES, Site
 

@@ -11,7 +11,6 @@ from typing import Any
 from local.kafka.cluster import CONTROLLER_ID, LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
@@ -23,6 +22,7 @@ from rehome.execution.completion.drained import wait_until_drained
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import replicas_of
 from tests.execution.throttle.on_brokers import BROKERS, set_config, throttle_settings
 from tests.ledger.small_plans import make_plan, move
@@ -50,10 +50,10 @@ class Site:
     """
 
     cluster: LocalCluster
-    gateway: ClusterGateway
+    gateway: OwnGateway
     topics: Topics
     ledger_url: str
-    acting: ClusterGateway
+    acting: OwnGateway
     user: str = ""
     elsewhere: LocalCluster | None = None
     kept: str = ""

@@ -147,7 +147,8 @@ class Tasks:
         record = self.ledger.plan(self.plan.plan_id)
         assert self.ledger.heartbeat(record.cluster_id, record.run_id, LEASE_S)
         others, backlog = bystanders(self.plan, self.cluster.describe_topics()), Backlog()
-        found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, bystanders=others)
+        own = cast(OwnCluster, self.cluster)
+        found = poll(self.plan, self.ledger, own, self.policy, backlog, bystanders=others)
         if found is None:
             return True
         seen = found.seen

@@ -35,7 +35,7 @@ def day(kept: list[int]) -> Rollup:
     return so_far
 
 
-def test_one_interval_without_the_cleaner_shows_what_was_written_all_day():
+def test_one_interval_without_the_cleaner_shows_what_was_written_all_day() -> None:
     rollup = day([100 * MB, *[5 * MB] * (A_DAY - 1)])
     assert rollup.numbers["bytes_in"] == pytest.approx(14.4 * GB)
     assert rollup.numbers["measured_bytes"] == 0
@@ -46,7 +46,7 @@ def test_one_interval_without_the_cleaner_shows_what_was_written_all_day():
     assert row["record_bytes"] == 1000
 
 
-def test_where_the_cleaner_is_always_at_work_a_lower_bound_is_reported_as_that():
+def test_where_the_cleaner_is_always_at_work_a_lower_bound_is_reported_as_that() -> None:
     rollup = day([5 * MB] * A_DAY)
     assert rollup.numbers["measured_bytes"] == 0
     assert rollup.numbers["least_bytes"] == A_DAY * 5 * MB
@@ -54,7 +54,7 @@ def test_where_the_cleaner_is_always_at_work_a_lower_bound_is_reported_as_that()
     assert rollup.numbers["messages"] == A_DAY * RECORDS
 
 
-def test_a_rollup_without_bounds_is_read_with_what_was_measured_as_bound():
+def test_a_rollup_without_bounds_is_read_with_what_was_measured_as_bound() -> None:
     rollup = day([100 * MB])
     rollup.numbers["measured_bytes"][:] = 7
     table = rollup.table().drop_columns(["least_bytes", "added_per_record"])
@@ -64,7 +64,9 @@ def test_a_rollup_without_bounds_is_read_with_what_was_measured_as_bound():
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
-def test_a_plan_knows_how_many_rates_are_estimated_and_what_is_certain(policy: str, tmp_path: Path):
+def test_a_plan_knows_how_many_rates_are_estimated_and_what_is_certain(
+    policy: str, tmp_path: Path
+) -> None:
     def change(rows: Rows) -> None:
         rows.topics[0]["cleanup_policy"] = policy
         for row in rows.replicas:

@@ -39,7 +39,7 @@ def rates(rollup: Rollup) -> list[float]:
 
 
 def same(one: Rollup, other: Rollup) -> bool:
-    return one.table().equals(other.table(), check_metadata=True)
+    return bool(one.table().equals(other.table(), check_metadata=True))
 
 
 def test_two_days_are_rolled_up_each_by_itself_and_add_up(cluster: Cluster) -> None:

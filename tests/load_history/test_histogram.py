@@ -58,7 +58,7 @@ def test_parts_merged_in_any_order_are_the_whole(
 
 
 def test_rows_do_not_mix_and_survive_being_moved_and_stored() -> None:
-    one, other = [(1e3, 60), (1e6, 600)], [(5e2, 1180), (5e4, 80)]
+    one, other = [(1e3, 60.0), (1e6, 600.0)], [(5e2, 1180.0), (5e4, 80.0)]
     both = histogram(one, 0, 3).merged(histogram(other, 2, 3))
     p95 = both.quantile(0.95, 3)
     assert p95[0] == pytest.approx(1e6, rel=0.05)

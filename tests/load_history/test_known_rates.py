@@ -206,6 +206,7 @@ def test_disks_are_forecast_for_the_end_of_the_move_and_for_days_after(cluster: 
         assert forecast.growth_bytes_per_s == pytest.approx(grows[broker])
         move_bytes = arrives[broker] + plan.summary.predicted_s * max(before[broker], grows[broker])
         assert forecast.free_bytes_after_move == pytest.approx(1_800_000 - move_bytes, abs=2)
+        assert forecast.free_bytes_after_move is not None
         later = forecast.free_bytes_after_move - 2 * DAY_S * grows[broker]
         assert forecast.free_bytes_in_days == pytest.approx(later, abs=2)
     assert found[4].growth_bytes_per_s == 0

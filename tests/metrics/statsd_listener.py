@@ -42,7 +42,7 @@ class StatsdListener:
 
     def env(self) -> dict[str, str]:
         """Has Airflow send Rehome's metrics here, and none of its own."""
-        return statsd_env(self.port) | {"AIRFLOW__METRICS__METRICS_ALLOW_LIST": "^rehome"}
+        return {**statsd_env(self.port), "AIRFLOW__METRICS__METRICS_ALLOW_LIST": "^rehome"}
 
     def lines(self) -> list[str]:
         with self._lock:

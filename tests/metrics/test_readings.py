@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.pace import PlanPace
-from rehome.domain.kafka import BrokerError, PartitionState, TopicPartition
+from rehome.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
@@ -73,9 +73,7 @@ def a_poll(view: LedgerView, seen: Observation, sample: ProgressSample) -> Poll:
     return Poll(view, seen, [], Progress(statuses, sample, ""), (Hurt(HurtKind.FOREIGN),))
 
 
-def _replica(partition: TopicPartition, broker: int):
-    from rehome.domain.kafka import ReplicaId
-
+def _replica(partition: TopicPartition, broker: int) -> ReplicaId:
     return ReplicaId(*partition, broker)
 
 
@@ -136,7 +134,7 @@ def test_a_poll_shows_progress_throttle_and_strain() -> None:
         "plan.strain_outside_isr.c1": 1,
         "plan.strain_messages_behind.c1": 0,
         "plan.brokers_silent.c1": 1,
-        **{f"plan.hurts.c1.{kind}": float(kind == "foreign") for kind in FOUND_BY_POLLS},
+        **{f"plan.hurts.c1.{kind}": float(kind is HurtKind.FOREIGN) for kind in FOUND_BY_POLLS},
         "bytes_moved.c1": 900,
     }
 

@@ -84,6 +84,12 @@ class Cluster:
             hidden_topics=self.hidden_topics,
         )
 
+    def size_of(self, partition: TopicPartition) -> int:
+        """Where every size is known."""
+        size = self.sizes[partition]
+        assert size is not None
+        return size
+
     def after(self, plan: Plan) -> Cluster:
         """The cluster once the plan is carried out."""
         replicas = dict(self.replicas)

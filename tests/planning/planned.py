@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.infeasible import Infeasible
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import InvalidRequestError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from tests.planning.clusters import Cluster
+from tests.planning.stored_clusters import Stored
 
 GB = 10**9
 THREE_RACKS = ["/r0", "/r0", "/r1", "/r1", "/r2", "/r2"]
@@ -19,7 +23,14 @@ ROWS = [(0, 2, 4), (1, 3, 5), (2, 4, 0), (3, 5, 1), (4, 0, 2), (5, 1, 3)]
 T = [TopicPartition("t", number) for number in range(8)]
 
 
-def plan(of: Cluster, *, rate=None, efficiency=1.0, min_free=0.0, **params):
+def plan(
+    of: Cluster | Stored,
+    *,
+    rate: Any = None,
+    efficiency: Any = 1.0,
+    min_free: Any = 0.0,
+    **params: Any,
+) -> Plan:
     return make_plan(
         of.snapshot(),
         parse_request(params),
@@ -32,7 +43,7 @@ def plan(of: Cluster, *, rate=None, efficiency=1.0, min_free=0.0, **params):
     )
 
 
-def problems(of: Cluster, **params) -> str:
+def problems(of: Cluster | Stored, **params: Any) -> str:
     with pytest.raises(InvalidRequestError) as refused:
         plan(of, **params)
     return " ".join(refused.value.problems)
@@ -48,5 +59,5 @@ def both(first: Cluster, second: Cluster) -> Cluster:
     )
 
 
-def infeasible(made):
+def infeasible(made: Plan) -> tuple[Infeasible, ...]:
     return made.summary.infeasible

@@ -26,7 +26,7 @@ FEW = {"default": {"replicas": 4}}
 
 
 def moved(of: Cluster, **params: object) -> Mapping[TopicPartition, tuple[int, ...]]:
-    made: Plan = plan(of, **params)  # type: ignore[no-untyped-call]
+    made: Plan = plan(of, **params)
     return {move.partition: move.target for move in made.moves}
 
 
@@ -47,7 +47,7 @@ def leaderless_reordered() -> None:
 
 def leaderless_order_taken_back() -> None:
     before = cluster([""] * 3, [(1, 0), (1, 2)])
-    done: Plan = plan(before, action="reassign", **_two_orders())  # type: ignore[no-untyped-call]
+    done: Plan = plan(before, action="reassign", **_two_orders())
     now = replace(without_leader(), replicas={T[0]: (0, 1), T[1]: (2, 1)}, sizes=before.sizes)
     back = rollback_plan(done, now.snapshot(), PlanOptions(plan_id="back"))
     assert {move.partition for move in back.moves} == {T[0], T[1]}
@@ -82,7 +82,7 @@ def fewer_replicas_than_brokers_are_dead() -> None:
 def too_full_and_gets_nothing() -> None:
     """Broker 0 is fuller than allowed; a replica leaves it."""
     of = cluster([""] * 2, [(0,)], disks={0: (1000, 10), 1: (1000, 900)})
-    made: Plan = plan(of, min_free=0.2, **to(1))  # type: ignore[no-untyped-call]
+    made: Plan = plan(of, min_free=0.2, **to(1))
     assert len(made.moves) == 1
 
 

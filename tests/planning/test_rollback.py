@@ -19,7 +19,7 @@ from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, infeasible, plan
 
 
-def test_a_rollback_restores_replicas_order_and_replication_factor():
+def test_a_rollback_restores_replicas_order_and_replication_factor() -> None:
     of = cluster(THREE_RACKS, ROWS)
     made = plan(of, action="set_replication_factor", replication_factor=2)
     after = of.after(made)
@@ -29,7 +29,7 @@ def test_a_rollback_restores_replicas_order_and_replication_factor():
     assert {move.reason for move in back.moves} == {MoveReason.ROLLBACK}
 
 
-def test_a_rollback_of_a_file_that_moved_and_resized_copies_to_where_replicas_were():
+def test_a_rollback_of_a_file_that_moved_and_resized_copies_to_where_replicas_were() -> None:
     of = cluster([""] * 5, [(0, 1)])
     file = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3, 4]}]}
     made = plan(of, action="reassign", reassignment=file, allow_replication_factor_change=True)
@@ -39,7 +39,7 @@ def test_a_rollback_of_a_file_that_moved_and_resized_copies_to_where_replicas_we
     assert infeasible(back) == ()
 
 
-def test_a_rollback_takes_replicas_back_to_their_log_dirs():
+def test_a_rollback_takes_replicas_back_to_their_log_dirs() -> None:
     of = cluster([""] * 3, [(0, 1)])
     made = plan(of, action="drain", brokers=[0])
     back = rollback_plan(made, of.after(made).snapshot(), PlanOptions(plan_id="back"))
@@ -47,13 +47,13 @@ def test_a_rollback_takes_replicas_back_to_their_log_dirs():
     assert back.moves[0].target_log_dirs == ("/data/0", "any")
 
 
-def test_a_rollback_of_what_was_never_started_is_empty():
+def test_a_rollback_of_what_was_never_started_is_empty() -> None:
     of = cluster([""] * 3, [(0, 1)])
     made = plan(of, action="drain", brokers=[0])
     assert rollback_plan(made, of.snapshot(), PlanOptions(plan_id="back")).moves == ()
 
 
-def test_a_rollback_leaves_alone_and_names_what_another_client_has_changed_since():
+def test_a_rollback_leaves_alone_and_names_what_another_client_has_changed_since() -> None:
     of = cluster([""] * 4, [(0, 1), (0, 1), (0, 1)])
     made = plan(of, action="drain", brokers=[0])
     after = of.after(made)
@@ -65,7 +65,7 @@ def test_a_rollback_leaves_alone_and_names_what_another_client_has_changed_since
     assert {subject_text(item.subject) for item in infeasible(back)} == {"t-0", "t-1"}
 
 
-def test_a_rollback_leaves_a_topic_alone_that_was_created_again_under_its_name():
+def test_a_rollback_leaves_a_topic_alone_that_was_created_again_under_its_name() -> None:
     of = cluster([""] * 4, [(0, 1), (0, 1)])
     made = make_plan(
         with_topic_id(of.snapshot(), "old"),
@@ -88,7 +88,7 @@ def with_topic_id(snapshot: Snapshot, topic_id: str) -> Snapshot:
     return replace(snapshot, topics=table.set_column(place, "topic_id", ids))
 
 
-def test_what_would_go_back_to_a_dead_broker_is_named_and_left_and_the_rest_goes_back():
+def test_what_would_go_back_to_a_dead_broker_is_named_and_left_and_the_rest_goes_back() -> None:
     of = cluster([""] * 5, [(0, 1), (4, 1)])
     made = plan(of, action="drain", brokers=[0, 4])
     since = replace(of.after(made), dead=frozenset({0}))
@@ -99,7 +99,7 @@ def test_what_would_go_back_to_a_dead_broker_is_named_and_left_and_the_rest_goes
     assert obstacle_text(note) == "brokers [0], to which it would go back, are not live: left alone"
 
 
-def test_a_rollback_of_more_replicas_keeps_those_in_sync():
+def test_a_rollback_of_more_replicas_keeps_those_in_sync() -> None:
     of = cluster([""] * 4, [(0, 1), (0, 1)])
     more = plan(of, action="set_replication_factor", replication_factor=3)
     after = of.after(more)
@@ -115,7 +115,7 @@ def test_a_rollback_of_more_replicas_keeps_those_in_sync():
     ]
 
 
-def test_a_plan_of_another_cluster_is_not_rolled_back_here():
+def test_a_plan_of_another_cluster_is_not_rolled_back_here() -> None:
     made = plan(cluster(THREE_RACKS, ROWS), action="drain", brokers=[0])
     here = replace(cluster(THREE_RACKS, ROWS).snapshot(), cluster_id="another")
     with pytest.raises(InvalidRequestError) as refused:

@@ -32,7 +32,9 @@ class Mailbox:
 
         class Keep:
             async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-                mail: Any = BytesParser(policy=default).parsebytes(bytes(envelope.content or b""))
+                content = envelope.content
+                assert isinstance(content, bytes)
+                mail: Any = BytesParser(policy=default).parsebytes(content)
                 mails.append(mail)
                 return "250 OK"
 

@@ -50,10 +50,13 @@ def test_labels_are_tags_where_the_backend_takes_them(
     ]
 
 
+def failing(error: Exception) -> Reading:
+    raise error
+
+
 def test_without_a_backend_no_metric_is_computed() -> None:
     def never() -> Iterator[Reading]:
-        raise AssertionError("asked for")
-        yield
+        yield failing(AssertionError("asked for"))
 
     airflow_metrics.emit(never)
 
@@ -62,8 +65,7 @@ def test_an_error_in_a_reading_is_logged_and_fails_no_task(
     statsd: StatsdListener, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> Iterator[Reading]:
-        raise ValueError("no such label")
-        yield
+        yield failing(ValueError("no such label"))
 
     with caplog.at_level(logging.WARNING):
         airflow_metrics.emit(broken)
@@ -80,7 +82,12 @@ def test_a_server_that_is_not_there_costs_no_time(
     restart_stats()
     airflow_metrics.emit(some)  # looks the host's name up, once
     lookups: list[Any] = []
-    monkeypatch.setattr("socket.getaddrinfo", lambda *asked, **_: lookups.append(asked) or [])
+
+    def getaddrinfo(*asked: Any, **_: Any) -> list[Any]:
+        lookups.append(asked)
+        return []
+
+    monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
     for _ in range(10):
         airflow_metrics.emit(some)
     assert lookups == [], "each of which may take seconds"

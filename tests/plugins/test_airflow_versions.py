@@ -67,6 +67,10 @@ def test_a_task_that_waits_for_a_person_is_known_in_each_version(
         "awaiting_input",
         "deferred",
     ]
-    before = enum.Enum("TaskInstanceState", {"DEFERRED": "deferred", "SUCCESS": "success"})
-    monkeypatch.setattr("airflow.utils.state.TaskInstanceState", before)
-    assert airflow_versions.asking_states() == [before.DEFERRED]
+
+    class Before(enum.Enum):
+        DEFERRED = "deferred"
+        SUCCESS = "success"
+
+    monkeypatch.setattr("airflow.utils.state.TaskInstanceState", Before)
+    assert airflow_versions.asking_states() == [Before.DEFERRED]

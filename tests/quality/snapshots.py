@@ -100,7 +100,13 @@ class Rows:
 
     def lose(self, broker: int) -> None:
         """It is dead: it has no rack, and nothing is known of what it holds."""
-        lost = {"live": False, "answered": False, "rack": None, "rack_path": [], "error": "gone"}
+        lost: Row = {
+            "live": False,
+            "answered": False,
+            "rack": None,
+            "rack_path": [],
+            "error": "gone",
+        }
         self.broker(broker).update(lost)
         self.log_dirs = [row for row in self.log_dirs if row["broker"] != broker]
         for row in self.replicas:

@@ -16,6 +16,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
+from rehome.domain.run.event_kind import OtherKind
 from rehome.domain.run.flows import RateChange, RateReason
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.errors import PlanConflictError
@@ -126,7 +127,9 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
         },
         request={"action": evil, "topics": [evil], "brokers": [evil]},
         throttles=(throttle(ThrottleState.OWED, evil),),
-        events=tuple(replace(e, kind=evil, detail=evil, actor=evil) for e in data.events),
+        events=tuple(
+            replace(e, kind=OtherKind(evil), detail=evil, actor=evil) for e in data.events
+        ),
     )
     reported_page = page(reported)
     assert "script" not in reported_page.tags

@@ -14,7 +14,7 @@ import pytest
 from tests.session.needs import Need, needs
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request, Response
 
 
 PATIENCE_MS = 180_000
@@ -84,13 +84,17 @@ def opened(
     faults = watched.faults
     page.on("console", lambda said: faults.append(f"console {said.type}: {said.text}"))
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    page.on(
-        "request",
-        lambda asked: (
-            asked.url.startswith((url, f"blob:{url}", "data:")) or faults.append(asked.url)
-        ),
-    )
-    page.on("response", lambda got: got.status < 400 or faults.append(f"{got.status} of {got.url}"))
+
+    def asks_elsewhere(asked: Request) -> None:
+        if not asked.url.startswith((url, f"blob:{url}", "data:")):
+            faults.append(asked.url)
+
+    def is_refused(got: Response) -> None:
+        if got.status >= 400:
+            faults.append(f"{got.status} of {got.url}")
+
+    page.on("request", asks_elsewhere)
+    page.on("response", is_refused)
     try:
         yield watched
         unexpected = [fault for fault in faults if not any(part in fault for part in expected)]

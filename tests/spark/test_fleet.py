@@ -13,6 +13,7 @@ from rehome.cluster.snapshot.model import REPLICAS
 from rehome.domain.request.parse_request import parse_request
 from rehome.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job
+from spark_jobs.fleet_tasks import Answer, run_all
 from tests.load_history.recorded import START, Cluster
 from tests.quality.snapshots import Rows
 from tests.spark.fleets import GOOD, Fleet, good_fleet, hash_alone, snapshot
@@ -74,11 +75,11 @@ def members(fleet: Fleet) -> list[job.FleetCluster]:
     ]
 
 
-def planned(spark: SparkSession, some: list[job.FleetCluster]) -> list[job.Answer]:
-    return job.run_all(spark, [job.task_of(member) for member in some])
+def planned(spark: SparkSession, some: list[job.FleetCluster]) -> list[Answer]:
+    return run_all(spark, [job.task_of(member) for member in some])
 
 
-def hash_of(answer: job.Answer) -> str:
+def hash_of(answer: Answer) -> str:
     assert answer.plan is not None, answer.refused
     return answer.plan.plan_hash
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
+from starlette.routing import Mount, Route
 
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import Control
@@ -32,6 +33,7 @@ def routes() -> Iterator[tuple[str, str]]:
         "cluster_id": "test",
     }
     for route in create_app().routes:
+        assert isinstance(route, Route | Mount)
         methods: set[str] = getattr(route, "methods", None) or {"GET"}
         path = re.sub(r"{(\w+)(:path)?}", lambda m: filled[m[1]], route.path)
         yield from ((method, path.lstrip("/")) for method in sorted(methods - {"HEAD"}))
@@ -40,9 +42,11 @@ def routes() -> Iterator[tuple[str, str]]:
 def ask(client: TestClient, method: str, path: str) -> Response:
     """A stream is opened and closed: it would not end by itself."""
     if path.endswith("/live"):
-        with client.stream(method, path) as response:
-            return response
-    return client.request(method, path, follow_redirects=False)
+        with client.stream(method, path) as answer:
+            response: Response = answer
+    else:
+        response = client.request(method, path, follow_redirects=False)
+    return response
 
 
 @pytest.mark.parametrize(("method", "path"), routes())

@@ -261,9 +261,12 @@ def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
 
     asked: list[tuple[object, ...]] = []
     outcomes = iter([RunProgress(False, False), RunProgress(True, True)])
-    monkeypatch.setattr(
-        "rehome.ui.dag_runs.trigger_control", lambda *values: asked.append(values) or "manual__1"
-    )
+
+    def trigger(*values: object) -> str:
+        asked.append(values)
+        return "manual__1"
+
+    monkeypatch.setattr("rehome.ui.dag_runs.trigger_control", trigger)
     monkeypatch.setattr("rehome.ui.dag_runs.outcome", lambda *_: next(outcomes))
     plan = site.plan("p1", *drain_moves(10))
     site.run(plan, 3, 4)

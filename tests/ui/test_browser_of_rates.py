@@ -68,8 +68,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     from rehome.ui.dag_runs import RunProgress
 
     found: list[tuple[object, ...]] = []
-    trigger = "rehome.ui.dag_runs.trigger_control"
-    monkeypatch.setattr(trigger, lambda *values: found.append(values) or "manual__1")
+
+    def trigger(*values: object) -> str:
+        found.append(values)
+        return "manual__1"
+
+    monkeypatch.setattr("rehome.ui.dag_runs.trigger_control", trigger)
     outcome = "rehome.ui.dag_runs.outcome"
     monkeypatch.setattr(outcome, lambda *_: RunProgress(True, True))
     return found

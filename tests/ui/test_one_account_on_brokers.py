@@ -26,7 +26,6 @@ from rehome.account.words.hurt_words import hurt_text
 from rehome.account.words.standing_words import status_of
 from rehome.alerts.due_alerts import at_poll
 from rehome.alerts.kinds import AlertKind
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.kafka_json import reassignment_json
@@ -45,6 +44,7 @@ from rehome.reporting.collect import report_data
 from rehome.reporting.plan_text import ended_note
 from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
 from tests.session.browser import Watched, opened
@@ -70,7 +70,7 @@ class Drain:
     """A drain of broker 1, and everybody who says something of it."""
 
     cluster: LocalCluster
-    gateway: ClusterGateway
+    gateway: OwnGateway
     ledger: Ledger
     plan: Plan
     directory: PlanDirectory
@@ -82,12 +82,13 @@ class Drain:
     seen: list[str] = field(default_factory=list)
     received: int = 0
 
-    def step(self) -> None:
+    def step(self) -> PlanState:
         advance(self.plan, self.ledger, self.gateway, POLICY)
+        return self.ledger.plan(PLAN_ID).state
 
     def polled(self) -> PlanAccount:
         """Make a poll; then read every place, and compare."""
-        found = poll(self.plan, self.ledger, self.gateway, POLICY, self.backlog)  # type: ignore[arg-type]
+        found = poll(self.plan, self.ledger, self.gateway, POLICY, self.backlog)
         return self.compared(found)
 
     def tool(self, name: str, *args: str) -> str:
@@ -271,7 +272,7 @@ def drain(
         )
 
 
-def _sizes(gateway: ClusterGateway, topic: str) -> dict[TopicPartition, int]:
+def _sizes(gateway: OwnGateway, topic: str) -> dict[TopicPartition, int]:
     return {
         partition: replica.size_bytes
         for log_dir in gateway.describe_log_dirs().value
@@ -283,7 +284,7 @@ def _sizes(gateway: ClusterGateway, topic: str) -> dict[TopicPartition, int]:
 def test_at_no_moment_do_two_places_disagree(drain: Drain) -> None:
     ledger, plan = drain.ledger, drain.plan
     ledger.claim(PLAN_ID)
-    set_up_throttle(plan, ledger, drain.gateway, RATE)  # type: ignore[arg-type]
+    set_up_throttle(plan, ledger, drain.gateway, RATE)
     drain.step()
     for _ in range(3):
         assert drain.polled().state is PlanState.RUNNING
@@ -294,14 +295,14 @@ def test_at_no_moment_do_two_places_disagree(drain: Drain) -> None:
     assert grown.value.grown > 0
 
     ledger.request_pause(PLAN_ID, "ann")
-    wait_until(lambda: drain.step() or ledger.plan(PLAN_ID).state is PlanState.PAUSED, "pause", 240)
-    clear_throttle(PLAN_ID, ledger, drain.gateway)  # type: ignore[arg-type]
+    wait_until(lambda: drain.step() is PlanState.PAUSED, "pause", 240)
+    clear_throttle(PLAN_ID, ledger, drain.gateway)
     paused = drain.compared(None)
     assert paused.state is PlanState.PAUSED
     assert not drain.throttled()
 
     ledger.claim(PLAN_ID)
-    set_up_throttle(plan, ledger, drain.gateway, RATE)  # type: ignore[arg-type]
+    set_up_throttle(plan, ledger, drain.gateway, RATE)
     drain.step()
     gone_on = drain.polled()
     assert gone_on.elapsed is not None
@@ -315,10 +316,8 @@ def test_at_no_moment_do_two_places_disagree(drain: Drain) -> None:
     assert "not alive" in drain.tab.page.inner_text("#plan-head")
 
     ledger.request_cancel(PLAN_ID, "ann")
-    wait_until(
-        lambda: drain.step() or ledger.plan(PLAN_ID).state is PlanState.CANCELLED, "cancel", 240
-    )
-    clear_throttle(PLAN_ID, ledger, drain.gateway)  # type: ignore[arg-type]
+    wait_until(lambda: drain.step() is PlanState.CANCELLED, "cancel", 240)
+    clear_throttle(PLAN_ID, ledger, drain.gateway)
     over = drain.compared(None)
     assert over.state is PlanState.CANCELLED
     assert "copying" not in drain.tab.page.inner_text("#tab-rows")

@@ -58,10 +58,12 @@ def ask(client: TestClient, method: str, path: str, token: str = "") -> Response
     headers = {"X-Rehome-Token": token} if token else {}
     address = filled(path).removeprefix("/rehome").lstrip("/")
     if path.endswith("/live"):
-        with client.stream(method, address) as answer:
-            return answer
-    data = FORM if method == "POST" else None
-    return client.request(method, address, headers=headers, data=data, follow_redirects=False)
+        with client.stream(method, address) as opened:
+            answer: Response = opened
+    else:
+        data = FORM if method == "POST" else None
+        answer = client.request(method, address, headers=headers, data=data, follow_redirects=False)
+    return answer
 
 
 def cell(code: int, yes: str = YES) -> str:

@@ -105,7 +105,7 @@ def test_the_plan_ends_well_within_the_rule(
     name: str, tolerance: float, targets: dict[str, Any]
 ) -> None:
     """Half of 0.04 is what the form shows: a target must not replace it."""
-    every = {"traffic_tolerance": tolerance}
+    every: dict[str, Any] = {"traffic_tolerance": tolerance}
     rules = WatchRules(
         policy=WatchPolicy.HEAL, balance_tolerance=min(tolerance, 1.0), **every, grace_s=0
     )

@@ -190,7 +190,7 @@ def played(
 EXECUTION = "rehome.execution"
 THROTTLE = f"{EXECUTION}.throttle"
 CONFIGS = frozenset({Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED, Kind.TAKEN_AWAY, Kind.FALSE_CLAIM})
-MUTANTS = (
+MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "B1: another Rehome's rate is taken for another client's",
         f"{THROTTLE}.ownership.marks:Held.values",

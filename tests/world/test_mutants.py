@@ -33,7 +33,7 @@ def test_what_tests_on_brokers_leave_to_the_simulator_is_found_by_it() -> None:
 
 @pytest.mark.parametrize("mutant", ALL, ids=_named)
 def test_a_fault_is_found_by_its_script_which_shows_nothing_without_it(mutant: Mutant) -> None:
-    def shown() -> set[Kind]:
+    def shown() -> frozenset[Kind]:
         outcome = run(SCRIPTS[mutant.name], traced=False)
         return mutant.kinds & {found.kind for found in outcome.violations}
 

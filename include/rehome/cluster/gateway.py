@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
+from typing import Self
 
 from rehome.cluster.calls import configs, fresh_metadata, groups, high_watermarks
 from rehome.cluster.clients.clients import (
@@ -66,7 +67,7 @@ class ClusterGateway:
         # What a broker may take to answer, less what the way back takes.
         self._broker_timeout_ms = int(request_timeout_s * 900)
 
-    def __enter__(self) -> ClusterGateway:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -12,7 +12,7 @@ from rehome.domain.run.states import Control
 @pytest.mark.parametrize("kind", ALERT_STEPS)
 def test_beside_its_button_no_step_names_the_dag_that_does_it(kind: AlertKind) -> None:
     control, here = step_here(kind, "Resume it with control_reassignment.")
-    assert control in Control
+    assert control is not None
     assert "control_reassignment" not in here
 
 

@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster import gateway as gateway_module
 from rehome.cluster.gateway import ClusterGateway
+from rehome.cluster.interface.errors import broker_error
+from rehome.cluster.messages import admin as messages
 from rehome.cluster.snapshot.take import take_snapshot
-from rehome.domain.kafka import ConsumerGroup, ReplicaId, TopicPartition
+from rehome.domain.kafka import ConsumerGroup, Partial, ReplicaId, TopicPartition
 from tests.conftest import Topics
 from tests.rights import PLANNER, granted
 
@@ -117,10 +118,10 @@ def test_a_log_begins_where_its_first_records_were_deleted(
         ask = gateway.offsets
 
         def offsets(replicas: list[ReplicaId], timestamp: int) -> object:
-            old = timestamp == gateway_module.messages.EARLIEST_LOCAL
-            unknown = gateway_module.broker_error(35)
+            old = timestamp == messages.EARLIEST_LOCAL
+            unknown = broker_error(35)
             missing = {replica.broker: unknown for replica in replicas}
-            return gateway_module.Partial({}, missing) if old else ask(replicas, timestamp)
+            return Partial({}, missing) if old else ask(replicas, timestamp)
 
         monkeypatch.setattr(gateway, "offsets", offsets)
     topic = topics.create([[1, 2], [3, 4]])

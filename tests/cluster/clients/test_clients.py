@@ -44,7 +44,7 @@ def test_a_controller_that_just_changed_is_asked_again(monkeypatch: pytest.Monke
 def test_a_cluster_that_finds_no_controller_is_not_asked_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    codes = [ErrorCode.NOT_CONTROLLER] * 10
+    codes: list[int] = [ErrorCode.NOT_CONTROLLER] * 10
     clients = clients_with(codes, monkeypatch)
     with pytest.raises(ClusterError, match=r"NOT_CONTROLLER \(41\)"):
         clients.ask_controller(Call.LIST_REASSIGNMENTS, object())

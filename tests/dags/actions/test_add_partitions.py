@@ -267,7 +267,7 @@ def test_limits_that_change_refuse_what_was_placed_before(
     assert all(text in run.log for text in reported), run.log
     assert replicas_of(gateway, topic) == {0: (1, 2)}
     assert EventKind.ADDING_PARTITIONS not in {event.kind for event in ledger.events()}
-    own = {"caps": {}, "broker_sets": []}
+    own: dict[str, Any] = {"caps": {}, "broker_sets": []}
     has()
     run = rehome(cluster, dag=DAG, partitions={topic: 3}, exclude_brokers=[4], **own)
     assert run.state == "success", run.log

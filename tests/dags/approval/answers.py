@@ -70,9 +70,9 @@ def answered(
     :param answer: the next answer, by what was asked so far.
     :param again: whether what is asked again is asked at once, as by Airflow's next attempt.
     """
-    from rehome.operators.approval.asking import AskedAgainError
     from rehome.run import run_params
     from rehome.run.asking import hitl
+    from rehome.run.causes.errors import AskedAgainError
 
     found = Answers()
 

@@ -97,9 +97,10 @@ def test_a_plan_that_its_dry_run_refuses_with_another_throttle_cannot_be_approve
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     from rehome.operators.approval import approve as module
+    from rehome.operators.dry_run import tried_out
     from rehome.run import evidence
 
-    topic, really = site.topics.create([[1, 2]]), module.tried_out
+    topic, really = site.topics.create([[1, 2]]), tried_out
     before = state_of(site.gateway, [topic])
 
     def refused(*arguments: Any) -> Any:
@@ -194,7 +195,7 @@ def test_a_plan_does_not_start_with_another_rate_than_was_approved(
             return
         row = site.ledger.last_dry_run(plan.plan_id, str(plan.dag_id), plan.run_id)
         assert row is not None
-        site.ledger.record_dry_run(replace(row, **FASTER))
+        site.ledger.record_dry_run(replace(row, rate_bytes_per_s=FASTER["rate_bytes_per_s"]))
 
     answered_by(monkeypatch, "ann")
     after_approval(monkeypatch, approve, tried_anew)

@@ -72,7 +72,7 @@ def request(plan_id: str, action: str, **params: Any) -> None:
         run_type="manual",
     )
     asked = {"plan_id": plan_id, "action": action, **params}
-    assert task.step({"params": asked, "dag_run": run, "task": task, "ti": None}) is None
+    task.step({"params": asked, "dag_run": run, "task": task, "ti": None})
 
 
 def replicas_of(site: Site, topic: str) -> tuple[int, ...]:
@@ -127,8 +127,8 @@ def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_ru
     ] == [(FAST // 2, "requested")]
     throttles_become(site.gateway, [topic], before)
 
-    faster = {"action": "change_throttle", "throttle": FAST}
-    changed = site.run(dag="control_reassignment", plan_id=plan.plan_id, **faster)
+    asked = {"action": "change_throttle", "throttle": FAST}
+    changed = site.run(dag="control_reassignment", plan_id=plan.plan_id, **asked)
     assert (changed.state, changed.tasks["start"]) == ("success", "skipped"), changed.log
     resumed = site.run(dag="control_reassignment", plan_id=plan.plan_id, action="resume")
     assert (resumed.state, resumed.tasks["start"]) == ("success", "success"), resumed.log

@@ -142,7 +142,7 @@ class Day:
         self.judging_s.append(time.monotonic() - began)
         self._note_waits()
         began = time.monotonic()
-        SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
+        SendAlertsOperator(task_id="send_alerts").execute({})
         self.sending_s.append(time.monotonic() - began)
         return requested(self.ledger, run_ids[0]) if run_ids else None
 
@@ -163,7 +163,7 @@ class Day:
                 start["conf"]["action"],
                 dag_id,
                 at,
-                plan and plan.state,
+                None if plan is None else plan.state,
                 "" if plan is None else plan.cause,
                 0 if plan is None else len(self.ledger.moves(plan.plan_id)),
             )

@@ -38,7 +38,7 @@ from tests.dags.site import Site
 from tests.execution.throttle.on_brokers import throttle_settings
 
 OWN = "reassign_partitions__own"
-DRAIN = {"action": "drain", "brokers": [4]}
+DRAIN: Mapping[str, Any] = {"action": "drain", "brokers": [4]}
 
 
 def upstream(dag: DAG) -> Mapping[str, set[str]]:

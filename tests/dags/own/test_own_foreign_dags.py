@@ -80,7 +80,7 @@ def test_the_how_to_has_a_dag_of_about_twenty_lines(tmp_path: Path) -> None:
 def test_the_group_has_the_tasks_of_its_action_linked_as_in_rehomes_own_dag(
     action: str, tasks: set[str], last: str
 ) -> None:
-    chosen = {} if action in ("describe", "follow") else {"topics": ["orders"]}
+    chosen: dict[str, Any] = {"topics": ["orders"]} if action in ("cancel", "adopt") else {}
     dag, theirs = own(action=action, **chosen), fresh_dag("foreign_reassignments")
     assert {each.task_id for each in dag.tasks} == tasks | {"before", "after"}
     assert dag.get_task("look").upstream_task_ids == {"before"}

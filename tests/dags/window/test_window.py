@@ -228,8 +228,8 @@ def test_a_window_carries_out_the_plan_that_was_handed_over_to_it(
     told = reported.kinds()
     idle = site.rehome({"bootstrap.servers": "127.0.0.1:1"}, dag=DAG)
     assert idle.state == "success", idle.log
-    assert idle.tasks.pop("snapshot") == "success"
-    assert set(idle.tasks.values()) == {"skipped"}
+    assert idle.tasks["snapshot"] == "success"
+    assert {state for task, state in idle.tasks.items() if task != "snapshot"} == {"skipped"}
     assert idle.note.startswith("Nothing to do: no plan waits for this window."), idle.log
     assert reported.kinds() == told
     assert len(site.ledger.plans()) == 2

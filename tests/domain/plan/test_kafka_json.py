@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,15 +25,15 @@ from tests.ledger.small_plans import make_plan
 T0 = TopicPartition("t", 0)
 
 
-def entry(**changes):
+def entry(**changes: Any) -> dict[str, Any]:
     return {"topic": "t", "partition": 0, "replicas": [1, 2]} | changes
 
 
-def file(*entries, version=1):
+def file(*entries: dict[str, Any] | str, version: int | str | None = 1) -> dict[str, Any]:
     return {"version": version, "partitions": list(entries)}
 
 
-def test_both_files_have_exactly_kafkas_fields():
+def test_both_files_have_exactly_kafkas_fields() -> None:
     move = Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, "", ("/a", "any"), ())
     assert reassignment_json([move]) == file(
         entry(replicas=[2, 3], log_dirs=["any", "any"]),
@@ -40,19 +41,19 @@ def test_both_files_have_exactly_kafkas_fields():
     assert rollback_json([move]) == file(entry(replicas=[1, 2], log_dirs=["/a", "any"]))
 
 
-def test_log_dirs_that_are_asked_for_are_written():
+def test_log_dirs_that_are_asked_for_are_written() -> None:
     move = Move(T0, (1, 2), (2, 1), 10, MoveReason.LOG_DIR, target_log_dirs=("/b", "any"))
     assert reassignment_json([move])["partitions"][0]["log_dirs"] == ["/b", "any"]
     assert rollback_json([move])["partitions"][0]["log_dirs"] == ["any", "any"]
 
 
-def test_what_is_written_can_be_read():
+def test_what_is_written_can_be_read() -> None:
     moves = [Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, "", ("/a", "/b"))]
     text = json.dumps(rollback_json(moves))
     assert parse_reassignment(text) == {T0: Assignment((1, 2), ("/a", "/b"))}
 
 
-def test_log_dirs_may_be_left_out():
+def test_log_dirs_may_be_left_out() -> None:
     assert parse_reassignment(file(entry())) == {T0: Assignment((1, 2), ("any", "any"))}
 
 
@@ -87,14 +88,14 @@ def test_a_file_without_a_version_is_of_the_first() -> None:
         (file(entry(), entry(replicas=[3])), "t-0 is listed more than once"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_reason(source, problem):
+def test_a_bad_file_is_refused_with_the_reason(source: dict[str, Any] | str, problem: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         parse_reassignment(source)
     assert len(refused.value.problems) == 1
     assert problem in refused.value.problems[0]
 
 
-def test_every_bad_entry_is_named():
+def test_every_bad_entry_is_named() -> None:
     bad = file(entry(replicas=[]), entry(partition=1, replicas=[2, 2]), entry(topic=""))
     with pytest.raises(InvalidRequestError) as refused:
         parse_reassignment(bad)

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,7 +25,9 @@ MOVES_OF_T = (
 )
 
 
-def of(moves: Iterable[Move], *, cluster: str = "c", action: str = "drain", allow: bool = False):
+def of(
+    moves: Iterable[Move], *, cluster: str = "c", action: str = "drain", allow: bool = False
+) -> str:
     return plan_hash(cluster, action, moves, allow_replication_factor_change=allow)
 
 
@@ -69,12 +72,12 @@ def a_plan(moves: tuple[Move, ...] = MOVES_OF_T) -> Plan:
     return sealed(Plan("p", "c", "drain", moves, summary))
 
 
-def test_the_hash_does_not_depend_on_the_order_of_moves_or_on_sizes_and_sentences():
+def test_the_hash_does_not_depend_on_the_order_of_moves_or_on_sizes_and_sentences() -> None:
     same = [replace(move, why="other", size_bytes=7) for move in reversed(MOVES_OF_T)]
     assert of(same) == of(MOVES_OF_T)
 
 
-def test_the_hash_is_stable_across_versions():
+def test_the_hash_is_stable_across_versions() -> None:
     assert of(MOVES_OF_T) == ("bbab3dabf8d96feb76463404095477b0da2eeeba626e22cdf154ce3ce7318195")
 
 
@@ -89,22 +92,24 @@ def test_the_hash_is_stable_across_versions():
         {"target_log_dirs": ("/x", "any")},
     ],
 )
-def test_the_hash_changes_with_what_will_happen(change):
+def test_the_hash_changes_with_what_will_happen(change: dict[str, Any]) -> None:
     changed = (replace(MOVES_OF_T[0], **change), MOVES_OF_T[1])
     assert of(changed) != of(MOVES_OF_T)
 
 
 @pytest.mark.parametrize("change", [{"cluster": "d"}, {"action": "rebalance"}, {"allow": True}])
-def test_the_hash_changes_with_the_cluster_the_action_and_the_guard_of_the_factor(change):
+def test_the_hash_changes_with_the_cluster_the_action_and_the_guard_of_the_factor(
+    change: dict[str, Any],
+) -> None:
     assert of(MOVES_OF_T, **change) != of(MOVES_OF_T)
 
 
-def test_no_wish_and_any_log_dir_are_the_same_plan():
+def test_no_wish_and_any_log_dir_are_the_same_plan() -> None:
     spelled = (replace(MOVES_OF_T[0], target_log_dirs=("any", "any")), MOVES_OF_T[1])
     assert of(spelled) == of(MOVES_OF_T)
 
 
-def test_a_plan_is_acted_on_only_as_it_was_recorded():
+def test_a_plan_is_acted_on_only_as_it_was_recorded() -> None:
     plan = a_plan()
     refuse_changed(plan, "p", plan.plan_hash)
     other_moves = replace(plan, moves=(replace(MOVES_OF_T[0], target=(3, 2)), MOVES_OF_T[1]))
@@ -121,7 +126,7 @@ def test_a_plan_is_acted_on_only_as_it_was_recorded():
         refuse_changed(sealed(other_moves), "p", plan.plan_hash)
 
 
-def test_moves_survive_parquet_and_come_back_in_partition_order():
+def test_moves_survive_parquet_and_come_back_in_partition_order() -> None:
     file = io.BytesIO()
     pq.write_table(moves_table(reversed(MOVES_OF_T)), file)
     table = pq.read_table(file)
@@ -129,12 +134,12 @@ def test_moves_survive_parquet_and_come_back_in_partition_order():
     assert moves_from_table(table) == MOVES_OF_T
 
 
-def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema():
+def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema() -> None:
     assert moves_table([]).schema.equals(MOVES_SCHEMA)
     assert moves_from_table(moves_table([])) == ()
 
 
-def test_of_a_plan_that_no_planner_has_made_nothing_is_known_of_racks():
+def test_of_a_plan_that_no_planner_has_made_nothing_is_known_of_racks() -> None:
     """Adopted plans of before have 0 bytes between racks in their files."""
     summary = a_plan().summary
     assert summary.bytes_across_racks is None
@@ -145,12 +150,12 @@ def test_of_a_plan_that_no_planner_has_made_nothing_is_known_of_racks():
     assert summary_from_json(content).bytes_across_racks == 7
 
 
-def test_a_summary_survives_json():
+def test_a_summary_survives_json() -> None:
     summary = a_plan().summary
     assert summary_from_json(json.loads(json.dumps(summary_to_json(summary)))) == summary
 
 
-def test_a_note_of_a_plan_stored_before_obstacles_had_codes_is_still_read():
+def test_a_note_of_a_plan_stored_before_obstacles_had_codes_is_still_read() -> None:
     content = summary_to_json(a_plan().summary)
     stored = {"subject": "rack /a", "constraint": "it is full", "wanted": 4, "nearest": 2}
     (note,) = summary_from_json({**content, "infeasible": [stored]}).infeasible

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.presets import PRESETS, filled
+from rehome.domain.request.presets import PRESETS, Filled, filled
 from rehome.domain.request.request import Action, Preset, request_to_params
 from rehome.errors import InvalidRequestError
 
@@ -26,11 +27,11 @@ DEFAULTS = {
 }
 
 
-def fill(**given):
+def fill(**given: Any) -> Filled:
     return filled({**DEFAULTS, **given}, DEFAULTS, lambda: CLOSES)
 
 
-def test_a_preset_fills_what_was_left_alone_and_keeps_what_was_chosen():
+def test_a_preset_fills_what_was_left_alone_and_keeps_what_was_chosen() -> None:
     found = fill(preset="drain_gently", brokers=[3], max_moves_per_broker=1)
     request = parse_request(found.params, now=NOW)
     assert request.action is Action.DRAIN
@@ -43,25 +44,25 @@ def test_a_preset_fills_what_was_left_alone_and_keeps_what_was_chosen():
     )
 
 
-def test_tonight_ends_when_the_window_closes_unless_another_time_was_given():
+def test_tonight_ends_when_the_window_closes_unless_another_time_was_given() -> None:
     assert parse_request(fill(preset="rebalance_tonight").params, now=NOW).window_end == CLOSES
     sooner = fill(preset="rebalance_tonight", window_end="2030-01-02T03:00:00Z")
     assert parse_request(sooner.params, now=NOW).window_end == CLOSES.replace(hour=3)
 
 
-def test_without_a_preset_nothing_is_filled_in():
+def test_without_a_preset_nothing_is_filled_in() -> None:
     for given in ({}, {"preset": ""}, {"preset": "none"}):
         found = fill(**given)
         assert not found.by_preset
         assert found.texts == ""
 
 
-def test_a_preset_that_there_is_not_is_refused():
+def test_a_preset_that_there_is_not_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="preset='fast' is not one of none, check_only"):
         parse_request(fill(preset="fast").params)
 
 
-def test_a_request_that_was_filled_in_is_read_back_as_it_was():
+def test_a_request_that_was_filled_in_is_read_back_as_it_was() -> None:
     """Who carries a checked plan out has taken dry_run back: it is not set once more."""
     request = parse_request(fill(preset="check_only").params)
     written = json.loads(json.dumps(request_to_params(request)))
@@ -71,12 +72,12 @@ def test_a_request_that_was_filled_in_is_read_back_as_it_was():
 
 
 @pytest.mark.parametrize("preset", list(PRESETS), ids=str)
-def test_every_preset_sets_parameters_that_there_are(preset):
+def test_every_preset_sets_parameters_that_there_are(preset: Preset) -> None:
     assert set(PRESETS[preset].values) <= set(ReassignmentParams.model_fields)
     brokers = [1] if preset in (Preset.DRAIN_GENTLY, Preset.EXPAND) else []
     action = {"action": "rebalance"} if preset is Preset.NONE else {}
     parse_request(fill(preset=preset.value, brokers=brokers, **action).params, now=NOW)
 
 
-def test_there_is_no_preset_without_contents():
+def test_there_is_no_preset_without_contents() -> None:
     assert set(PRESETS) == set(Preset)

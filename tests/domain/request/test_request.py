@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from rehome.errors import InvalidRequestError
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 REASSIGNMENT = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 
-EMPTY_FORM = {
+EMPTY_FORM: dict[str, Any] = {
     "kafka_config_id": "kafka_default",
     "action": "rebalance",
     "brokers": [],
@@ -30,15 +31,16 @@ EMPTY_FORM = {
 }
 
 
-def test_a_form_in_which_only_the_action_is_chosen_is_about_everything():
+def test_a_form_in_which_only_the_action_is_chosen_is_about_everything() -> None:
     request = parse_request(EMPTY_FORM)
     assert request.action is Action.REBALANCE
-    assert request.brokers == request.topics == ()
+    assert request.brokers == ()
+    assert request.topics == ()
     assert request.throttle_bytes_per_s is None
     assert request.on_window_end is OnWindowEnd.FINISH
 
 
-def test_every_parameter_is_read():
+def test_every_parameter_is_read() -> None:
     request = parse_request(
         EMPTY_FORM
         | {
@@ -72,7 +74,7 @@ def test_every_parameter_is_read():
 
 
 @pytest.mark.parametrize("written", [REASSIGNMENT, json.dumps(REASSIGNMENT)])
-def test_a_reassignment_is_read_as_text_or_as_json(written):
+def test_a_reassignment_is_read_as_text_or_as_json(written: dict[str, Any] | str) -> None:
     request = parse_request({"action": "reassign", "reassignment": written})
     assert request.reassignment == REASSIGNMENT
 
@@ -85,13 +87,13 @@ def test_a_reassignment_is_read_as_text_or_as_json(written):
         {"action": "set_replication_factor", "replication_factor": 2, "topics": ["a*"]},
     ],
 )
-def test_a_request_survives_its_file(params):
+def test_a_request_survives_its_file(params: dict[str, Any]) -> None:
     request = parse_request(params, now=NOW)
     written = json.loads(json.dumps(request_to_params(request)))
     assert parse_request(written, now=NOW) == request
 
 
-def test_finish_is_also_understood_by_its_former_word_and_is_written_by_its_own():
+def test_finish_is_also_understood_by_its_former_word_and_is_written_by_its_own() -> None:
     """Files of plans hold it, and so do parameters of runs that began before."""
     former, present = (
         parse_request({"action": "drain", "brokers": [1], "on_window_end": word}, now=NOW)
@@ -103,7 +105,7 @@ def test_finish_is_also_understood_by_its_former_word_and_is_written_by_its_own(
 
 
 @pytest.mark.parametrize("throttle", [50_000_000, "50000000", " 50000000 ", "50 MB/s", "50MB"])
-def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle):
+def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle: int | str) -> None:
     request = parse_request({"action": "rebalance", "throttle": throttle}, now=NOW)
     assert request.throttle_bytes_per_s == 50_000_000
 
@@ -176,7 +178,7 @@ def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle):
         ({"action": "rollback", "plan_id": 5}, "is not text"),
     ],
 )
-def test_bad_parameters_are_refused_with_the_reason(params, problem):
+def test_bad_parameters_are_refused_with_the_reason(params: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         parse_request(params, now=NOW)
     assert len(refused.value.problems) == 1
@@ -214,7 +216,7 @@ NAMED_BY = {"topics": "Topic 'ttt", "min_leaders": "Topic 'ttt", "reassignment":
 
 
 @pytest.mark.parametrize("name", BEYOND_KAFKA)
-def test_what_kafka_cannot_take_is_refused_by_name(name):
+def test_what_kafka_cannot_take_is_refused_by_name(name: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         parse_request({"action": "rebalance", name: BEYOND_KAFKA[name]}, now=NOW)
     first = refused.value.problems[0]
@@ -231,14 +233,14 @@ def test_what_kafka_cannot_take_is_refused_by_name(name):
         {"topic": "t", "partition": 0, "replicas": [2**31]},
     ],
 )
-def test_a_file_names_only_what_can_be(entry):
+def test_a_file_names_only_what_can_be(entry: dict[str, Any]) -> None:
     written = {"version": 1, "partitions": [entry]}
     with pytest.raises(InvalidRequestError) as refused:
         parse_request({"action": "reassign", "reassignment": written}, now=NOW)
     assert len(refused.value.problems) == 1
 
 
-def test_the_largest_that_kafka_takes_is_taken():
+def test_the_largest_that_kafka_takes_is_taken() -> None:
     request = parse_request(
         {
             "action": "drain",
@@ -252,19 +254,19 @@ def test_the_largest_that_kafka_takes_is_taken():
     assert request.throttle_bytes_per_s == 1000
 
 
-def test_a_slow_throttle_that_an_earlier_rehome_has_accepted_is_read():
+def test_a_slow_throttle_that_an_earlier_rehome_has_accepted_is_read() -> None:
     recorded = {"action": "rebalance", "throttle": 5, "window_end": "2020-01-01T00:00:00Z"}
     assert parse_request(recorded, recorded=True).throttle_bytes_per_s == 5
 
 
-def test_a_throttle_is_one_kilobyte_per_second_at_least():
+def test_a_throttle_is_one_kilobyte_per_second_at_least() -> None:
     for name in ("throttle", "throttle_min", "throttle_max"):
         assert parse_request({"action": "rebalance", name: 1000})
         with pytest.raises(InvalidRequestError, match=f"{name}=999 is less than 1000 bytes"):
             parse_request({"action": "rebalance", name: 999})
 
 
-def test_of_many_problems_ten_are_shown_with_their_number():
+def test_of_many_problems_ten_are_shown_with_their_number() -> None:
     wrong = [{"topic": "t", "partition": -1, "replicas": [1]}] * 2500
     written = {"version": 1, "partitions": wrong}
     with pytest.raises(InvalidRequestError) as refused:
@@ -276,7 +278,7 @@ def test_of_many_problems_ten_are_shown_with_their_number():
     assert "the first 10 of 2,500 problems" in text
 
 
-def test_all_problems_are_listed_at_once():
+def test_all_problems_are_listed_at_once() -> None:
     params = {"action": "drain", "speed": 1, "throttle": 0, "reassignment": "{", "seed": "x"}
     with pytest.raises(InvalidRequestError) as refused:
         parse_request(params, now=NOW)
@@ -285,7 +287,7 @@ def test_all_problems_are_listed_at_once():
         assert part in text
 
 
-def test_the_clock_decides_whether_a_window_has_passed_when_no_time_is_given():
+def test_the_clock_decides_whether_a_window_has_passed_when_no_time_is_given() -> None:
     soon = datetime.now(timezone(timedelta(hours=-3))) + timedelta(minutes=5)
     parse_request({"action": "rebalance", "window_end": soon.isoformat()})
     with pytest.raises(InvalidRequestError, match="passed already"):

@@ -63,8 +63,8 @@ def test_a_rack_and_an_edited_connection_heal_nothing_and_a_dead_broker_is_heale
     kill(racks, 5, 6)
     collected(healing, 3)
     found = {each.key: each for each in ledger.open_findings(racks.cluster_id)}
-    for broker in ("broker 5", "broker 6"):
-        assert found[FindingKind.DEAD_BROKER, broker].facts["domains_away"] == ["rack /c"]
+    for key in ("broker 5", "broker 6"):
+        assert found[FindingKind.DEAD_BROKER, key].facts["domains_away"] == ["rack /c"]
     assert api.runs(WINDOW_DAG) == []
     told = [each for each in healing.webhook.reported if each.get("finding") == "dead_broker"]
     assert len(told) == 2

@@ -10,7 +10,6 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
@@ -28,6 +27,7 @@ from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.killed import LEASE_S, go_on, run_until_killed, run_until_stopped
 from tests.ledger.small_plans import move
 
@@ -47,7 +47,7 @@ class Site:
     """The shared cluster, and a ledger of the test's own as it is seen now, and too late."""
 
     cluster: LocalCluster
-    gateway: ClusterGateway
+    gateway: OwnGateway
     ledger: Ledger
     later: Ledger
     ledger_url: str
@@ -58,7 +58,7 @@ class Site:
 @pytest.fixture
 def site(
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     later: Ledger,
     ledger_url: str,
@@ -68,7 +68,7 @@ def site(
     return Site(cluster, gateway, ledger, later, ledger_url, approved, topics)
 
 
-def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
+def controller(ledger: Ledger, gateway: OwnGateway) -> Controller:
     return Controller(ledger, gateway, "ann", LEASE_S, "control_reassignment/a-run")
 
 

@@ -80,7 +80,8 @@ def test_partitions_with_fewer_replicas_in_sync_go_before_larger_ones_and_busier
             for n, (size, in_sync) in sizes.items()
         ),
     )
-    order, view = [], running(plan)
+    order: list[TopicPartition] = []
+    view = running(plan)
     backlog = Backlog()
     for _ in sizes:
         polled = seen(plan, live=(1, 2, 3, 4, 5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -53,10 +53,10 @@ class Steps:
 
 
 @pytest.fixture
-def stepping(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def stepping(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Steps]:
     def made(*args: Any, **options: Any) -> Steps:
         steps = Steps(*args, **options)
-        monkeypatch.setattr(rolling.stepping, "advance", steps.advance)
+        monkeypatch.setattr("rehome.execution.advance.advance", steps.advance)
         monkeypatch.setattr(rolling, "monotonic_s", lambda: steps.at_s)
         monkeypatch.setattr(rolling, "sleep", steps.sleep)
         return steps

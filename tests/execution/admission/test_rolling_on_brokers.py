@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution import rolling
 from rehome.execution.throttle.set_up import clear_throttle
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, replicas_of
 from tests.ledger.small_plans import move
 
@@ -32,7 +32,7 @@ def many(approved: MakePlan, topics: Any, throttled: Callable[..., None]) -> Pla
 
 
 def test_small_moves_follow_each_other_without_a_poll_between_them(
-    gateway: ClusterGateway, ledger: Ledger, many: Plan
+    gateway: OwnGateway, ledger: Ledger, many: Plan
 ) -> None:
     steps = list(rolling.steps(many, ledger, gateway, SMALL))
     assert steps[-1].finished is PlanState.DONE
@@ -43,7 +43,7 @@ def test_small_moves_follow_each_other_without_a_poll_between_them(
 
 
 def test_a_request_to_pause_acts_within_one_step(
-    gateway: ClusterGateway, ledger: Ledger, many: Plan
+    gateway: OwnGateway, ledger: Ledger, many: Plan
 ) -> None:
     few = replace(SMALL, max_small_in_flight=50)
     steps = []

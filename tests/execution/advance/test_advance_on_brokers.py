@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.errors import ClusterError
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import ReplicaId, TopicPartition
@@ -18,6 +17,7 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.run.progress import ReplicaState
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.actions import SetRate
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.advance import advance
@@ -28,6 +28,7 @@ from rehome.execution.progress.progress import record_progress, replica_statuses
 from rehome.execution.throttle.keys import LISTS
 from rehome.execution.throttle.set_up import change_rate, clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
@@ -36,7 +37,7 @@ MakePlan = Callable[..., Plan]
 
 
 def test_a_plan_is_carried_out_and_every_start_has_its_identity(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 3], [3, 1]])
     topics.fill(topic, 200)
@@ -56,7 +57,7 @@ def test_a_plan_is_carried_out_and_every_start_has_its_identity(
 
 
 def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -112,7 +113,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
 def test_a_worker_killed_around_its_request_is_followed_by_one_that_goes_on(
     when: str,
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     ledger_url: str,
     approved: MakePlan,
@@ -132,7 +133,7 @@ def test_a_worker_killed_around_its_request_is_followed_by_one_that_goes_on(
 class Faulty:
     """The gateway, with one call failing once: its request or only its answer is lost."""
 
-    def __init__(self, gateway: ClusterGateway, call: str, after: bool) -> None:
+    def __init__(self, gateway: OwnGateway, call: str, after: bool) -> None:
         self._gateway, self._call, self._after, self.failed = gateway, call, after, False
 
     def __getattr__(self, name: str) -> Any:
@@ -156,7 +157,7 @@ class Faulty:
 def test_an_advance_that_failed_anywhere_can_simply_be_repeated(
     call: str,
     after: bool,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -169,7 +170,7 @@ def test_an_advance_that_failed_anywhere_can_simply_be_repeated(
         steps += 1
         assert steps < 500
         try:
-            advance(plan, ledger, faulty, FAST)
+            advance(plan, ledger, cast(OwnCluster, faulty), FAST)
         except ClusterError:
             assert faulty.failed
     assert faulty.failed
@@ -179,7 +180,7 @@ def test_an_advance_that_failed_anywhere_can_simply_be_repeated(
 
 
 def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_goes_on(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1], [1, 3]])
     plan = approved(
@@ -205,7 +206,7 @@ def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_
 
 
 def test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -231,7 +232,7 @@ def test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle(
 
 def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_elsewhere(
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     ledger_url: str,
     approved: MakePlan,
@@ -249,6 +250,7 @@ def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_els
     assert gateway.list_reassignments() == {}
     resource = ledger.throttles(plan.plan_id)[-1].resource
     configs = gateway.describe_configs([resource], LISTS)[resource]
+    assert isinstance(configs, dict)
     assert {value.source for value in configs.values()} == {"DEFAULT_CONFIG"}
     assert ledger.plan(plan.plan_id).state is PlanState.FAILED
     abort(plan.plan_id, ledger, gateway, "again")
@@ -256,7 +258,7 @@ def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_els
 
 
 def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [1, 2]])
     plan = approved(*(move(topic, number, (1, 2), (4, 2)) for number in range(2)))
@@ -271,7 +273,7 @@ def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
 
 
 def test_a_broker_whose_disks_are_full_gets_nothing_until_they_have(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     topics.fill(topic, 200)

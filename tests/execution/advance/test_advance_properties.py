@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import ReplicaId
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
 from rehome.ledger.store import Ledger
@@ -49,6 +49,11 @@ def plans(draw: st.DrawFn) -> Plan:
     return make_plan("p", *moves, cluster_id="sim")
 
 
+def stopped_at(now: datetime) -> Callable[[], datetime]:
+    """A clock."""
+    return lambda: now
+
+
 def check_slots(plan: Plan, cluster: SimulatedCluster, slots: int) -> None:
     used: Counter[tuple[str, int]] = Counter()
     for partition, target in cluster.targets.items():
@@ -68,12 +73,10 @@ def drive(
     todo = sorted(crashes, reverse=True)
     for _ in range(400):
         now += timedelta(seconds=5)
-        with Ledger.open(url, clock=lambda now=now: now) as ledger:
+        with Ledger.open(url, clock=stopped_at(now)) as ledger:
             cluster.crash_at = cluster.calls + todo.pop() if todo else None
             try:
-                done = advance(
-                    plan, ledger, cast(ClusterPort, cluster), policy, lambda now=now: now
-                )
+                done = advance(plan, ledger, cast(OwnCluster, cluster), policy, stopped_at(now))
             except Crash:
                 continue
             finally:
@@ -135,9 +138,7 @@ def test_a_broker_that_dies_leaves_every_started_move_with_a_recorded_end(
                 if poll == dies_after:
                     cluster.kill(victim)
                 started = len(cluster.started)
-                done = advance(
-                    plan, ledger, cast(ClusterPort, cluster), policy, lambda now=now: now
-                )
+                done = advance(plan, ledger, cast(OwnCluster, cluster), policy, stopped_at(now))
                 if poll >= dies_after:
                     assert all(
                         victim not in plan.by_partition[p].target for p in cluster.started[started:]
@@ -165,9 +166,9 @@ def test_an_abort_at_any_moment_brings_back_what_was_in_flight_in_its_old_order(
         with Ledger.open(url, clock=lambda: now) as ledger:
             for _ in range(polls):
                 now += timedelta(seconds=5)
-                advance(plan, ledger, cast(ClusterPort, cluster), policy, lambda now=now: now)
+                advance(plan, ledger, cast(OwnCluster, cluster), policy, stopped_at(now))
                 cluster.step(1)
-            abort(plan.plan_id, ledger, cast(ClusterPort, cluster), "enough")
+            abort(plan.plan_id, ledger, cast(OwnCluster, cluster), "enough")
             states = ledger.view("p").moves
         assert cluster.targets == {}
         for m in plan.moves:
@@ -198,5 +199,5 @@ def test_one_request_carries_all_admissions_of_a_step(
         return alter(targets, **options)
 
     monkeypatch.setattr(cluster, "alter_reassignments", counted)
-    advance(plan, ledger, cast(ClusterPort, cluster), Policy(1000))
+    advance(plan, ledger, cast(OwnCluster, cluster), Policy(1000))
     assert requests == [sorted(plan.by_partition)]

@@ -11,7 +11,6 @@ from local.process.waiting import wait_until
 from rehome.account.evidence import read_evidence
 from rehome.cluster.connection.keys import CONTROLLER_SERVERS
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.clock import utc_now
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
@@ -36,6 +35,7 @@ from rehome.execution.throttle.set_up import (
 from rehome.ledger.base.records import SetBy, ThrottleState
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.throttle.on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
 
@@ -111,8 +111,8 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
     settings = cluster.client_settings()
     quorum = settings | {CONTROLLER_SERVERS: cluster.controller_address}
     with (
-        ClusterGateway(Connection.from_settings(settings), request_timeout_s=5) as gateway,
-        ClusterGateway(Connection.from_settings(quorum), request_timeout_s=5) as reaching,
+        OwnGateway(Connection.from_settings(settings), request_timeout_s=5) as gateway,
+        OwnGateway(Connection.from_settings(quorum), request_timeout_s=5) as reaching,
     ):
         for broker in (3, 4):
             set_config(gateway, ConfigResource.broker(broker), FOLLOWER_RATE, "90000000")
@@ -130,7 +130,7 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
         owed = clear_throttle(plan.plan_id, ledger, gateway).owed
         assert {(e.resource, e.key) for e in owed} == {rate_of(3), rate_of(4)}
         nowhere = Connection.from_settings({"bootstrap.servers": "127.0.0.1:1"})
-        with ClusterGateway(nowhere, request_timeout_s=2, connect_timeout_s=2) as unreachable:
+        with OwnGateway(nowhere, request_timeout_s=2, connect_timeout_s=2) as unreachable:
             assert len(clear_throttle(plan.plan_id, ledger, unreachable).owed) == 2
         paid = sweep(ledger, reaching)
         (cleared,), (left,) = paid.cleared, paid.owed
@@ -158,7 +158,7 @@ def test_a_broker_that_hangs_delays_neither_other_rates_nor_other_moves(
     moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
     plan = approved(*moves, cluster_id=cluster.cluster_id)
     settings = Connection.from_settings(cluster.client_settings())
-    with ClusterGateway(settings, request_timeout_s=2, connect_timeout_s=2) as gateway:
+    with OwnGateway(settings, request_timeout_s=2, connect_timeout_s=2) as gateway:
         set_up_throttle(plan, ledger, gateway, 5_000_000)
         cluster.pause(4)
         change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))

@@ -12,7 +12,6 @@ from local.process.waiting import wait_until
 from rehome.cluster import gateway as gateway_module
 from rehome.cluster.clients.wire import NoAnswerError
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import broker_error
 from rehome.domain.kafka import TopicPartition
@@ -22,6 +21,7 @@ from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.advance import advance
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.small_plans import move
 from tests.rights import REASSIGNER, granted
 
@@ -36,7 +36,7 @@ def one_partition_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def before_second_batch(
-    gateway: ClusterGateway, monkeypatch: pytest.MonkeyPatch, act: Callable[[Any], Any]
+    gateway: OwnGateway, monkeypatch: pytest.MonkeyPatch, act: Callable[[Any], Any]
 ) -> None:
     """``act`` gets a function that sends the second batch, and answers in its place."""
     ask_any, batches = gateway.clients.controller.ask_any, []
@@ -80,7 +80,7 @@ def refused_as_a_whole(code: int) -> Callable[[Any], Any]:
 )
 def test_moves_of_a_batch_that_failed_as_a_whole_are_judged_by_the_next_poll(
     lose: Callable[[Any], Any],
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     topics: Topics,
     ledger: Ledger,
     approved: Callable[..., Plan],
@@ -118,7 +118,7 @@ def test_a_right_that_is_revoked_between_two_batches_is_a_verdict_on_the_second(
         return send()
 
     connection = Connection.from_settings(secured_cluster.client_settings(user))
-    with granted(secured_cluster, user, *REASSIGNER), ClusterGateway(connection) as gateway:
+    with granted(secured_cluster, user, *REASSIGNER), OwnGateway(connection) as gateway:
         before_second_batch(gateway, monkeypatch, revoke)
         try:
             verdicts = gateway.alter_reassignments({first: (2, 1), second: (2, 1)})

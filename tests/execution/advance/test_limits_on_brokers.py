@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.clock import utc_now
 from rehome.domain.plan.plan import Plan
@@ -20,11 +19,12 @@ from rehome.execution.completion.preferred_leaders import restore_preferred_lead
 from rehome.ledger.store import Ledger
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import replicas_of, run, state_of
 
 
 def test_replicas_outside_of_their_broker_set_come_in_and_no_broker_exceeds_its_cap(
-    gateway: ClusterGateway, ledger: Ledger, approved: Callable[..., Plan], topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: Callable[..., Plan], topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1], [1, 2]])
     topics.fill(topic, 20)
@@ -50,7 +50,7 @@ def test_replicas_outside_of_their_broker_set_come_in_and_no_broker_exceeds_its_
 
 
 def test_every_broker_leads_its_minimum_and_its_share_of_what_producers_write(
-    gateway: ClusterGateway, ledger: Ledger, approved: Callable[..., Plan], topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: Callable[..., Plan], topics: Any
 ) -> None:
     topic = topics.create([[1, 2]] * 4)
     topics.fill(topic, 20)
@@ -77,7 +77,7 @@ def test_every_broker_leads_its_minimum_and_its_share_of_what_producers_write(
     assert run(plan, ledger, gateway).finished is PlanState.DONE
     restore_preferred_leaders(plan, gateway)
 
-    def led() -> list[int | None]:
+    def led() -> list[int]:
         return sorted(state_of(gateway, topic, number).leader or 0 for number in range(4))
 
     wait_until(lambda: led() == [1, 2, 3, 4], "each broker to lead one")

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from rehome.cluster.clients.clients import UNANSWERED
 from rehome.cluster.interface.errors import ClusterError
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import advance
 from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
@@ -45,7 +45,7 @@ def test_unanswered_requests_of_a_batch_are_settled_by_the_next_poll(
     ledger: Ledger, approved: Any
 ) -> None:
     plan = approved(MOVE, OTHER, cluster_id="sim")
-    port = cast(ClusterPort, HalfHeard([1, 2, 3], plan.moves))
+    port = cast(OwnCluster, HalfHeard([1, 2, 3], plan.moves))
     done = advance(plan, ledger, port, POLICY)
     assert (done.admitted, done.errors) == ([TP], {OTHER.partition: UNANSWERED})
     assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.ADMITTED}
@@ -59,7 +59,7 @@ def test_a_move_that_others_cancelled_is_not_sent_again_though_its_answer_was_lo
 ) -> None:
     plan = approved(MOVE, cluster_id="sim")
     cluster = Silent([1, 2, 3], plan.moves)
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     assert advance(plan, ledger, port, POLICY).holds == ["1 move is to be sent again: no answer."]
     assert ledger.view(plan.plan_id).sent == {}
     advance(plan, ledger, port, POLICY)

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import HighWatermark, PartitionState
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.ledger_view import DataSeen
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import Advance, advance
 from rehome.execution.observation.move_status import RECREATED
 from rehome.execution.observation.needless_moves import needless
@@ -65,7 +65,7 @@ class Others:
 
     def step(self) -> Advance:
         policy = Policy(1000, metadata_grace_s=0)
-        return advance(self.plan, self.ledger, cast(ClusterPort, self.cluster), policy)
+        return advance(self.plan, self.ledger, cast(OwnCluster, self.cluster), policy)
 
     @property
     def states(self) -> list[MoveState]:
@@ -122,5 +122,5 @@ def test_a_move_whose_messages_are_lost_stays_failed(
     cluster = SimulatedCluster([1, 2, 3, 4], plan.moves)
     cluster.replicas = {each.partition: each.target for each in moves}
     del cluster.replicas[moves[0].partition]
-    done = advance(plan, ledger, cast(ClusterPort, cluster), Policy(1000, metadata_grace_s=0))
+    done = advance(plan, ledger, cast(OwnCluster, cluster), Policy(1000, metadata_grace_s=0))
     assert (done.finished, done.cause) == (PlanState.FAILED, "not every move is done: 1 failed")

@@ -11,7 +11,6 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
@@ -24,6 +23,7 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle, sw
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.small_plans import move
 from tests.rights import REASSIGNER, granted
 
@@ -50,8 +50,8 @@ def rights(secured_cluster: LocalCluster) -> Iterator[Callable[[str, bool], None
             on(topic, False)
 
 
-def open_gateway(cluster: LocalCluster, *user: str) -> ClusterGateway:
-    return ClusterGateway(Connection.from_settings(cluster.client_settings(*user)))
+def open_gateway(cluster: LocalCluster, *user: str) -> OwnGateway:
+    return OwnGateway(Connection.from_settings(cluster.client_settings(*user)))
 
 
 def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.errors import RehomeError
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.access.progress_timeout import READINGS_WITHOUT_NEWS
 from rehome.execution.advance import advance
 from rehome.execution.control import cancel as aborting
@@ -44,8 +44,8 @@ def slow(plan: Plan, time: VirtualTime) -> SlowCluster:
     return cluster
 
 
-def port(cluster: SimulatedCluster) -> ClusterPort:
-    return cast(ClusterPort, cluster)
+def port(cluster: SimulatedCluster) -> OwnCluster:
+    return cast(OwnCluster, cluster)
 
 
 def transactions(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
@@ -157,7 +157,7 @@ def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own
         cluster.replicas[only.partition] = only.target
         return found
 
-    cluster.describe_topics = describe  # type: ignore[method-assign]
+    cluster.describe_topics = describe  # type: ignore[method-assign, assignment]
     after = aborting.ended_before_cancel(port(cluster), plan.moves)
     assert (after.ended, after.unclear) == ({only.partition: MoveState.DONE}, {})
 

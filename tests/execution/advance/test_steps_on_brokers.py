@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import MIN_ISR, ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
@@ -15,6 +14,7 @@ from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.conftest import Configure
 from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run, state_of
 from tests.ledger.small_plans import move
@@ -26,7 +26,7 @@ STEPS, SLOW_STEPS = (replace(policy, max_new_replicas_at_once=1) for policy in (
 class OneAtOnce:
     """The gateway, which notes what a reassignment adds when it begins."""
 
-    def __init__(self, gateway: ClusterGateway) -> None:
+    def __init__(self, gateway: OwnGateway) -> None:
         self._gateway = gateway
         self.asked: list[tuple[int, ...]] = []
         self.most = 0
@@ -53,7 +53,7 @@ ClusterUnreachable = ConnectionResetError("the worker is killed here")
 
 
 def test_new_replicas_come_one_at_a_time_and_old_ones_stay_until_the_last_step(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [1, 2]])
     topics.fill(topic, 200)
@@ -69,7 +69,7 @@ def test_new_replicas_come_one_at_a_time_and_old_ones_stay_until_the_last_step(
 
 
 def test_a_worker_that_dies_after_a_step_was_sent_is_followed_by_one_that_goes_on(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     topics.fill(topic, 200)
@@ -92,7 +92,7 @@ def test_a_worker_that_dies_after_a_step_was_sent_is_followed_by_one_that_goes_o
 
 
 def test_a_cancel_between_steps_brings_the_replicas_of_before_back_and_copies_nothing(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import Advance, advance
 from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
@@ -38,7 +38,7 @@ class Crashed:
     def step(self) -> Advance:
         """The next poll of the next process."""
         self._clock.pass_s(5)
-        return advance(self.plan, self.ledger, cast(ClusterPort, self.cluster), POLICY, self._clock)
+        return advance(self.plan, self.ledger, cast(OwnCluster, self.cluster), POLICY, self._clock)
 
     def end(self) -> Advance:
         for _ in range(10):
@@ -112,11 +112,11 @@ def test_a_step_asks_once_however_many_moves_are_refused(
     cluster = Refusing([1, 2, 3], moves)
     policy = Policy(1000, metadata_grace_s=0, max_partitions_in_flight=2)
     for steps in (1, 2, 3):
-        done = advance(plan, ledger, cast(ClusterPort, cluster), policy)
+        done = advance(plan, ledger, cast(OwnCluster, cluster), policy)
         assert cluster.asked == steps
         assert list(done.settled.values()) == [MoveState.FAILED] * 2
         assert done.finished is None
-    done = advance(plan, ledger, cast(ClusterPort, cluster), policy)
+    done = advance(plan, ledger, cast(OwnCluster, cluster), policy)
     assert (done.finished, done.cause) == (
         PlanState.FAILED,
         "not every move is done: 6 failed",
@@ -147,7 +147,7 @@ def test_what_several_log_dirs_refuse_is_taken_back_in_one_go(
         return original(targets, **options)
 
     cluster.alter_reassignments = noting  # type: ignore[method-assign]
-    done = advance(plan, ledger, cast(ClusterPort, cluster), POLICY)
+    done = advance(plan, ledger, cast(OwnCluster, cluster), POLICY)
     assert cancels == [2]
     assert done.cancelled == [each.partition for each in moves]
     assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.FAILED}

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
@@ -22,6 +21,7 @@ from rehome.execution.throttle.set_up import clear_throttle
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, SLOW, replicas_of, run
 from tests.ledger.small_plans import move
 
@@ -29,7 +29,7 @@ from tests.ledger.small_plans import move
 @pytest.mark.parametrize("choice", list(OnWindowEnd))
 def test_a_copy_that_outlasts_its_window_is_taken_back_and_the_next_window_goes_on(
     choice: OnWindowEnd,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: Callable[..., Plan],
     topics: Topics,

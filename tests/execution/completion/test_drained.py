@@ -120,7 +120,7 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     seen = Seen(on_disk={}, assigned={"t": (1, 2)})
     seen.silent = {3}
     unknown = found(seen)
-    assert (unknown.left, unknown.as_planned, unknown.silent) == ((), False, {3})
+    assert (unknown.left, unknown.as_planned, unknown.silent) == ((), False, frozenset({3}))
     assert "Brokers 3 are not proved to be empty." in drained_text(unknown)
     assert why_no_follow_up(unknown, DRAIN, PLAN, NOW) is NoFollowUp.UNREAD
     kept = {"brokers": [3], "left": [], "unread": unknown.unread}

@@ -45,7 +45,7 @@ class Elections:
             return found
         topic = found[self._falls_behind.topic]
         state = topic.partitions[self._falls_behind.partition]
-        without = replace(state, isr=tuple(b for b in state.isr if b != state.replicas[0]))
+        without = replace(state, isr=state.isr - {state.replicas[0]})
         partitions = {**topic.partitions, self._falls_behind.partition: without}
         return {**found, self._falls_behind.topic: replace(topic, partitions=partitions)}
 

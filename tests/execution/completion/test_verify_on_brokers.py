@@ -12,7 +12,6 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import ANY_LOG_DIR, ReplicaId, TopicPartition
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
@@ -22,6 +21,7 @@ from rehome.execution.completion.verify import verify
 from rehome.execution.completion.words.end_words import proof_text
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.small_plans import make_plan, move
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -43,14 +43,14 @@ def tool(cluster: LocalCluster, tmp_path: Path) -> Callable[..., str]:
     return run
 
 
-def carry_out(plan: Plan, gateway: ClusterGateway) -> None:
+def carry_out(plan: Plan, gateway: OwnGateway) -> None:
     targets = {item.partition: item.target for item in plan.moves}
     assert not any(gateway.alter_reassignments(targets).values())
     wait_until(lambda: verify(plan, gateway).ok, "the moves")
 
 
 def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
-    gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
+    gateway: OwnGateway, topics: Topics, tool: Callable[..., str]
 ) -> None:
     topic = topics.create([[1, 2], [2, 3]])
     topics.fill(topic, 300)
@@ -79,7 +79,7 @@ def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
 
 
 def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
-    gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
+    gateway: OwnGateway, topics: Topics, tool: Callable[..., str]
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"})
     topics.fill(topic, 1000, size_bytes=10_000)
@@ -112,7 +112,7 @@ def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
 
 
 def test_throttles_that_are_still_set_are_reported_whoever_set_them(
-    gateway: ClusterGateway, topics: Topics
+    gateway: OwnGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "0:1,0:2"})
     plan = make_plan("p", move(topic, 0, (2, 1), (1, 2)))
@@ -123,7 +123,7 @@ def test_throttles_that_are_still_set_are_reported_whoever_set_them(
     assert json.loads(json.dumps(reported.to_json()))["throttles"] == list(reported.throttles)
 
 
-def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: ClusterGateway) -> None:
+def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: OwnGateway) -> None:
     reported = verify(make_plan("p", move("never-created", 0, (2, 1), (1, 2))), gateway)
     assert reported.throttles == ()
     (why,) = reported.unread
@@ -133,7 +133,7 @@ def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: Cluster
 
 
 def test_a_topic_or_partition_that_is_gone_is_named_and_is_no_problem(
-    gateway: ClusterGateway, topics: Topics
+    gateway: OwnGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = make_plan("p", move(topic, 5, (1, 2), (3, 2)), move("no-such-topic", 0, (1, 2), (3, 2)))
@@ -146,7 +146,7 @@ def test_a_topic_or_partition_that_is_gone_is_named_and_is_no_problem(
 
 
 def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
-    gateway: ClusterGateway, topics: Topics
+    gateway: OwnGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]])
     replica = ReplicaId(topic, 0, 1)
@@ -165,7 +165,7 @@ def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
 
 
 def test_preferred_leaders_are_restored_where_they_do_not_lead(
-    gateway: ClusterGateway, topics: Topics
+    gateway: OwnGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2], [2, 1]])
     plan = make_plan("p", move(topic, 0, (1, 2), (2, 1)), move(topic, 1, (1, 2), (2, 1)))

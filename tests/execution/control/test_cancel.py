@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import MIN_ISR, ConfigResource
 from rehome.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
 from rehome.domain.run.event_kind import EventKind
@@ -47,11 +46,11 @@ def cancelled_late(
     """Abort a plan of which the first move comes to have these replicas just before."""
     plan = approved(*MOVES, cluster_id="sim")
     cluster = TooLate([1, 2, 3, 4], plan.moves)
-    advance(plan, ledger, cast(ClusterPort, cluster), Policy(1000, metadata_grace_s=0))
+    advance(plan, ledger, cast(OwnCluster, cluster), Policy(1000, metadata_grace_s=0))
     assert sorted(cluster.targets) == [FIRST, SECOND]
     cluster.replicas_meanwhile = {FIRST: replicas}
     cluster.started.clear()
-    abort(plan.plan_id, ledger, cast(ClusterPort, cluster), "enough")
+    abort(plan.plan_id, ledger, cast(OwnCluster, cluster), "enough")
     states = ledger.view(plan.plan_id).moves
     assert states[SECOND] is MoveState.CANCELLED
     assert cluster.replicas[SECOND] == (1, 2)

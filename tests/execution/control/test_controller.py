@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from local.kafka.cluster import LocalCluster
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.event_kind import EventKind
@@ -44,6 +43,7 @@ from rehome.execution.observation.drift import DriftError
 from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.small_plans import make_plan, move
 
 NIGHT = datetime(2030, 1, 1, 2, tzinfo=UTC)
@@ -51,7 +51,7 @@ REQUEST = {"throttle": 7, "window_end": "2030-01-01T04:00:00+00:00", "brokers": 
 
 
 @pytest.fixture
-def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
+def controller(ledger: Ledger, gateway: OwnGateway) -> Controller:
     plan = make_plan("p1", cluster_id=gateway.describe_cluster().cluster_id)
     ledger.create_plan(plan, REQUEST, "file:///plans/p1", "run-1", "test")
     return Controller(ledger, gateway, "ann", 60, "control_reassignment/a-run")
@@ -226,7 +226,7 @@ def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has
 
 
 def test_a_plan_without_a_throttle_goes_on_without_one_unless_a_throttle_is_named(
-    gateway: ClusterGateway, ledger: Ledger
+    gateway: OwnGateway, ledger: Ledger
 ) -> None:
     plan = make_plan("p1", cluster_id=gateway.describe_cluster().cluster_id)
     free = {**REQUEST, "throttle": "auto", "unthrottled": True}
@@ -243,7 +243,7 @@ def test_a_plan_without_a_throttle_goes_on_without_one_unless_a_throttle_is_name
 
 
 def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
-    gateway: ClusterGateway, ledger: Ledger, topics: Topics
+    gateway: OwnGateway, ledger: Ledger, topics: Topics
 ) -> None:
     topic, cluster_id = topics.create([[1, 2]]), gateway.describe_cluster().cluster_id
     plan = make_plan("p1", move(topic, 0, (1, 2), (3, 2)), cluster_id=cluster_id)
@@ -280,7 +280,7 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
 
 
 def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_other(
-    gateway: ClusterGateway, ledger: Ledger
+    gateway: OwnGateway, ledger: Ledger
 ) -> None:
     cluster_id = gateway.describe_cluster().cluster_id
     for plan_id in ("p2", "p1"):
@@ -344,7 +344,7 @@ def test_a_run_is_known_to_have_taken_a_plan_up_when_others_have_taken_it_up_sin
 
 
 def test_only_what_is_left_of_a_paused_plan_must_still_fit(
-    cluster: LocalCluster, topics: Topics, ledger: Ledger, gateway: ClusterGateway
+    cluster: LocalCluster, topics: Topics, ledger: Ledger, gateway: OwnGateway
 ) -> None:
     topic = topics.create([[3, 2], [2, 3]])
     moved, left = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 3), (1, 3))

@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from rehome.cluster.interface.error_codes import ErrorCode
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDescription
 from rehome.domain.plan.plan import Plan
@@ -51,9 +50,9 @@ class Reticent(SimulatedCluster):
         }
 
 
-def ended_with_one_admitted(plan: Plan, ledger: Ledger, cluster: SimulatedCluster) -> ClusterPort:
+def ended_with_one_admitted(plan: Plan, ledger: Ledger, cluster: SimulatedCluster) -> OwnCluster:
     """Its throttle stands, and its move is not known to have ended."""
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     set_up_throttle(plan, ledger, port, 1000)
     ledger.claim(plan.plan_id)
     ledger.admit(plan.plan_id, plan.moves, observe(port, plan.moves, utc_now()), 1000)
@@ -82,7 +81,7 @@ def test_a_broker_that_shows_no_log_dir_is_not_said_to_hold_a_replica_in_one(
 ) -> None:
     plan, cluster = approved(WITHIN, cluster_id="sim"), Reticent([1, 2], [WITHIN])
     cluster.silent = [1]
-    (problem,) = verify(plan, cast(ClusterPort, cluster)).problems.values()
+    (problem,) = verify(plan, cast(OwnCluster, cluster)).problems.values()
     assert problem == "broker 1 does not show it in any log dir; /b is wanted"
 
 

@@ -10,7 +10,6 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.errors import ClusterError
 from rehome.domain.configs import ConfigChange, ConfigResource
 from rehome.domain.kafka import BrokerError, TopicPartition
@@ -32,6 +31,7 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle, sw
 from rehome.ledger.base.records import ThrottleState
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import state_of
 from tests.execution.throttle.on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
@@ -45,7 +45,7 @@ INVALID_REPLICA_ASSIGNMENT = 39
 CRAWL = Policy(100_000, metadata_grace_s=2)
 
 
-class Unlucky(ClusterGateway):
+class Unlucky(OwnGateway):
     """Its first change of a configuration gets no answer."""
 
     lucky = False
@@ -60,7 +60,7 @@ class Unlucky(ClusterGateway):
 
 
 @pytest.fixture
-def unlucky(cluster: LocalCluster) -> Iterator[ClusterGateway]:
+def unlucky(cluster: LocalCluster) -> Iterator[OwnGateway]:
     with Unlucky(Connection.from_settings(cluster.client_settings())) as gateway:
         yield gateway
 
@@ -68,8 +68,8 @@ def unlucky(cluster: LocalCluster) -> Iterator[ClusterGateway]:
 @pytest.mark.parametrize("owed_rate", [5_000_000, 50_000])
 def test_a_debt_takes_nothing_away_that_the_running_plan_relies_on_and_is_paid_with_it(
     owed_rate: int,
-    unlucky: ClusterGateway,
-    gateway: ClusterGateway,
+    unlucky: OwnGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Topics,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.model import Snapshot
@@ -12,6 +12,7 @@ from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.configs import ConfigResource
 from rehome.domain.plan.move import Move
 from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
 from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan
@@ -31,8 +32,9 @@ def check(gateway: ClusterGateway, *moves: Move, **options: Any) -> DryRunResult
     request = options.pop("request", REQUEST)
     # The log dirs of these clusters lie on a disk that other things fill as well.
     settings = options.pop("settings", Settings(min_free_disk_fraction=0.0))
+    own = cast(OwnCluster, gateway)
     rate = options.pop("rate_bytes_per_s", PLENTY)
-    return dry_run(plan, request, snapshot, gateway, settings, rate_bytes_per_s=rate, **options)
+    return dry_run(plan, request, snapshot, own, settings, rate_bytes_per_s=rate, **options)
 
 
 def found(result: DryRunResult, check: str) -> list[Finding]:

@@ -94,7 +94,7 @@ def brokers_dead() -> Found:
 
 
 def broker_apart_silent() -> Found:
-    silent = Partial([], {4: BrokerError(7, "REQUEST_TIMED_OUT")})
+    silent: Partial[list[LogDir]] = Partial([], {4: BrokerError(7, "REQUEST_TIMED_OUT")})
     return broker_findings(plan((1, 2), (3, 2)), now(log_dirs=silent))
 
 
@@ -177,8 +177,8 @@ def names_of_checks() -> set[str]:
     tree = ast.parse(inspect.getsource(checks.dry_run))
     (table,) = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)][:1]
     return {
-        key.value if isinstance(key, ast.Constant) else getattr(checks, key.id)  # type: ignore[union-attr]
-        for key in table.keys
+        str(key.value) if isinstance(key, ast.Constant) else getattr(checks, ast.unparse(key))
+        for key in filter(None, table.keys)
     }
 
 

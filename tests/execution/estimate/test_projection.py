@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,11 @@ class Timed(ModelledCluster):
         if len(self.copies) < copying:
             self.last_copied_s = self.elapsed_s
         return moving
+
+
+def about(seconds: float, rel: float | None = None) -> Any:
+    """What a :class:`Course` may hold in place of its seconds, to be compared with another one."""
+    return pytest.approx(seconds, rel=rel)
 
 
 def course_of(backlog: Backlog, sight: Observation, policy: Policy, bytes_per_s: float) -> Course:
@@ -225,11 +231,11 @@ def test_moves_that_cannot_go_on_are_left_out() -> None:
     gone = replace(sight, partitions={TP[0]: sight.partitions[TP[0]]}, live_brokers=LIVE)
     for waits in (sight, gone):
         backlog = Backlog.of(plan, running(plan), waits)
-        assert course_of(backlog, waits, POLICY, 100) == Course(pytest.approx(10), False)
+        assert course_of(backlog, waits, POLICY, 100) == Course(about(10), False)
     view, flying = in_flight(plan)
     dead = replace(flying, live_brokers=frozenset({1, 3}))
     backlog = Backlog.of(plan, view, dead)
-    assert course_of(backlog, dead, POLICY, 100) == Course(pytest.approx(10), False)
+    assert course_of(backlog, dead, POLICY, 100) == Course(about(10), False)
     leaderless = {tp: PartitionState(None, (1,), frozenset()) for tp in flying.partitions}
     without_leaders = replace(flying, partitions=leaderless)
     assert course_of(
@@ -247,7 +253,7 @@ def test_moves_that_wait_for_a_dead_broker_are_left_out_of_large_plans_too(
     monkeypatch.setattr(projection, "WORK", 20_000)
     beginning = course_of(backlog, sight, POLICY, RATE)
     assert not whole.whole
-    assert beginning == Course(pytest.approx(whole.seconds, rel=0.10), False)
+    assert beginning == Course(about(whole.seconds, rel=0.10), False)
 
 
 def test_a_throttle_at_which_nothing_ends_in_years_is_played_out_no_longer_than_it_is_worth() -> (
@@ -270,7 +276,7 @@ def test_a_replica_that_the_plan_moves_again_between_log_dirs_may_start_on_any_b
     there = seen(plan, log_dirs={ReplicaId(*TP[0], 3): "/b"})
     backlog = Backlog.of(plan, running(plan), there)
     back = seen(plan, log_dirs={ReplicaId(*TP[0], 3): "/a"})
-    assert course_of(backlog, back, POLICY, 100) == Course(pytest.approx(10), True)
+    assert course_of(backlog, back, POLICY, 100) == Course(about(10), True)
 
 
 def test_playing_out_changes_nothing_of_what_it_begins_with() -> None:

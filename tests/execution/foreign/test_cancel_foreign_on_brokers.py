@@ -80,7 +80,7 @@ def test_the_order_of_before_is_restored_where_it_is_known_also_after_a_lost_ans
     gateway.alter_reassignments({known: [2, 3], unknown: [2, 3]})
     asked = asked_about(gateway, ledger, slow_topic, {known: (1, 2)})
     deaf = _LosesAnswers(gateway)
-    own = OwnCluster.of(deaf, asked.cluster_id)  # type: ignore[arg-type]
+    own = OwnCluster.of(deaf, asked.cluster_id)
     done = cancel_foreign(asked, ledger, own)
     assert deaf.lost == 1
     assert (done.cancelled, done.unordered) == ((known, unknown), (unknown,))

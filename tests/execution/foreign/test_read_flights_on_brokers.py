@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.clock import utc_now
 from rehome.domain.configs import ConfigResource
@@ -27,13 +26,14 @@ from rehome.execution.foreign.read_flights import (
 from rehome.execution.foreign.snapshot_flights import snapshot_flights
 from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.conftest import Configure
 from tests.execution.driven import SLOW
 from tests.ledger.small_plans import move
 
 
 def test_what_any_client_has_in_flight_is_described(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: Callable[..., Plan],
     topics: Any,
@@ -88,7 +88,7 @@ def test_what_any_client_has_in_flight_is_described(
 
 
 def _by_snapshot(
-    gateway: ClusterGateway, ledger: Ledger, before: DescribedFlights
+    gateway: OwnGateway, ledger: Ledger, before: DescribedFlights
 ) -> tuple[Flight, ...]:
     snapshot = take_snapshot(gateway, before.taken_at + timedelta(seconds=1))
     seen, throttles = snapshot_flights(snapshot)

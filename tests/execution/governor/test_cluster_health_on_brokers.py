@@ -15,7 +15,6 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.errors import ClusterError
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import BrokerError, ReplicaId
@@ -35,6 +34,7 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
 from tests.conftest import LATE_DEAD, Topics, impatient_gateway
 from tests.dags.clusters import no_throttles, throttles_become
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import state_of
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
@@ -63,7 +63,7 @@ class Run:
     plan: Plan
     ledger: Ledger
     cluster: LocalCluster
-    gateway: ClusterGateway
+    gateway: OwnGateway
     topics: Topics
     clock: SetClock
     others: str

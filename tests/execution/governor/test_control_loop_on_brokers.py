@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.clock import utc_now
 from rehome.domain.plan.plan import Plan
@@ -21,6 +20,7 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
+from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.small_plans import move
 
 ASKED, OWN = 8_000_000, 600_000
@@ -56,7 +56,7 @@ def spans(reported: list[tuple[float, int]], seconds: float) -> list[float]:
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
-    approved: Callable[..., Plan], topics: Topics, ledger: Ledger, gateway: ClusterGateway
+    approved: Callable[..., Plan], topics: Topics, ledger: Ledger, gateway: OwnGateway
 ) -> None:
     topic = topics.create([[1 + at % 2] for at in range(8)])
     topics.fill(topic, 1200, size_bytes=100_000)  # two minutes at the rate asked for
@@ -83,7 +83,7 @@ def test_brokers_with_a_throttle_of_their_own_send_and_receive_what_it_lets_thro
     throttled: Callable[..., None],
     topics: Topics,
     ledger: Ledger,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
 ) -> None:
     """Broker 4 receives, and broker 2 sends, a tenth of what others may; then 4 gets more."""
     topic = topics.create([[1], [2], [1]])
@@ -128,7 +128,7 @@ def test_a_requested_rate_is_set_on_the_cluster_after_one_step(
     throttled: Callable[..., None],
     topics: Topics,
     ledger: Ledger,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
 ) -> None:
     topic = topics.create([[1], [1]])
     topics.fill(topic, 100, size_bytes=100_000)

@@ -17,7 +17,6 @@ from rehome.cluster.connection.settings import Connection
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import BrokersDisagreeError, ClusterError
-from rehome.cluster.interface.port import ClusterPort
 from rehome.cluster.messages.metadata import read_topics
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicDescription
@@ -162,7 +161,7 @@ def test_a_finished_move_is_done_whatever_a_broker_shows_that_is_cut_off(
     assert stale(told_by_the_remote, topic) == made.current
     assert (done.finished, done.cause) == (PlanState.DONE, "every move is done")
     assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.DONE}
-    assert verify(plan, cast(ClusterPort, told_by_the_remote)).ok
+    assert verify(plan, cast(OwnCluster, told_by_the_remote)).ok
 
 
 def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
@@ -174,7 +173,7 @@ def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
 ) -> None:
     made = move(topic, 0, (1, 2), (3, 2))
     plan = approved(made, cluster_id=cluster.cluster_id)
-    port = cast(ClusterPort, told_by_the_remote)
+    port = cast(OwnCluster, told_by_the_remote)
     assert advance(plan, ledger, port, POLICY).admitted == [made.partition]
     wait_until(lambda: not port.list_reassignments(), "the move to end")
     after = ended_before_cancel(port, plan.moves)
@@ -282,7 +281,7 @@ def test_without_a_metadata_quorum_nothing_is_said_on_which_brokers_differ(
     """Brokers with ZooKeeper have none; these are real ones that are not asked for it."""
     monkeypatch.setattr(fresh_metadata, "quorum_of_controllers", lambda _: None)
     partition = move(topic, 0, (1, 2), (3, 2)).partition
-    port = cast(ClusterPort, told_by_the_remote)
+    port = cast(OwnCluster, told_by_the_remote)
     assert port.alter_reassignments({partition: (3, 2)}) == {partition: None}
 
     def ended() -> bool:
@@ -324,7 +323,7 @@ def no_quorum(cluster: CutOffCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         clients: Clients, names: Collection[str] | None, brokers: Collection[int]
     ) -> list[dict[str, TopicDescription]]:
         request = metadata_request(None if names is None else sorted(names))
-        answers = []
+        answers: list[dict[str, TopicDescription]] = []
         for broker in reversed(cluster.broker_ids):
             servers = {"bootstrap.servers": cluster.address(broker)}
             only = Clients(Connection.from_settings(servers), 5, 5)
@@ -354,8 +353,8 @@ def test_where_the_controller_does_not_answer_nothing_is_judged_by_what_brokers_
     led_by_another: Plan, told_by_the_remote: ToldByTheRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That its answer is lost is put into the place of the real one."""
-    port = cast(OwnCluster, told_by_the_remote)
-    ask_any = port.clients.controller.ask_any
+    port, clients = cast(OwnCluster, told_by_the_remote), told_by_the_remote.clients
+    ask_any = clients.controller.ask_any
 
     def lost(request: Any) -> Any:
         answer = ask_any(request)
@@ -363,7 +362,7 @@ def test_where_the_controller_does_not_answer_nothing_is_judged_by_what_brokers_
             raise NoAnswerError(ErrorCode.REQUEST_TIMED_OUT.error())
         return answer
 
-    monkeypatch.setattr(port.clients.controller, "ask_any", lost)
+    monkeypatch.setattr(clients.controller, "ask_any", lost)
     for judge in (restore_preferred_leaders, refuse_drift, read_cluster, verify):
         with pytest.raises(ClusterError, match="DescribeQuorum got no answer"):
             judge(led_by_another, port)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import OngoingReassignment, TopicPartition
 from rehome.domain.plan.plan import Plan
@@ -21,6 +20,7 @@ from rehome.execution.control.cancel import abort
 from rehome.execution.observation.observe import moves_of, observe
 from rehome.execution.progress.progress import replica_statuses
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import SLOW, replicas_of, run
 from tests.ledger.small_plans import move
 
@@ -29,7 +29,7 @@ MakePlan = Callable[..., Plan]
 
 @pytest.mark.long
 def test_foreign_reassignments_are_never_touched(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -63,7 +63,7 @@ def test_foreign_reassignments_are_never_touched(
 
 
 def test_a_reassignment_that_is_sent_back_in_mid_copy_ends_by_being_cancelled_only(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -89,7 +89,7 @@ def test_a_reassignment_that_is_sent_back_in_mid_copy_ends_by_being_cancelled_on
 
 
 def test_a_move_that_another_client_cancelled_is_recognised_and_its_order_restored(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -109,7 +109,7 @@ def test_a_move_that_another_client_cancelled_is_recognised_and_its_order_restor
 
 
 def test_what_another_client_moves_can_be_watched(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     topics: Any,
     ledger: Ledger,
     approved: MakePlan,

@@ -12,7 +12,6 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
@@ -23,6 +22,7 @@ from rehome.execution.completion.words.end_words import proof_text
 from rehome.execution.observation.out_of_isr import OutOfIsr, ReplicaRole
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, run, state_of
 from tests.ledger.small_plans import move
 
@@ -38,15 +38,13 @@ def cluster(mortal: LocalCluster) -> LocalCluster:
 
 
 @pytest.fixture
-def gateway(cluster: LocalCluster) -> Iterator[ClusterGateway]:
+def gateway(cluster: LocalCluster) -> Iterator[OwnGateway]:
     with impatient_gateway(cluster) as opened:
         yield opened
 
 
 @pytest.fixture
-def bystander_dies(
-    cluster: LocalCluster, gateway: ClusterGateway
-) -> Iterator[Callable[[str], None]]:
+def bystander_dies(cluster: LocalCluster, gateway: OwnGateway) -> Iterator[Callable[[str], None]]:
     """Kills the broker in mid-copy; once it is out of the ISR, the test goes on."""
 
     def kill(topic: str) -> None:
@@ -67,7 +65,7 @@ def bystander_dies(
 
 
 def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_finding(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     topics: Topics,
     ledger: Ledger,
     approved: Callable[..., Plan],
@@ -102,7 +100,7 @@ def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_fi
 @pytest.mark.long
 def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     topics: Topics,
     ledger: Ledger,
     approved: Callable[..., Plan],
@@ -136,7 +134,7 @@ def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
 @pytest.mark.long
 def test_an_added_replica_that_leaves_the_isr_after_the_end_is_reported_as_that(
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     topics: Topics,
     ledger: Ledger,
     approved: Callable[..., Plan],

@@ -11,11 +11,11 @@ from typing import cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState, Settle
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.actions import Finish
 from rehome.execution.advance import advance
 from rehome.execution.completion.preferred_leaders import (
@@ -86,7 +86,7 @@ def test_an_abort_leaves_what_another_client_starts_on_the_new_topic_alone(
 ) -> None:
     plan = approved(OURS, cluster_id="sim")
     memory = Recreated([1, 2, 3], plan.moves)
-    cluster = cast(ClusterPort, memory)
+    cluster = cast(OwnCluster, memory)
     policy = Policy(1000, metadata_grace_s=0)
     assert advance(plan, ledger, cluster, policy).admitted == [OURS.partition]
     memory.again = True  # and its owner makes the very same move
@@ -99,7 +99,7 @@ def test_the_new_topic_is_drift_is_not_verified_and_gets_no_election() -> None:
     memory = Recreated([1, 2, 3], PLAN.moves)
     memory.replicas[OURS.partition] = (3, 2)
     memory.again = True
-    cluster = cast(ClusterPort, memory)
+    cluster = cast(OwnCluster, memory)
     assert drift(PLAN, cluster.describe_topics(["t"])) == {
         OURS.partition: Drift(DriftKind.OTHER_TOPIC)
     }

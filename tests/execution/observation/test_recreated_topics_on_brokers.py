@@ -8,7 +8,6 @@ from dataclasses import replace
 from confluent_kafka.cimpl import NewTopic
 
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
@@ -20,12 +19,13 @@ from rehome.execution.throttle.keys import LISTS
 from rehome.execution.throttle.set_up import clear_throttle
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import SLOW, replicas_of
 from tests.ledger.small_plans import move
 
 
 def test_a_topic_created_again_in_mid_move_is_left_to_its_owner(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: Callable[..., Plan],
     topics: Topics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from rehome.domain.kafka import (
     BrokerError,
@@ -59,7 +60,7 @@ def test_a_table_of_many_replicas_has_fifty_lines_that_say_most_and_one_of_sums(
 
 
 def test_a_replica_whose_state_is_not_known_has_the_cause_as_its_state() -> None:
-    def state(**changes: object) -> ReplicaState:
+    def state(**changes: Any) -> ReplicaState:
         return replica_statuses([MOVE], replace(SEEN, **changes))[0].state
 
     assert state(topics_missing=frozenset({"payments"})) is ReplicaState.UNKNOWN_TOPIC

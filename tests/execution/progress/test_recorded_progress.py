@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import ReplicaId
 from rehome.domain.run.progress import ReplicaStatus
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.advance import advance
 from rehome.execution.poll import poll
@@ -28,7 +28,7 @@ def test_the_time_left_comes_from_what_earlier_polls_have_recorded(tmp_path: Pat
     plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
     record(plan, url)
     cluster = SimulatedCluster([1, 2, 3, 4], moves)
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     etas, at = [], [T0]
 
     def clock() -> datetime:
@@ -61,7 +61,7 @@ def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_polls_have_record
     plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
     record(plan, url)
     cluster, at = SimulatedCluster([1, 2, 3, 4], moves), [T0]
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     policy = replace(POLICY, reaction_s=15.0, max_partitions_in_flight=2)
     with Ledger.open(url, clock=lambda: at[-1]) as ledger:
         for _ in range(6):
@@ -79,7 +79,7 @@ def test_two_processes_that_poll_at_once_count_nothing_twice(tmp_path: Path) -> 
     plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
     record(plan, url)
     cluster, at = SimulatedCluster([1, 2, 3, 4], moves), [T0]
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
 
     def poll_once(ledger: Ledger, seconds: float) -> None:
         at.append(at[-1] + timedelta(seconds=seconds))

@@ -10,7 +10,6 @@ import pytest
 from local.process.waiting import wait_until
 from rehome.alerts.alert_text import throttle_restored
 from rehome.alerts.due_alerts import LOST_OFTEN
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
@@ -25,6 +24,7 @@ from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.ledger.base.records import SetBy
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.throttle.on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
@@ -42,7 +42,7 @@ CRAWL = Policy(100_000, metadata_grace_s=2)
 @pytest.fixture
 def flying(
     ledger: Ledger,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     approved: MakePlan,
     topics: Topics,
     throttled: Callable[..., None],
@@ -57,14 +57,14 @@ def flying(
     return plan
 
 
-def poll_once(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
+def poll_once(plan: Plan, ledger: Ledger, gateway: OwnGateway) -> Poll:
     """As the trigger polls."""
     found = poll(plan, ledger, gateway, CRAWL, Backlog())
     assert found is not None
     return found
 
 
-def lacking(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
+def lacking(plan: Plan, ledger: Ledger, gateway: OwnGateway) -> Poll:
     """The first poll that sees something missing: any broker may be behind for a moment."""
 
     def seen() -> Poll | None:
@@ -76,7 +76,7 @@ def lacking(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
     return found
 
 
-def delete(gateway: ClusterGateway, resource: ConfigResource, key: str) -> None:
+def delete(gateway: OwnGateway, resource: ConfigResource, key: str) -> None:
     change = ConfigChange(resource, key, ConfigOperation.DELETE)
     assert gateway.alter_configs([change]) == {resource: None}
 
@@ -93,7 +93,7 @@ def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
     ],
 )
 def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_one_poll(
-    key: str, ledger: Ledger, gateway: ClusterGateway, flying: Plan
+    key: str, ledger: Ledger, gateway: OwnGateway, flying: Plan
 ) -> None:
     """Leaders are still slowed meanwhile: so the copies last, and it is the same on any machine."""
     topic = flying.moves[0].partition.topic
@@ -127,7 +127,7 @@ def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_
 
 
 def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
-    ledger: Ledger, gateway: ClusterGateway, flying: Plan, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, gateway: OwnGateway, flying: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = flying.moves[0].partition.topic
     throttles = throttle_settings(gateway, topic)
@@ -150,7 +150,7 @@ def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
 
 @SIMULATED
 def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
-    ledger: Ledger, gateway: ClusterGateway, flying: Plan
+    ledger: Ledger, gateway: OwnGateway, flying: Plan
 ) -> None:
     """Another client's item is not put back; one of theirs that our copies rely on becomes ours."""
     topic = flying.moves[0].partition.topic
@@ -167,7 +167,7 @@ def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
 
 @SIMULATED
 def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_once(
-    ledger: Ledger, gateway: ClusterGateway, flying: Plan
+    ledger: Ledger, gateway: OwnGateway, flying: Plan
 ) -> None:
     topic = flying.moves[0].partition.topic
     set_config(gateway, DEFAULT, LEADER_RATE, "123456")
@@ -194,7 +194,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
 
 @SIMULATED
 def test_a_broker_that_gets_a_higher_rate_of_its_own_in_mid_copy_is_slowed_again(
-    ledger: Ledger, gateway: ClusterGateway, flying: Plan
+    ledger: Ledger, gateway: OwnGateway, flying: Plan
 ) -> None:
     """It would hide the brokers' default, which is ours; it is put back in the end."""
     topic, three = flying.moves[0].partition.topic, ConfigResource.broker(3)

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 
 from rehome.cluster.interface.errors import broker_error
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import AnyKind, EventKind
 from rehome.domain.run.run_policy import Policy
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.advance import advance
 from rehome.execution.decide import needs_worker
@@ -81,7 +81,7 @@ def kinds(ledger: Ledger, plan: Plan) -> list[AnyKind]:
 def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
     cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     cluster.hanging = frozenset({4})
     set_up_throttle(plan, ledger, port, SLOW)
     assert kinds(ledger, plan).count(EventKind.RATE_NOT_SET) == 1
@@ -99,7 +99,7 @@ def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
 def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers_again(
     cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     set_up_throttle(plan, ledger, port, SLOW)
     assert advance(plan, ledger, port, policy()).in_flight == 2
     cluster.hanging = frozenset({4})
@@ -124,7 +124,7 @@ def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses
     cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:
     """A right of the cluster's was revoked in mid-run: that of the topics is still there."""
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     set_up_throttle(plan, ledger, port, SLOW)
     assert advance(plan, ledger, port, policy()).in_flight == 2
     cluster.hanging, cluster.code = frozenset({4}), CLUSTER_AUTHORIZATION_FAILED
@@ -151,7 +151,7 @@ def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_thos
     from_the_start: bool, code: int, cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:
     """Two refuse: from the first reading on, or from the moment on that they have been changed."""
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     set_up_throttle(plan, ledger, port, SLOW)
     assert advance(plan, ledger, port, policy()).in_flight == 2
     deleted = [where for where in cluster.configs if where[1] in RATE_KEYS]
@@ -179,7 +179,7 @@ def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_thos
 def test_moves_of_other_brokers_start_though_one_refuses_its_configs(
     cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:
-    port = cast(ClusterPort, cluster)
+    port = cast(OwnCluster, cluster)
     set_up_throttle(plan, ledger, port, SLOW)
     cluster.hanging, cluster.code = frozenset({4}), CLUSTER_AUTHORIZATION_FAILED
     step = advance(plan, ledger, port, policy())

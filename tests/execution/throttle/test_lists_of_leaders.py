@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import EventKind
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.throttle import configs as throttle_configs
 from rehome.execution.throttle import plan_throttle
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, list_items
@@ -49,9 +49,9 @@ class World:
             ledger.create_plan(self.plan, {}, "", "", "")
             ledger.approve("p", self.plan.plan_hash, "")
 
-    def with_ledger(self, call: Callable[[Ledger, ClusterPort], object]) -> None:
+    def with_ledger(self, call: Callable[[Ledger, OwnCluster], object]) -> None:
         with Ledger.open(self.url) as ledger:
-            call(ledger, cast(ClusterPort, self.cluster))
+            call(ledger, cast(OwnCluster, self.cluster))
 
     def set_up(self) -> None:
         self.with_ledger(lambda led, port: set_up_throttle(self.plan, led, port, 1000))

@@ -14,7 +14,6 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerError
 from rehome.domain.plan.plan import Plan
@@ -38,6 +37,7 @@ from rehome.execution.throttle.set_up import (
 from rehome.ledger.base.records import ThrottleState
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed
 from tests.execution.throttle.on_brokers import set_config, throttle_settings
@@ -60,7 +60,7 @@ def older_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
 
 
 @pytest.fixture(scope="module")
-def older(older_cluster: LocalCluster) -> Iterator[ClusterGateway]:
+def older(older_cluster: LocalCluster) -> Iterator[OwnGateway]:
     with impatient_gateway(older_cluster) as gateway:
         yield gateway
 
@@ -73,7 +73,7 @@ def topics(older_cluster: LocalCluster) -> Iterator[Topics]:
 
 @pytest.fixture
 def moving(
-    older_cluster: LocalCluster, older: ClusterGateway, topics: Topics, approved: MakePlan
+    older_cluster: LocalCluster, older: OwnGateway, topics: Topics, approved: MakePlan
 ) -> Iterator[Callable[[], Plan]]:
     """Makes a topic on broker 1 and a plan that moves it to broker 2; no rate outlives the test."""
 
@@ -82,17 +82,17 @@ def moving(
         return approved(*moves, cluster_id=older_cluster.cluster_id)
 
     yield make
-    left = [ConfigChange(*where, ConfigOperation.DELETE) for where in rates(older)]
+    left = [ConfigChange(place, key, ConfigOperation.DELETE) for place, key in rates(older)]
     if left:
         older.alter_configs(left)
         wait_until(lambda: not rates(older), "rates to go")
 
 
-def rates(gateway: ClusterGateway) -> dict[Any, str | None]:
+def rates(gateway: OwnGateway) -> dict[Any, str | None]:
     return throttle_settings(gateway, brokers=[ONE, TWO])
 
 
-def everything(gateway: ClusterGateway, plan: Plan) -> dict[Any, str | None]:
+def everything(gateway: OwnGateway, plan: Plan) -> dict[Any, str | None]:
     return throttle_settings(gateway, plan.moves[0].partition.topic, brokers=[ONE, TWO])
 
 
@@ -103,7 +103,7 @@ def both(leader: int, follower: int | None = None) -> dict[Any, str]:
 
 
 def test_each_broker_slows_copies_by_a_rate_of_its_own_and_loses_it_without_a_trace(
-    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
+    older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
 ) -> None:
     assert older.finalized_features()["metadata.version"] == 20
     plan = moving()
@@ -124,7 +124,7 @@ def test_each_broker_slows_copies_by_a_rate_of_its_own_and_loses_it_without_a_tr
 
 @pytest.mark.simulated("rates are deleted whatever was there before")
 def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_byte(
-    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+    older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan]
 ) -> None:
     plan = moving()
     set_config(older, TWO, FOLLOWER_RATE, "030000000")
@@ -162,7 +162,7 @@ def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_by
 
 @pytest.mark.simulated("nothing looks whether what is in flight is throttled still")
 def test_a_rate_that_is_deleted_on_its_broker_in_mid_copy_is_set_again(
-    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
+    older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
 ) -> None:
     """As Kafka's own tool does it; the source's rate stays here, so that the copy lasts."""
     plan, policy = moving(), Policy(100_000, metadata_grace_s=2)
@@ -182,7 +182,7 @@ def test_a_rate_that_is_deleted_on_its_broker_in_mid_copy_is_set_again(
 
 
 def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
-    older: ClusterGateway,
+    older: OwnGateway,
     ledger: Ledger,
     moving: Callable[[], Plan],
     topics: Topics,
@@ -217,7 +217,7 @@ def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
 def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
     when: str,
     older_cluster: LocalCluster,
-    older: ClusterGateway,
+    older: OwnGateway,
     ledger: Ledger,
     ledger_url: str,
     moving: Callable[[], Plan],
@@ -234,7 +234,7 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
 
 
 def test_a_dry_run_asks_each_broker_and_shows_which_lower_rates_will_hold(
-    older: ClusterGateway, moving: Callable[[], Plan]
+    older: OwnGateway, moving: Callable[[], Plan]
 ) -> None:
     plan = moving()
     set_config(older, TWO, FOLLOWER_RATE, "1000000")
@@ -248,18 +248,18 @@ def test_a_dry_run_asks_each_broker_and_shows_which_lower_rates_will_hold(
 
 
 def test_a_broker_that_hangs_while_its_rate_is_set_makes_its_moves_wait(
-    older_cluster: LocalCluster, older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+    older_cluster: LocalCluster, older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan]
 ) -> None:
     connection = Connection.from_settings(older_cluster.client_settings())
 
-    class Hanging(ClusterGateway):
+    class Hanging(OwnGateway):
         """Only what broker 2 is asked while it hangs is waited for but briefly."""
 
         def alter_configs(
             self, changes: Sequence[ConfigChange], *, validate_only: bool = False
         ) -> dict[ConfigResource, BrokerError | None]:
             older_cluster.pause(2)
-            with ClusterGateway(connection, request_timeout_s=2) as impatient:
+            with OwnGateway(connection, request_timeout_s=2) as impatient:
                 return impatient.alter_configs(changes, validate_only=validate_only)
 
     plan, policy = moving(), Policy(RATE, metadata_grace_s=2)
@@ -281,7 +281,7 @@ def test_a_broker_that_hangs_while_its_rate_is_set_makes_its_moves_wait(
 
 
 def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_until_it_returns(
-    older_cluster: LocalCluster, older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+    older_cluster: LocalCluster, older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan]
 ) -> None:
     first, second = moving(), moving()
 
@@ -316,7 +316,7 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
 
 
 def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
-    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+    older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan]
 ) -> None:
     plan = moving()
     request = ReassignmentRequest(Action.DRAIN, brokers=(1, 3), cordon=Cordon.UNDO)

@@ -13,7 +13,6 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import PlanState
@@ -26,6 +25,7 @@ from rehome.execution.throttle.keys import (
     LIST_LIMIT,
     LOG_DIR_RATE,
 )
+from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.execution.throttle.rate_scope import CRUISE_CONTROL_TOPICS
 from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import (
@@ -36,9 +36,9 @@ from rehome.execution.throttle.set_up import (
 )
 from rehome.ledger.base.records import ThrottleState
 from rehome.ledger.store import Ledger
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.killed import run_until_killed
 from tests.execution.throttle.on_brokers import (
-    DEFAULT,
     leave_no_rates,  # noqa: F401 - an autouse fixture
     marks,
     set_config,
@@ -50,13 +50,13 @@ MakePlan = Callable[..., Plan]
 
 
 @pytest.fixture
-def foreign(gateway: ClusterGateway) -> Callable[[ConfigResource, str, str], None]:
+def foreign(gateway: OwnGateway) -> Callable[[ConfigResource, str, str], None]:
     """Sets throttles as another client would."""
     return lambda resource, key, value: set_config(gateway, resource, key, value)
 
 
 def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 3], [3, 4]])
     plan = approved(
@@ -79,7 +79,7 @@ def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
 
 
 def test_beside_cruise_control_no_default_is_set_and_brokers_have_rates_of_their_own(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topics.create_as(CRUISE_CONTROL_TOPICS[0], [[1]])
     plan = approved(move(topics.create([[1, 2]]), 0, (1, 2), (3, 2)))
@@ -95,7 +95,7 @@ def test_beside_cruise_control_no_default_is_set_and_brokers_have_rates_of_their
 
 
 def test_throttles_that_were_there_before_are_put_back_byte_for_byte(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -127,7 +127,7 @@ def test_throttles_that_were_there_before_are_put_back_byte_for_byte(
 
 
 def test_a_list_that_covers_every_replica_is_left_alone(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -160,7 +160,7 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
     when: str,
     with_foreign: bool,
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     ledger_url: str,
     approved: MakePlan,
@@ -185,7 +185,7 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
 
 
 def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_not_seen_applied(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
@@ -197,7 +197,7 @@ def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_no
 
 
 def test_a_key_that_another_client_has_changed_since_stays_as_it_is(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -219,7 +219,7 @@ def test_a_key_that_another_client_has_changed_since_stays_as_it_is(
 
 
 def test_clearing_twice_and_clearing_what_was_never_set_does_nothing(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
@@ -230,7 +230,7 @@ def test_clearing_twice_and_clearing_what_was_never_set_does_nothing(
 
 
 def test_the_throttle_of_a_deleted_topic_counts_as_cleared(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
@@ -241,7 +241,7 @@ def test_the_throttle_of_a_deleted_topic_counts_as_cleared(
 
 
 def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -264,7 +264,7 @@ def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
 
 
 def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     before = throttle_settings(gateway, topic)
@@ -287,7 +287,7 @@ def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
 
 
 def test_moves_between_log_dirs_get_their_own_rate(
-    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    cluster: LocalCluster, gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     first, second = (str(path) for path in cluster.log_dirs(1))
@@ -299,13 +299,13 @@ def test_moves_between_log_dirs_get_their_own_rate(
 
 
 def test_throttles_of_an_unreachable_cluster_stay_owed_and_are_taken_back_later(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
     nowhere = Connection.from_settings({"bootstrap.servers": "127.0.0.1:1"})
-    with ClusterGateway(nowhere, request_timeout_s=2, connect_timeout_s=2) as unreachable:
+    with OwnGateway(nowhere, request_timeout_s=2, connect_timeout_s=2) as unreachable:
         result = clear_throttle(plan.plan_id, ledger, unreachable)
     assert (result.cleared, len(result.owed)) == ((), 4)
     assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.OWED}
@@ -315,7 +315,7 @@ def test_throttles_of_an_unreachable_cluster_stay_owed_and_are_taken_back_later(
 
 
 def test_throttles_owed_by_an_earlier_plan_are_taken_back_and_not_taken_for_another_clients(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1]])
     first = approved(move(topic, 0, (1, 2), (3, 2)))
@@ -329,7 +329,7 @@ def test_throttles_owed_by_an_earlier_plan_are_taken_back_and_not_taken_for_anot
 
 
 def test_two_installations_leave_what_was_there_before_whichever_ends_first(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,
@@ -354,7 +354,7 @@ def test_two_installations_leave_what_was_there_before_whichever_ends_first(
 
 
 def test_a_running_plans_throttle_is_not_swept(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
@@ -364,7 +364,7 @@ def test_a_running_plans_throttle_is_not_swept(
 
 
 def test_lists_too_long_as_a_whole_are_set_as_moves_start(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     approved: MakePlan,
     topics: Any,

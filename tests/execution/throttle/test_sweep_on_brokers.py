@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigResource
 from rehome.domain.plan.plan import Plan
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.throttle.keys import LEADER_RATE
 from rehome.execution.throttle.set_up import Cleared, sweep
 from rehome.ledger.base.records import ThrottleEntry
@@ -42,7 +42,7 @@ def test_a_sweep_leaves_the_throttle_of_a_plan_that_starts_during_the_sweep(
     ledger: Ledger, approved: Any
 ) -> None:
     plan = approved(move("t", 0, (1, 2), (3, 2)), cluster_id="sim")
-    cluster = cast(ClusterPort, SimulatedCluster([1, 2, 3], plan.moves))
+    cluster = cast(OwnCluster, SimulatedCluster([1, 2, 3], plan.moves))
     racing = _StartsInBetween(ledger, plan)
     assert sweep(cast(Ledger, racing), cluster) == Cleared()
     (entry,) = ledger.throttles(plan.plan_id)

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.flows import RateReason
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
 from rehome.execution.throttle import clear as throttle_clearing
@@ -76,8 +76,8 @@ class Run:
         self._now = T0
 
     @property
-    def _port(self) -> ClusterPort:
-        return cast(ClusterPort, self._cluster)
+    def _port(self) -> OwnCluster:
+        return cast(OwnCluster, self._cluster)
 
     def to_its_end(self, crashes: list[int]) -> PlanState:
         """Every process begins from the start; its task that had succeeded is not repeated."""
@@ -202,5 +202,5 @@ def test_a_throttle_stays_while_the_plan_runs(tmp_path: Path) -> None:
     record(plan, url)
     cluster = cluster_of(plan, True, {})
     with Ledger.open(url) as ledger:
-        set_up_throttle(plan, ledger, cast(ClusterPort, cluster), 1000)
+        set_up_throttle(plan, ledger, cast(OwnCluster, cluster), 1000)
     assert {key for _, key in cluster.configs if not is_mark(key)} == {*LISTS, *RATES}

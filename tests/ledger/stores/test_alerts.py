@@ -102,10 +102,10 @@ def test_a_channel_that_failed_is_tried_again_alone_and_recorded_as_an_event(
     assert sent(ledger) == [], "not at the very next poll"
     clock.pass_s(RETRY_S)
     (again,) = sent(ledger, chat="it answers 503")
-    assert again.channels == {"chat"}
+    assert again.channels == frozenset({"chat"})
     clock.pass_s(RETRY_S)
     (again,) = sent(ledger, chat="")
-    assert again.channels == {"chat"}
+    assert again.channels == frozenset({"chat"})
     clock.pass_s(RETRY_S)
     assert sent(ledger) == []
     failures = [
@@ -121,7 +121,7 @@ def test_a_channel_that_failed_is_tried_again_when_the_clock_was_put_back(
     sent(ledger, chat="it answers 503")
     clock.pass_s(-3600)
     (again,) = ledger.claim_unsent_alerts()
-    assert again.channels == {"chat"}
+    assert again.channels == frozenset({"chat"})
 
 
 def test_an_alert_that_is_raised_once_and_reached_no_channel_is_tried_by_the_sweep_for_a_day(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -149,7 +150,7 @@ def test_a_move_taken_back_and_admitted_again_has_a_second_identity(
     assert (first.outcome, second.outcome) == (MoveState.CANCELLED, None)
 
 
-def entry(**changes: object) -> ThrottleEntry:
+def entry(**changes: Any) -> ThrottleEntry:
     base = ThrottleEntry(
         "p1", "c1", ConfigResource.topic("t"), "k", ("0:1",), "5:5", "DYNAMIC_TOPIC_CONFIG"
     )

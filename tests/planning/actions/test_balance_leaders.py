@@ -27,10 +27,11 @@ def planned(arrays: ClusterArrays, **tolerances: float | None) -> Outcome:
 def led(outcome: Outcome, weight: np.ndarray | None = None) -> np.ndarray:
     """(B,) what each broker leads, over the mean."""
     load = np.bincount(outcome.layout.rows[:, 0], weight, CASE.brokers)
-    return load / load.mean()
+    over_mean: np.ndarray = load / load.mean()
+    return over_mean
 
 
-def test_brokers_lead_their_share_of_the_traffic_and_about_as_many_partitions():
+def test_brokers_lead_their_share_of_the_traffic_and_about_as_many_partitions() -> None:
     arrays = people(CASE)
     before = np.bincount(arrays.rows[:, 0], arrays.bytes_out, CASE.brokers)
     assert np.abs(before / before.mean() - 1).max() > 0.5
@@ -42,26 +43,27 @@ def test_brokers_lead_their_share_of_the_traffic_and_about_as_many_partitions():
     assert (np.sort(made.layout.rows, axis=1) == np.sort(made.layout.origin, axis=1)).all()
 
 
-def test_without_a_history_the_number_of_leaders_is_evened_out():
+def test_without_a_history_the_number_of_leaders_is_evened_out() -> None:
     arrays = replace(people(CASE), bytes_in=None, bytes_out=None)
     assert np.ptp(np.bincount(planned(arrays).layout.rows[:, 0])) <= 1
 
 
-def test_who_wants_numbers_alone_says_so():
+def test_who_wants_numbers_alone_says_so() -> None:
     arrays = people(CASE)
     made = planned(arrays, bytes_out=None)
     assert np.ptp(np.bincount(made.layout.rows[:, 0])) <= 1
     assert np.abs(led(made, arrays.bytes_out) - 1).max() > 0.06
 
 
-def test_what_producers_write_into_leaders_is_balanced_on_request():
+def test_what_producers_write_into_leaders_is_balanced_on_request() -> None:
     arrays = people(CASE)
     made = planned(arrays, leader_bytes_in=0.1, bytes_out=None)
     assert np.abs(led(made, arrays.bytes_in) - 1).max() <= 0.11
 
 
-def test_brokers_that_no_order_of_replicas_brings_to_their_share_are_named():
+def test_brokers_that_no_order_of_replicas_brings_to_their_share_are_named() -> None:
     arrays = people(replace(CASE, giant=0.0))
+    assert arrays.bytes_out is not None
     rate = arrays.bytes_out.copy()
     rate[0] = rate.sum()
     made = planned(replace(arrays, bytes_out=rate))
@@ -69,13 +71,13 @@ def test_brokers_that_no_order_of_replicas_brings_to_their_share_are_named():
     assert leader in {note.subject.broker for note in made.infeasible}
 
 
-def test_planning_again_changes_no_leader():
+def test_planning_again_changes_no_leader() -> None:
     arrays = people(CASE)
     rows = planned(arrays).layout.rows
     again = planned(replace(arrays, rows=rows.copy(), leader=rows[:, 0].copy()))
     assert not len(again.layout.changed())
 
 
-def test_tolerances_of_what_is_copied_are_refused():
+def test_tolerances_of_what_is_copied_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="copies nothing"):
         parse_request({"action": "balance_leaders", "tolerances": {"bytes_in": 0.1}})

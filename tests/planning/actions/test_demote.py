@@ -11,20 +11,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.plan import Plan
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import T, both, infeasible, plan, problems
 from tests.planning.strategies import clusters
 
 
-def targets(made):
+def targets(made: Plan) -> dict[TopicPartition, tuple[int, ...]]:
     return {move.partition: move.target for move in made.moves}
 
 
-def test_others_lead_by_share_and_the_demoted_broker_comes_last():
+def test_others_lead_by_share_and_the_demoted_broker_comes_last() -> None:
     of = cluster([""] * 4, [(0, 1, 2)] * 2 + [(0, 3, 1)] + [(1, 2, 3), (2, 3, 0)])
     made = plan(of, action="demote", brokers=[0])
     assert targets(made) == {T[0]: (1, 2, 0), T[1]: (2, 1, 0), T[2]: (3, 1, 0)}
@@ -36,14 +38,14 @@ def test_others_lead_by_share_and_the_demoted_broker_comes_last():
     )
 
 
-def test_a_chain_of_changes_evens_out_what_no_single_change_could():
+def test_a_chain_of_changes_evens_out_what_no_single_change_could() -> None:
     """Partition after partition, broker 1 gets two and broker 3 none."""
     of = cluster([""] * 4, [(0, 1, 2), (0, 2, 3), (0, 1, 2)])
     made = plan(of, action="demote", brokers=[0])
     assert sorted(row[0] for row in targets(made).values()) == [1, 2, 3]
 
 
-def test_a_partition_that_only_waits_for_an_election_is_elected():
+def test_a_partition_that_only_waits_for_an_election_is_elected() -> None:
     """Broker 1 is preferred and in sync, but broker 0 leads: another order would not help."""
     of = cluster([""] * 3, [(1, 0), (1, 0)], lagging=frozenset({(T[0], 1)}))
     made = plan(of, action="demote", brokers=[0])
@@ -60,7 +62,7 @@ def test_a_partition_that_only_waits_for_an_election_is_elected():
     )
 
 
-def test_a_partition_that_no_other_broker_can_lead_is_named_and_stays():
+def test_a_partition_that_no_other_broker_can_lead_is_named_and_stays() -> None:
     of = cluster(
         [""] * 3,
         [(0,), (0, 1), (0, 1, 2)],
@@ -75,7 +77,7 @@ def test_a_partition_that_no_other_broker_can_lead_is_named_and_stays():
     ]
 
 
-def test_an_offline_replica_is_no_obstacle_for_nothing_is_copied():
+def test_an_offline_replica_is_no_obstacle_for_nothing_is_copied() -> None:
     """Another broker is dead, the demoted broker itself is, or a log dir has failed."""
     rows = [(0, 1, 2), (0, 2, 1)]
     of = cluster([""] * 3, rows, dead=frozenset({1}))
@@ -88,14 +90,14 @@ def test_an_offline_replica_is_no_obstacle_for_nothing_is_copied():
     assert targets(plan(failed, action="demote", brokers=[0]))[T[0]][0] == 2
 
 
-def test_internal_topics_are_demoted_too_unless_topics_are_named():
+def test_internal_topics_are_demoted_too_unless_topics_are_named() -> None:
     inner = cluster([""] * 2, [(0, 1)], topic="__x", internal=frozenset({"__x"}))
     of = both(cluster([""] * 2, [(0, 1)]), inner)
     assert len(plan(of, action="demote", brokers=[0]).moves) == 2
     assert list(targets(plan(of, action="demote", brokers=[0], topics=["*"]))) == [T[0]]
 
 
-def test_what_leaders_send_counts_where_it_is_known():
+def test_what_leaders_send_counts_where_it_is_known() -> None:
     of = cluster([""] * 3, [(0, 1, 2)] * 4)
     sends = {T[0]: 900.0, T[1]: 300.0, T[2]: 300.0, T[3]: 300.0}
     made = plan(replace(of, bytes_out=sends, bytes_in=sends), action="demote", brokers=[0])
@@ -103,20 +105,20 @@ def test_what_leaders_send_counts_where_it_is_known():
     assert [p for p, row in targets(made).items() if row[0] == heavy] == [T[0]]
 
 
-def test_larger_brokers_lead_more():
+def test_larger_brokers_lead_more() -> None:
     of = cluster([""] * 3, [(0, 1, 2)] * 9)
     made = plan(of, action="demote", brokers=[0], weights={"1": 2})
     assert Counter(row[0] for row in targets(made).values()) == {1: 6, 2: 3}
 
 
-def test_a_demotion_of_everybody_is_refused():
+def test_a_demotion_of_everybody_is_refused() -> None:
     of = cluster([""] * 2, [(0, 1)])
     text = problems(of, action="demote", brokers=[0, 1])
     assert "No live broker is left to lead" in text
     assert "needs brokers" in problems(of, action="demote")
 
 
-def test_a_balance_of_leaders_takes_it_back():
+def test_a_balance_of_leaders_takes_it_back() -> None:
     of = cluster([""] * 3, [(0, 1, 2), (1, 2, 0), (2, 0, 1)] * 3)
     after = of.after(plan(of, action="demote", brokers=[0]))
     assert not any(row[0] == 0 for row in after.replicas.values())
@@ -125,22 +127,22 @@ def test_a_balance_of_leaders_takes_it_back():
 
 
 @st.composite
-def ailing(draw):
+def ailing(draw: st.DrawFn) -> Cluster:
     """A cluster with replicas that lag, partitions led by others, and maybe a dead broker."""
     of = draw(clusters())
     replicas = [(p, broker) for p, row in of.replicas.items() for broker in row]
     lagging = frozenset(draw(st.lists(st.sampled_from(replicas), max_size=6)))
     dead = frozenset(draw(st.sets(st.sampled_from(sorted(of.racks)), max_size=1)))
     of = replace(of, lagging=lagging, dead=dead)
-    leaders = {}
+    leaders: dict[TopicPartition, int] = {}
     for partition, row in of.replicas.items():
         synced = in_sync(of, partition)
-        if synced and draw(st.booleans()):
+        if bool(synced) and draw(st.booleans()):
             leaders[partition] = draw(st.sampled_from([b for b in row if b in synced]))
     return replace(of, leaders=leaders)
 
 
-def in_sync(of: Cluster, partition) -> set[int]:
+def in_sync(of: Cluster, partition: TopicPartition) -> set[int]:
     return {
         broker
         for broker in of.replicas[partition]
@@ -148,7 +150,7 @@ def in_sync(of: Cluster, partition) -> set[int]:
     }
 
 
-def leader(of: Cluster, partition):
+def leader(of: Cluster, partition: TopicPartition) -> int | None:
     chosen = [b for b in of.replicas[partition] if b in in_sync(of, partition)]
     return of.leaders.get(partition, chosen[0] if chosen else None)
 
@@ -156,7 +158,9 @@ def leader(of: Cluster, partition):
 @pytest.mark.slow
 @examples(200)
 @given(of=ailing(), count=st.integers(1, 2))
-def test_demoted_brokers_lead_and_prefer_nothing_that_others_could_lead(of, count):
+def test_demoted_brokers_lead_and_prefer_nothing_that_others_could_lead(
+    of: Cluster, count: int
+) -> None:
     gone = set(sorted(of.racks)[:count])
     assume(set(of.racks) - gone - of.dead)
     made = plan(of, action="demote", brokers=sorted(gone))
@@ -210,7 +214,7 @@ def fewest_squares(of: Cluster, gone: set[int]) -> float:
 
 @examples(100)
 @given(of=clusters(max_partitions=24))
-def test_no_other_choice_of_leaders_is_more_even(of):
+def test_no_other_choice_of_leaders_is_more_even(of: Cluster) -> None:
     gone = {0}
     made = plan(of, action="demote", brokers=[0])
     after = of.after(made)

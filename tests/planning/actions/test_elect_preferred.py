@@ -12,11 +12,11 @@ from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import MoveReason
 from tests.examples import examples
 from tests.planning.actions.test_demote import ailing, in_sync, leader
-from tests.planning.clusters import cluster
+from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import T, both, infeasible, plan
 
 
-def test_only_what_another_replica_leads_is_elected_and_nothing_moves():
+def test_only_what_another_replica_leads_is_elected_and_nothing_moves() -> None:
     of = cluster([""] * 3, [(0, 1), (1, 2), (2, 0)])
     made = plan(replace(of, leaders={T[0]: 1, T[2]: 0}), action="elect_preferred")
     assert [(m.partition, m.current, m.target, m.reason) for m in made.moves] == [
@@ -30,7 +30,7 @@ def test_only_what_another_replica_leads_is_elected_and_nothing_moves():
     )
 
 
-def test_a_preferred_leader_out_of_sync_is_named():
+def test_a_preferred_leader_out_of_sync_is_named() -> None:
     of = cluster([""] * 2, [(0, 1)], lagging=frozenset({(T[0], 0)}))
     made = plan(of, action="elect_preferred")
     assert made.moves == ()
@@ -40,7 +40,7 @@ def test_a_preferred_leader_out_of_sync_is_named():
     ]
 
 
-def test_internal_topics_are_elected_too_and_topics_narrow_it_down():
+def test_internal_topics_are_elected_too_and_topics_narrow_it_down() -> None:
     inner = cluster([""] * 2, [(0, 1)], topic="__x", internal=frozenset({"__x"}))
     of = both(cluster([""] * 2, [(0, 1)]), inner)
     of = replace(of, leaders=dict.fromkeys((T[0], TopicPartition("__x", 0)), 1))
@@ -52,7 +52,7 @@ def test_internal_topics_are_elected_too_and_topics_narrow_it_down():
 
 @examples(100)
 @given(of=ailing())
-def test_whatever_the_cluster_is_like_the_preferred_replica_leads_where_it_can(of):
+def test_whatever_the_cluster_is_like_the_preferred_replica_leads_where_it_can(of: Cluster) -> None:
     made = plan(of, action="elect_preferred")
     elected = {move.partition for move in made.moves}
     named = {item.subject.name: item.obstacle for item in infeasible(made)}

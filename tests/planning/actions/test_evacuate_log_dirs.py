@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import InvalidRequestError
 from rehome.planning.options import PlanOptions
@@ -23,12 +26,14 @@ from tests.planning.planned import T
 TWO = {"/d0": (10_000, 5_000), "/d1": (10_000, 5_001)}
 
 
-def plan(of: Cluster, disks: Disks, cordoned=(), **params):
+def plan(
+    of: Cluster, disks: Disks, cordoned: Sequence[tuple[int, str]] = (), **params: Any
+) -> Plan:
     request = parse_request({"action": "evacuate_log_dirs"} | params)
     return make_plan(with_disks(of, disks, cordoned=cordoned), request, PlanOptions(plan_id="p"))
 
 
-def test_replicas_go_into_another_log_dir_of_their_broker():
+def test_replicas_go_into_another_log_dir_of_their_broker() -> None:
     of = cluster([""] * 2, [(0, 1), (1, 0), (0, 1)])  # partition n lies in log dir n % 2
     disks = {0: TWO, 1: TWO}
     made = plan(of, disks, log_dirs=["0:/d0"])
@@ -40,7 +45,7 @@ def test_replicas_go_into_another_log_dir_of_their_broker():
     assert made.moves[0].why == "/d0 of broker 0 is emptied; /d1 has room."
 
 
-def test_the_cordoned_log_dirs_are_meant_where_none_is_named():
+def test_the_cordoned_log_dirs_are_meant_where_none_is_named() -> None:
     of = cluster([""] * 2, [(0, 1), (1, 0)])
     disks = {0: TWO, 1: TWO}
     shut = [(0, "/d0"), (1, "/d0")]
@@ -49,7 +54,9 @@ def test_the_cordoned_log_dirs_are_meant_where_none_is_named():
     assert [m.target_log_dirs for m in plan(of, disks, shut, brokers=[1]).moves] == [("any", "/d1")]
 
 
-def test_a_replica_without_space_in_other_log_dirs_leaves_the_broker_and_keeps_its_position():
+def test_a_replica_without_space_in_other_log_dirs_leaves_the_broker_and_keeps_its_position() -> (
+    None
+):
     small = {"/d0": (10_000, 5_000), "/d1": (10_000, 150)}
     of = cluster([""] * 3, [(0, 1), (1, 0), (1, 0)])
     made = plan(of, {0: small, 1: TWO, 2: TWO}, log_dirs=["0:/d0"])
@@ -63,7 +70,7 @@ def test_a_replica_without_space_in_other_log_dirs_leaves_the_broker_and_keeps_i
     assert made.summary.lower_bound_bytes <= made.summary.bytes_to_move == 100
 
 
-def test_nothing_comes_to_a_broker_that_could_put_it_into_a_log_dir_to_be_emptied():
+def test_nothing_comes_to_a_broker_that_could_put_it_into_a_log_dir_to_be_emptied() -> None:
     full = {"/d0": (10_000, 5_000), "/d1": (10_000, 0)}
     of = cluster([""] * 4, [(0,)])
     disks = {0: full, 1: TWO, 2: TWO, 3: TWO}
@@ -82,14 +89,14 @@ def test_nothing_comes_to_a_broker_that_could_put_it_into_a_log_dir_to_be_emptie
         ({"log_dirs": ["0:/d0"], "action": "drain", "brokers": [1]}, "does not use it"),
     ],
 )
-def test_what_cannot_be_emptied_is_refused(params, problem):
+def test_what_cannot_be_emptied_is_refused(params: dict[str, Any], problem: str) -> None:
     of = cluster([""] * 2, [(0, 1)])
     with pytest.raises(InvalidRequestError, match=problem):
         plan(of, {0: TWO, 1: TWO}, **params)
 
 
 @st.composite
-def cases(draw):
+def cases(draw: st.DrawFn) -> tuple[Cluster, Disks]:
     sizes = draw(st.lists(st.integers(1, 60), min_size=1, max_size=10))
     room = st.integers(0, 150)
     disks = {
@@ -123,12 +130,14 @@ def most_kept(sizes: list[int], headrooms: list[int]) -> float:
 
 @examples(150)
 @given(case=cases())
-def test_the_log_dir_ends_empty_and_as_much_as_half_of_what_could_stay_does(case):
+def test_the_log_dir_ends_empty_and_as_much_as_half_of_what_could_stay_does(
+    case: tuple[Cluster, Disks],
+) -> None:
     of, disks = case
     made = {move.partition: move for move in plan(of, disks, log_dirs=["0:/d0"]).moves}
     inside = {p: row for p, row in of.replicas.items() if 0 in row and p.partition % 3 == 0}
     assert set(made) == set(inside)
-    arriving, kept = Counter(), 0
+    arriving, kept = Counter[str](), 0
     for partition, move in made.items():
         paths = dict(zip(move.target, move.target_log_dirs or ["any"] * 9, strict=False))
         assert paths.get(0) in (None, "/d1", "/d2")
@@ -136,17 +145,17 @@ def test_the_log_dir_ends_empty_and_as_much_as_half_of_what_could_stay_does(case
         assert all(a == b for a, b in zip(move.current, move.target, strict=True) if a != 0)
         assert len(set(move.target)) == len(move.current)
         if 0 in paths:
-            arriving[paths[0]] += of.sizes[partition]
-            kept += of.sizes[partition]
+            arriving[paths[0]] += of.size_of(partition)
+            kept += of.size_of(partition)
     headrooms = {path: disks[0][path][1] for path in ("/d1", "/d2")}
     assert all(arriving[path] <= headrooms[path] for path in headrooms)
     for partition, move in made.items():
         if 0 not in move.target:
-            assert all(of.sizes[partition] > headrooms[p] - arriving[p] for p in headrooms)
-    assert most_kept([of.sizes[p] for p in inside], list(headrooms.values())) <= 2 * kept + 1e-6
+            assert all(of.size_of(partition) > headrooms[p] - arriving[p] for p in headrooms)
+    assert most_kept([of.size_of(p) for p in inside], list(headrooms.values())) <= 2 * kept + 1e-6
 
 
-def test_a_partition_with_one_replica_leaves_a_rack_whose_brokers_have_no_room():
+def test_a_partition_with_one_replica_leaves_a_rack_whose_brokers_have_no_room() -> None:
     """Its own rack is the emptier one, but the other broker there is full."""
     full = {"/d0": (10_000, 5_000), "/d1": (10_000, 0)}
     of = cluster(["/a", "/a", "/b"], [(0,), (2,)], [100, 5_000])
@@ -154,7 +163,7 @@ def test_a_partition_with_one_replica_leaves_a_rack_whose_brokers_have_no_room()
     assert [m.target for m in made.moves] == [(2,)]
 
 
-def test_log_dirs_are_packed_tightly_where_that_keeps_more_on_the_broker():
+def test_log_dirs_are_packed_tightly_where_that_keeps_more_on_the_broker() -> None:
     disks = {"/d0": (9_000, 4_000), "/d1": (9_101, 100), "/d2": (9_202, 60)}
     of = cluster([""] * 2, [(0,), (1,), (1,), (0,), (1,), (1,), (0,)], [60, 1, 1, 50, 1, 1, 50])
     made = plan(of, {0: disks, 1: TWO}, log_dirs=["0:/d0"])

@@ -5,24 +5,27 @@ listed.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.plan.plan import Plan
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, infeasible, plan, problems
 
 RACKS = ["/a", "/a", "/b", "/b", "/c", "/c"]
 ROWS = [(0, 1, 2), (3, 1, 0), (3,), (1, 2, 3), (0, 2, 4)]
-UNWELL = {"dead": frozenset({3}), "failed": frozenset({(T[0], 1)})}
+UNWELL: dict[str, Any] = {"dead": frozenset({3}), "failed": frozenset({(T[0], 1)})}
 FIX = {"action": "fix_offline_replicas"}
 
 
-def targets(made):
+def targets(made: Plan) -> dict[TopicPartition, tuple[int, ...]]:
     return {move.partition: move.target for move in made.moves}
 
 
-def test_only_offline_replicas_move_and_the_others_keep_their_places():
+def test_only_offline_replicas_move_and_the_others_keep_their_places() -> None:
     made = plan(cluster(RACKS, ROWS, **UNWELL), **FIX)
     moved = targets(made)
     assert moved.keys() == {T[0], T[1], T[3]}
@@ -35,20 +38,20 @@ def test_only_offline_replicas_move_and_the_others_keep_their_places():
     assert "Broker 3 is not live, 2 of its replicas in sync" in made.moves[1].why
 
 
-def test_new_homes_are_where_the_racks_want_them():
+def test_new_homes_are_where_the_racks_want_them() -> None:
     made = plan(cluster(RACKS, ROWS, **UNWELL), **FIX)
     assert targets(made)[T[3]][2] in (4, 5)
     assert targets(made)[T[0]][1] in (4, 5)
 
 
-def test_a_partition_without_a_leader_is_named_and_left():
+def test_a_partition_without_a_leader_is_named_and_left() -> None:
     made = plan(cluster(RACKS, ROWS, **UNWELL), **FIX)
     assert [(subject_text(note.subject), obstacle_text(note)) for note in infeasible(made)] == [
         ("t-2", "it has no live leader to copy from: left alone")
     ]
 
 
-def test_a_replica_that_fits_on_no_broker_is_named_and_left_and_the_rest_is_planned():
+def test_a_replica_that_fits_on_no_broker_is_named_and_left_and_the_rest_is_planned() -> None:
     of = cluster([""] * 4, [(0, 1, 2, 3), (0, 3)], dead=frozenset({3}))
     made = plan(of, **FIX)
     assert targets(made).keys() == {T[1]}
@@ -57,7 +60,7 @@ def test_a_replica_that_fits_on_no_broker_is_named_and_left_and_the_rest_is_plan
     assert "lower its replication factor" in obstacle_text(note)
 
 
-def test_the_most_endangered_get_what_room_there_is():
+def test_the_most_endangered_get_what_room_there_is() -> None:
     """Broker 3 has room for one replica: for that of the partition with one left in sync."""
     disks = {0: (1000, 0), 1: (1000, 0), 2: (1000, 0), 3: (1000, 150)}
     of = cluster([""] * 4, [(0, 1, 2), (0, 1, 2)], disks=disks, dead=frozenset({2}))
@@ -66,7 +69,7 @@ def test_the_most_endangered_get_what_room_there_is():
     assert made.moves[0].in_sync == made.moves[0].danger == 1
 
 
-def test_a_budget_goes_to_the_most_endangered():
+def test_a_budget_goes_to_the_most_endangered() -> None:
     of = cluster([""] * 5, [(0, 1, 2), (0, 1, 2), (0, 1, 2)], [500, 300, 100], dead=frozenset({2}))
     made = plan(replace(of, lagging=frozenset({(T[2], 1)})), **FIX, budget_moves=2)
     assert targets(made).keys() == {T[0], T[2]}
@@ -74,25 +77,25 @@ def test_a_budget_goes_to_the_most_endangered():
     assert (subject_text(note.subject), note.nearest) == ("offline replicas", 1)
 
 
-def test_brokers_and_topics_limit_what_gets_new_homes():
+def test_brokers_and_topics_limit_what_gets_new_homes() -> None:
     of = cluster(RACKS, ROWS, **UNWELL)
     assert targets(plan(of, **FIX, brokers=[1])).keys() == {T[0]}
     assert targets(plan(of, **FIX, exclude_topics=["t"])) == {}
     assert "Unknown topic" in problems(of, **FIX, topics=["nope"])
 
 
-def test_internal_topics_are_taken_along():
+def test_internal_topics_are_taken_along() -> None:
     of = cluster(RACKS, [(3, 1)], dead=frozenset({3}), internal=frozenset({"t"}))
     assert targets(plan(of, **FIX)).keys() == {T[0]}
 
 
-def test_nothing_is_planned_where_nothing_is_offline_and_lagging_replicas_stay():
+def test_nothing_is_planned_where_nothing_is_offline_and_lagging_replicas_stay() -> None:
     of = cluster(RACKS, ROWS, lagging=frozenset({(T[0], 1)}))
     assert targets(plan(of, **FIX)) == {}
 
 
 @pytest.mark.parametrize("action", ["repair_racks", "rebalance", "balance_leaders"])
-def test_other_actions_leave_partitions_with_offline_replicas_alone_and_say_so(action):
+def test_other_actions_leave_partitions_with_offline_replicas_alone_and_say_so(action: str) -> None:
     of = cluster(RACKS, [*ROWS, (0, 1)], **UNWELL)
     made = plan(of, action=action)
     assert targets(made).keys().isdisjoint({T[0], T[1], T[2], T[3]})
@@ -103,12 +106,12 @@ def test_other_actions_leave_partitions_with_offline_replicas_alone_and_say_so(a
     assert "no live leader" in obstacle_text(notes["t-2"])
 
 
-def test_racks_are_repaired_despite_a_dead_broker_and_a_partition_without_a_leader():
+def test_racks_are_repaired_despite_a_dead_broker_and_a_partition_without_a_leader() -> None:
     made = plan(cluster(RACKS, [*ROWS, (0, 1)], **UNWELL), action="repair_racks")
     assert targets(made).keys() == {T[5]}
 
 
-def test_fewer_replicas_are_planned_where_enough_are_online():
+def test_fewer_replicas_are_planned_where_enough_are_online() -> None:
     of = cluster(RACKS, [(0, 1, 3), (0, 3)], dead=frozenset({3}))
     made = plan(of, action="set_replication_factor", replication_factor=2)
     assert targets(made) == {T[0]: (0, 1)}

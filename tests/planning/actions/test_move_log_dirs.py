@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,14 +25,14 @@ A, B, C = "/disk/a", "/disk/b", "/disk/c"
 SKEWED = Stored({(0, A): {0: 100, 1: 100, 2: 100, 3: 100}, (0, B): {}})
 
 
-def plan(of: Stored, **params) -> Plan:
+def plan(of: Stored, **params: Any) -> Plan:
     options = {name: params.pop(name) for name in ("rate_bytes_per_s",) if name in params}
     options |= {"min_free_disk_fraction": params.pop("min_free", 0.0)}
     request = {"action": "move_log_dirs", "move_overhead_bytes": 0} | params
     return make_plan(of.snapshot(), parse_request(request), PlanOptions(plan_id="p", **options))
 
 
-def loads(of: Stored, **params) -> dict[tuple[int, str], int]:
+def loads(of: Stored, **params: Any) -> dict[tuple[int, str], int]:
     return of.after(plan(of, **params)).loads()
 
 
@@ -39,7 +40,7 @@ def named(made: Plan) -> dict[str, str]:
     return {subject_text(item.subject): obstacle_text(item) for item in made.summary.infeasible}
 
 
-def test_a_brokers_log_dirs_end_with_equal_bytes_and_nothing_leaves_the_broker():
+def test_a_brokers_log_dirs_end_with_equal_bytes_and_nothing_leaves_the_broker() -> None:
     made = plan(SKEWED, rate_bytes_per_s=10)
     assert SKEWED.after(made).loads() == {(0, A): 200, (0, B): 200}
     first = made.moves[0]
@@ -51,7 +52,7 @@ def test_a_brokers_log_dirs_end_with_equal_bytes_and_nothing_leaves_the_broker()
     )
 
 
-def test_the_summary_states_copies_within_brokers_apart_from_those_between_brokers():
+def test_the_summary_states_copies_within_brokers_apart_from_those_between_brokers() -> None:
     summary = plan(SKEWED, rate_bytes_per_s=10).summary
     assert (summary.bytes_to_move, summary.lower_bound_bytes, summary.replica_moves) == (0, 0, 0)
     assert (summary.log_dir_moves, summary.log_dir_bytes) == (2, 200)
@@ -62,15 +63,17 @@ def test_the_summary_states_copies_within_brokers_apart_from_those_between_broke
 
 
 @pytest.mark.parametrize(("ignore_racks", "violations"), [(False, 1), (True, 0)])
-def test_racks_count_in_the_summary_unless_they_are_to_be_ignored(ignore_racks, violations):
+def test_racks_count_in_the_summary_unless_they_are_to_be_ignored(
+    ignore_racks: bool, violations: int
+) -> None:
     of = Stored({(b, A): {0: 9} for b in (0, 1, 2)}, racks={0: "/a", 1: "/a", 2: "/b"})
-    of = replace(of, holds=of.holds | {(2, A): {}})
+    of = replace(of, holds={**of.holds, (2, A): {}})
     made = plan(of, ignore_racks=ignore_racks)
     assert made.summary.rack_violations_before == violations
     assert made.summary.rack_violations_after == violations
 
 
-def test_both_of_kafkas_files_name_the_log_dirs():
+def test_both_of_kafkas_files_name_the_log_dirs() -> None:
     of = Stored({(0, A): {0: 100, 1: 50}, (0, B): {}, (1, A): {0: 100}, (1, B): {1: 50}})
     made = plan(of, tolerance=0.4)
     (entry,) = reassignment_json(made.moves)["partitions"]
@@ -79,7 +82,7 @@ def test_both_of_kafkas_files_name_the_log_dirs():
     assert (entry["replicas"], entry["log_dirs"]) == ([0, 1], [A, B])
 
 
-def test_a_rollback_takes_the_replicas_back_to_their_log_dirs():
+def test_a_rollback_takes_the_replicas_back_to_their_log_dirs() -> None:
     made = plan(SKEWED)
     after = SKEWED.after(made)
     back = rollback_plan(made, after.snapshot(), PlanOptions(plan_id="r"))
@@ -87,7 +90,7 @@ def test_a_rollback_takes_the_replicas_back_to_their_log_dirs():
     assert back.summary.log_dir_bytes == back.summary.log_dir_bound_bytes == 200
 
 
-def test_one_partition_may_move_on_several_of_its_brokers_at_once():
+def test_one_partition_may_move_on_several_of_its_brokers_at_once() -> None:
     of = Stored({(b, path): {} for b in (0, 1) for path in (A, B)})
     of = replace(of, holds={**of.holds, (0, A): {0: 100, 1: 100}, (1, A): {0: 100, 1: 100}})
     made = plan(of, seed=1)
@@ -95,24 +98,26 @@ def test_one_partition_may_move_on_several_of_its_brokers_at_once():
     assert made.summary.log_dir_moves == 2
 
 
-def test_log_dirs_are_filled_in_proportion_to_their_disks():
+def test_log_dirs_are_filled_in_proportion_to_their_disks() -> None:
     disks = {(0, A): (1_000, 600), (0, B): (3_000, 3_000)}
     assert loads(replace(SKEWED, disks=disks)) == {(0, A): 100, (0, B): 300}
 
 
-def test_the_size_of_the_very_replica_counts_not_that_of_its_leader():
+def test_the_size_of_the_very_replica_counts_not_that_of_its_leader() -> None:
     of = Stored({(0, A): {0: 900, 1: 100}, (0, B): {}, (1, A): {0: 100, 1: 100}, (1, B): {}})
     made = plan(of, brokers=[1])
     assert of.after(made).loads()[1, B] == 100
     assert made.summary.log_dir_bytes == made.summary.brokers[1].log_dir_bytes == 100
 
 
-def test_an_offline_log_dir_takes_no_part():
-    of = Stored({(0, A): {0: 100, 1: 100}, (0, B): {}, (0, C): {2: 400}}, offline={(0, C)})
+def test_an_offline_log_dir_takes_no_part() -> None:
+    of = Stored(
+        {(0, A): {0: 100, 1: 100}, (0, B): {}, (0, C): {2: 400}}, offline=frozenset({(0, C)})
+    )
     assert loads(of) == {(0, A): 100, (0, B): 100, (0, C): 400}
 
 
-def test_a_cordoned_log_dir_gives_but_takes_nothing():
+def test_a_cordoned_log_dir_gives_but_takes_nothing() -> None:
     of = Stored({(0, A): {0: 100, 1: 100, 2: 100}, (0, B): {}, (0, C): {3: 100}})
     cordoned = frozenset({(0, C)})
     assert loads(replace(of, cordoned=cordoned), tolerance=0.1)[0, C] == 100
@@ -124,7 +129,7 @@ def test_a_cordoned_log_dir_gives_but_takes_nothing():
     assert named(made)["broker 0, /disk/c"] == "it is cordoned and takes no replicas"
 
 
-def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_still_there():
+def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_still_there() -> None:
     of = replace(SKEWED, disks={(0, A): (1_000, 600), (0, B): (1_000, 150)})
     made = plan(of)
     assert of.after(made).loads() == {(0, A): 300, (0, B): 100}
@@ -136,13 +141,13 @@ def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_sti
     assert plan(of, tolerance=0.12).moves == ()
 
 
-def test_the_part_of_a_log_dir_that_must_stay_free_stays_free():
+def test_the_part_of_a_log_dir_that_must_stay_free_stays_free() -> None:
     of = replace(SKEWED, disks={(0, A): (1_000, 600), (0, B): (1_000, 250)})
     assert loads(of)[0, B] == 200
     assert loads(of, min_free=0.1)[0, B] == 100
 
 
-def test_replicas_that_are_on_their_way_are_counted_where_they_go_and_left_alone():
+def test_replicas_that_are_on_their_way_are_counted_where_they_go_and_left_alone() -> None:
     of = replace(SKEWED, moving={(0, 0): (B, 40), (1, 0): (B, 0)})
     made = plan(of)
     assert made.moves == ()
@@ -155,7 +160,7 @@ def test_replicas_that_are_on_their_way_are_counted_where_they_go_and_left_alone
     assert plan(replace(of, holds=more)).summary.log_dir_moves == 1
 
 
-def test_only_the_named_brokers_and_topics_take_part_and_excluded_ones_do_not():
+def test_only_the_named_brokers_and_topics_take_part_and_excluded_ones_do_not() -> None:
     of = Stored({(b, path): {} for b in range(3) for path in (A, B)})
     of = replace(of, holds={**of.holds, **{(b, A): {2 * b: 100, 2 * b + 1: 100} for b in range(3)}})
     assert {m.target for m in plan(of, brokers=[0, 2]).moves} == {(0,), (2,)}
@@ -169,7 +174,7 @@ def test_only_the_named_brokers_and_topics_take_part_and_excluded_ones_do_not():
         plan(replace(of, options={"dead": frozenset({1})}), brokers=[1])
 
 
-def test_partitions_that_are_being_reassigned_are_left_alone_and_named():
+def test_partitions_that_are_being_reassigned_are_left_alone_and_named() -> None:
     of = replace(SKEWED, options={"adding": frozenset({(partition(n), 0) for n in range(4)})})
     made = plan(of)
     assert made.moves == ()
@@ -177,7 +182,9 @@ def test_partitions_that_are_being_reassigned_are_left_alone_and_named():
 
 
 @pytest.mark.parametrize("budget", [{"budget_bytes": 250}, {"budget_moves": 2}])
-def test_a_budget_goes_to_the_disks_that_are_furthest_from_their_shares(budget):
+def test_a_budget_goes_to_the_disks_that_are_furthest_from_their_shares(
+    budget: dict[str, int],
+) -> None:
     full = dict.fromkeys(range(8), 100)
     of = Stored(
         {
@@ -196,7 +203,7 @@ def test_a_budget_goes_to_the_disks_that_are_furthest_from_their_shares(budget):
     assert (made.summary.ratio_to_bound, whole.asked_bound_bytes) == (round(200 / 484, 4), None)
 
 
-def test_what_keeps_a_log_dir_off_its_share_is_named():
+def test_what_keeps_a_log_dir_off_its_share_is_named() -> None:
     of = Stored({(0, A): {0: 1_000, 1: 10}, (0, B): {}})
     made = plan(of)
     assert named(made)["broker 0, /disk/a"] == "a replica of 1 kB is larger than its share"
@@ -207,7 +214,9 @@ def test_what_keeps_a_log_dir_off_its_share_is_named():
 def grown(seed: int, dirs: int = 4, replicas: int = 200) -> Stored:
     """Three brokers, one partition on each or several, the last log dir new and empty."""
     rng = np.random.default_rng(seed)
-    holds: dict = {(b, f"/d{d}"): {} for b in range(3) for d in range(dirs)}
+    holds: dict[tuple[int, str], dict[int, int | None]] = {
+        (b, f"/d{d}"): {} for b in range(3) for d in range(dirs)
+    }
     for number, size in enumerate(rng.lognormal(6, 1, replicas).astype(int) + 1):
         for broker in rng.permutation(3)[: rng.integers(1, 4)]:
             holds[int(broker), f"/d{rng.integers(0, dirs - 1)}"][number] = int(size)
@@ -216,7 +225,7 @@ def grown(seed: int, dirs: int = 4, replicas: int = 200) -> Stored:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_a_new_log_dir_is_filled_with_hardly_more_than_the_fewest_bytes(seed):
+def test_a_new_log_dir_is_filled_with_hardly_more_than_the_fewest_bytes(seed: int) -> None:
     of = grown(seed)
     made = plan(of, tolerance=0.02)
     after = of.after(made)
@@ -231,7 +240,7 @@ def test_a_new_log_dir_is_filled_with_hardly_more_than_the_fewest_bytes(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_neither_the_order_of_rows_nor_a_second_run_changes_the_plan(seed):
+def test_neither_the_order_of_rows_nor_a_second_run_changes_the_plan(seed: int) -> None:
     snapshot = grown(seed).snapshot()
     request = parse_request({"action": "move_log_dirs"})
     shuffled = replace(
@@ -261,7 +270,7 @@ def fewest_bytes(sizes: list[int], at: list[int], dirs: int, tolerance: float) -
 
 
 @pytest.mark.slow
-def test_few_replicas_are_balanced_with_the_fewest_bytes_of_all_ways():
+def test_few_replicas_are_balanced_with_the_fewest_bytes_of_all_ways() -> None:
     found = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)

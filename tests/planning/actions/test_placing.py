@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.move import MoveReason
-from tests.planning.clusters import cluster
+from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
 
 
-def test_more_replicas_keep_the_leader_and_the_order_and_go_to_other_racks():
+def test_more_replicas_keep_the_leader_and_the_order_and_go_to_other_racks() -> None:
     made = plan(
         cluster(THREE_RACKS, [(2, 0), (3, 5)]),
         action="set_replication_factor",
@@ -23,7 +25,7 @@ def test_more_replicas_keep_the_leader_and_the_order_and_go_to_other_racks():
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 200
 
 
-def test_fewer_replicas_keep_the_leader_and_stay_apart():
+def test_fewer_replicas_keep_the_leader_and_stay_apart() -> None:
     of = cluster(THREE_RACKS, [(0, 1, 2), (4, 5, 0)])
     made = plan(of, action="set_replication_factor", replication_factor=2)
     assert [move.target for move in made.moves] == [(0, 2), (4, 0)]
@@ -31,13 +33,13 @@ def test_fewer_replicas_keep_the_leader_and_stay_apart():
     assert made.moves[0].why == "Replication factor 3 becomes 2; leaves broker 1."
 
 
-def test_more_replicas_than_brokers_are_refused():
+def test_more_replicas_than_brokers_are_refused() -> None:
     of = cluster(THREE_RACKS, ROWS)
     text = problems(of, action="set_replication_factor", replication_factor=7)
     assert "t-0 is to have 7 replicas; live brokers: 6." in text
 
 
-def test_racks_are_repaired_with_the_fewest_copies():
+def test_racks_are_repaired_with_the_fewest_copies() -> None:
     made = plan(cluster(THREE_RACKS, [(0, 1, 2), (0, 2, 4)]), action="repair_racks")
     assert [move.partition for move in made.moves] == [T[0]]
     assert made.moves[0].reason is MoveReason.RACK
@@ -45,19 +47,19 @@ def test_racks_are_repaired_with_the_fewest_copies():
     assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (1, 0)
 
 
-def test_leaders_are_balanced_without_any_data():
+def test_leaders_are_balanced_without_any_data() -> None:
     made = plan(cluster([""] * 3, [(0, 1, 2)] * 9), action="balance_leaders")
     assert [load.leaders_after for load in made.summary.brokers] == [3, 3, 3]
     assert made.summary.bytes_to_move == 0
     assert {move.reason for move in made.moves} == {MoveReason.LEADER}
 
 
-def reassign(of, *entries):
+def reassign(of: Cluster, *entries: dict[str, Any]) -> dict[str, Any]:
     parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]} | entry for entry in entries]
     return {"action": "reassign", "reassignment": {"version": 1, "partitions": parts}}
 
 
-def test_a_reassignment_is_done_as_written():
+def test_a_reassignment_is_done_as_written() -> None:
     of = cluster([""] * 4, [(0, 1), (1, 2), (2, 3)])
     made = plan(
         of,
@@ -74,7 +76,7 @@ def test_a_reassignment_is_done_as_written():
     ]
 
 
-def test_log_dirs_of_a_reassignment_are_kept_where_they_mean_a_change():
+def test_log_dirs_of_a_reassignment_are_kept_where_they_mean_a_change() -> None:
     of = cluster([""] * 3, [(0, 1), (1, 2)])
     made = plan(
         of,
@@ -106,7 +108,9 @@ def test_log_dirs_of_a_reassignment_are_kept_where_they_mean_a_change():
         ({"log_dirs": ["/nope", "any"]}, "t-0: broker 1 has no usable log dir '/nope'."),
     ],
 )
-def test_a_reassignment_the_cluster_contradicts_is_refused(entry, problem):
+def test_a_reassignment_the_cluster_contradicts_is_refused(
+    entry: dict[str, Any], problem: str
+) -> None:
     of = cluster([""] * 4, [(0, 1)], dead=frozenset({3}))
     assert problem in problems(of, **reassign(of, entry))
 
@@ -122,7 +126,9 @@ def test_a_reassignment_the_cluster_contradicts_is_refused(entry, problem):
         ({"partition": 1, "replicas": [1, 0]}, "would change from 3 to 2"),
     ],
 )
-def test_a_dead_broker_keeps_what_it_has_where_nothing_is_copied(entry, problem):
+def test_a_dead_broker_keeps_what_it_has_where_nothing_is_copied(
+    entry: dict[str, Any], problem: str
+) -> None:
     of = cluster([""] * 4, [(0, 3), (3, 1, 0)], dead=frozenset({3}))
     if problem:
         assert problem in problems(of, **reassign(of, entry))
@@ -132,7 +138,7 @@ def test_a_dead_broker_keeps_what_it_has_where_nothing_is_copied(entry, problem)
         }
 
 
-def test_a_file_gives_partitions_more_and_fewer_replicas_where_the_request_allows_it():
+def test_a_file_gives_partitions_more_and_fewer_replicas_where_the_request_allows_it() -> None:
     of = cluster([""] * 5, [(0, 1), (1, 2, 3), (2, 3), (0, 1, 2)])
     asked = reassign(
         of,
@@ -150,7 +156,7 @@ def test_a_file_gives_partitions_more_and_fewer_replicas_where_the_request_allow
     assert "t-1: the replication factor would change from 3 to 1; give" in text
 
 
-def test_what_is_allowed_and_not_done_leaves_kafkas_guard_on():
+def test_what_is_allowed_and_not_done_leaves_kafkas_guard_on() -> None:
     of = cluster([""] * 3, [(0, 1)])
     asked = reassign(of, {"replicas": [0, 2]})
     made = plan(of, **asked, allow_replication_factor_change=True)
@@ -162,7 +168,7 @@ def test_what_is_allowed_and_not_done_leaves_kafkas_guard_on():
     ("replicas", "refused"),
     [([2], True), ([0, 2], True), ([0, 1], False), ([0, 3], False), ([3], False), ([3, 4], False)],
 )
-def test_a_file_with_fewer_replicas_keeps_those_in_sync(replicas, refused):
+def test_a_file_with_fewer_replicas_keeps_those_in_sync(replicas: list[int], refused: bool) -> None:
     of = cluster([""] * 5, [(0, 1, 2)], lagging=frozenset({(T[0], 2)}))
     asked = reassign(of, {"replicas": replicas}) | {"allow_replication_factor_change": True}
     if refused:
@@ -171,13 +177,13 @@ def test_a_file_with_fewer_replicas_keeps_those_in_sync(replicas, refused):
         assert [move.target for move in plan(of, **asked).moves] == [tuple(replicas)]
 
 
-def test_all_that_is_wrong_with_a_reassignment_is_listed():
+def test_all_that_is_wrong_with_a_reassignment_is_listed() -> None:
     of = cluster([""] * 3, [(0, 1)])
     text = problems(of, **reassign(of, {"replicas": [7, 8]}, {"topic": "nope", "partition": 3}))
     assert all(part in text for part in ("broker 7", "broker 8", "'nope'"))
 
 
-def test_a_reassignment_ignores_racks_on_request():
+def test_a_reassignment_ignores_racks_on_request() -> None:
     of = cluster(["/a", "/a", ""], [(0, 1)])
     asked = reassign(of, {"replicas": [1, 2]})
     assert plan(of, **asked).moves, "its brokers are the operator's choice"
@@ -186,13 +192,13 @@ def test_a_reassignment_ignores_racks_on_request():
     assert summary.links == ()
 
 
-def test_a_reassignment_that_does_not_fit_on_the_disk_is_refused():
+def test_a_reassignment_that_does_not_fit_on_the_disk_is_refused() -> None:
     of = cluster([""] * 3, [(0, 1)], disks=dict.fromkeys(range(3), (1000, 99)))
     text = problems(of, **reassign(of, {"replicas": [0, 2]}))
     assert "Broker 2 would receive 100 bytes, but its log dirs have room for 99." in text
 
 
-def test_a_reassignment_of_a_partition_in_flight_is_refused():
+def test_a_reassignment_of_a_partition_in_flight_is_refused() -> None:
     of = cluster(
         [""] * 3, [(0, 1, 2)], adding=frozenset({(T[0], 1)}), removing=frozenset({(T[0], 2)})
     )

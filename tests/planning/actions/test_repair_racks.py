@@ -9,6 +9,7 @@ import pytest
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.plan.tables import plan_tables
@@ -23,15 +24,15 @@ ROOMY = (1_000, 900)
 REPAIR = ReassignmentRequest(Action.REPAIR_RACKS)
 
 
-def notes(made) -> dict[str, Obstacle]:
+def notes(made: Plan) -> dict[str, Obstacle]:
     return {note.subject.name: note.obstacle for note in made.summary.infeasible}
 
 
 def left_out(checked: Checked) -> int:
-    return plan_tables(checked)["plan"].column("left_out")[0].as_py()
+    return int(plan_tables(checked)["plan"].column("left_out")[0].as_py())
 
 
-def test_what_disks_keep_uneven_is_named_and_accepted():
+def test_what_disks_keep_uneven_is_named_and_accepted() -> None:
     of = cluster(RACKS, [(0, 1), (1, 0)], disks={0: ROOMY, 1: ROOMY, 2: FULL, 3: FULL})
     checked = planned(of.snapshot(), REPAIR)
     assert not checked.plan.moves
@@ -39,14 +40,14 @@ def test_what_disks_keep_uneven_is_named_and_accepted():
     assert left_out(checked) == 0
 
 
-def test_what_exclusions_keep_uneven_is_named_and_accepted():
+def test_what_exclusions_keep_uneven_is_named_and_accepted() -> None:
     of = cluster(RACKS, [(0, 1)], cordoned=frozenset({3}))
     checked = planned(of.snapshot(), replace(REPAIR, exclude_brokers=(2,)))
     assert notes(checked.plan) == {"t-0": Obstacle.CLOSED_KEEP_UNEVEN}
     assert left_out(checked) == 0
 
 
-def test_what_has_room_goes_and_only_the_rest_is_named():
+def test_what_has_room_goes_and_only_the_rest_is_named() -> None:
     of = cluster(
         RACKS, [(0, 1), (1, 0), (0, 1)], disks={0: ROOMY, 1: ROOMY, 2: (1_000, 150), 3: FULL}
     )
@@ -55,7 +56,7 @@ def test_what_has_room_goes_and_only_the_rest_is_named():
     assert len(notes(made)) == 2
 
 
-def test_a_rest_that_could_be_repaired_is_not_accepted():
+def test_a_rest_that_could_be_repaired_is_not_accepted() -> None:
     of = cluster(RACKS, [(0, 1)], disks=dict.fromkeys(range(4), ROOMY))
     checked = planned(of.snapshot(), replace(REPAIR, exclude_topics=("t",)))
     claim = Infeasible(
@@ -79,7 +80,7 @@ def random_cluster(rng: Random) -> Cluster:
 
 
 @pytest.mark.slow
-def test_no_repair_leaves_what_the_gate_does_not_accept():
+def test_no_repair_leaves_what_the_gate_does_not_accept() -> None:
     rng = Random(36)
     for _ in range(2_000 if ALL else 150):
         assert left_out(planned(random_cluster(rng).snapshot(), REPAIR)) == 0

@@ -10,8 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import MoveReason
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import InvalidRequestError
 from tests.examples import examples
@@ -22,11 +24,11 @@ from tests.planning.planner.test_plan_properties import paths
 from tests.planning.strategies import clusters
 
 
-def targets(made):
+def targets(made: Plan) -> dict[TopicPartition, tuple[int, ...]]:
     return {move.partition: move.target for move in made.moves}
 
 
-def test_every_replica_goes_to_the_replacement_in_the_same_place():
+def test_every_replica_goes_to_the_replacement_in_the_same_place() -> None:
     of = cluster(["/a", "/b", "/c", "/a"], [(0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2)])
     made = plan(of, action="replace", replacements={"0": 3})
     assert targets(made) == {T[0]: (3, 1, 2), T[1]: (1, 3, 2), T[2]: (2, 1, 3)}
@@ -36,13 +38,13 @@ def test_every_replica_goes_to_the_replacement_in_the_same_place():
     assert made.moves[0].why == "Broker 0 is replaced by broker 3, which takes its place."
 
 
-def test_several_pairs_are_replaced_at_once_also_in_one_partition():
+def test_several_pairs_are_replaced_at_once_also_in_one_partition() -> None:
     of = cluster([""] * 4, [(0, 1), (1, 0)])
     made = plan(of, action="replace", replacements="0=2, 1=3")
     assert targets(made) == {T[0]: (2, 3), T[1]: (3, 2)}
 
 
-def test_a_replacement_that_holds_the_partition_already_leaves_the_place_to_another():
+def test_a_replacement_that_holds_the_partition_already_leaves_the_place_to_another() -> None:
     of = cluster([""] * 4, [(0, 1, 3)])
     made = plan(of, action="replace", replacements={"0": 3})
     assert targets(made) == {T[0]: (2, 1, 3)}
@@ -55,7 +57,7 @@ def test_a_replacement_that_holds_the_partition_already_leaves_the_place_to_anot
     )
 
 
-def test_racks_are_kept_where_the_replacement_is_in_another_one():
+def test_racks_are_kept_where_the_replacement_is_in_another_one() -> None:
     of = cluster(["/a", "/b", "/a", "/b"], [(0, 1), (0,)])
     made = plan(of, action="replace", replacements={"0": 3})
     assert targets(made) == {T[0]: (2, 1), T[1]: (3,)}
@@ -64,20 +66,20 @@ def test_racks_are_kept_where_the_replacement_is_in_another_one():
     assert targets(blind) == {T[0]: (3, 1), T[1]: (3,)}
 
 
-def test_a_rack_that_goes_with_the_broker_keeps_nothing_off_the_replacement():
+def test_a_rack_that_goes_with_the_broker_keeps_nothing_off_the_replacement() -> None:
     of = cluster(["/a", "/a", "/b", "/b", "/c"], [(4, 0, 2, 3)])
     made = plan(of, action="replace", replacements={"4": 1})
     assert (targets(made), infeasible(made)) == ({T[0]: (1, 0, 2, 3)}, ())
 
 
-def test_what_the_replacement_cannot_take_is_spread_by_racks_first_and_halls_second():
+def test_what_the_replacement_cannot_take_is_spread_by_racks_first_and_halls_second() -> None:
     """Broker 5 holds one already. In /b every hall but one is taken; /a has one replica only."""
     of = cluster(["/b/x", "/b/x", "/b/y", "/a/x", "/a/x", "/a/x", "/c/x"], [(6, 0, 1, 5)], 100)
     made = plan(of, action="replace", replacements={"6": 5})
     assert set(targets(made)[T[0]]) & {3, 4}
 
 
-def test_replicas_without_space_there_go_elsewhere_largest_first():
+def test_replicas_without_space_there_go_elsewhere_largest_first() -> None:
     disks = {0: (1_000, 500), 1: (1_000, 500), 2: (1_000, 500), 3: (1_000, 100)}
     of = cluster([""] * 4, [(0,), (0,)], [90, 40], disks=disks)
     made = plan(of, action="replace", replacements={"0": 3})
@@ -86,7 +88,7 @@ def test_replicas_without_space_there_go_elsewhere_largest_first():
     assert "broker 3 has no room for it" in infeasible_text(infeasible(made)[0])
 
 
-def test_a_dead_broker_is_replaced_and_other_dead_ones_are_left_as_well():
+def test_a_dead_broker_is_replaced_and_other_dead_ones_are_left_as_well() -> None:
     of = cluster([""] * 5, [(0, 1, 2)], dead=frozenset({0, 2}))
     made = plan(of, action="replace", replacements={"0": 3})
     assert targets(made) == {T[0]: (3, 1, 4)}
@@ -102,13 +104,13 @@ def test_a_dead_broker_is_replaced_and_other_dead_ones_are_left_as_well():
         ({}, "needs replacements"),
     ],
 )
-def test_what_cannot_replace_is_refused(pairs, problem):
+def test_what_cannot_replace_is_refused(pairs: dict[str, int], problem: str) -> None:
     of = cluster([""] * 4, [(0, 1)], dead=frozenset({2}), cordoned=frozenset({3}))
     assert problem in problems(of, action="replace", replacements=pairs)
 
 
 @pytest.mark.parametrize("pairs", ["3", "3=x", {"3": 3}, {"1": 2, "2": 3}, {"1": 3, "2": 3}])
-def test_pairs_that_make_no_sense_are_refused(pairs):
+def test_pairs_that_make_no_sense_are_refused(pairs: dict[str, int] | str) -> None:
     with pytest.raises(InvalidRequestError, match="replacements="):
         parse_request({"action": "replace", "replacements": pairs})
 
@@ -116,9 +118,11 @@ def test_pairs_that_make_no_sense_are_refused(pairs):
 @pytest.mark.slow
 @examples(200)
 @given(of=clusters(), pick=st.permutations(range(7)), two=st.booleans(), dead=st.booleans())
-def test_replaced_brokers_end_empty_and_all_else_stays_in_its_place(of, pick, two, dead):
+def test_replaced_brokers_end_empty_and_all_else_stays_in_its_place(
+    of: Cluster, pick: list[int], two: bool, dead: bool
+) -> None:
     ids = [broker for broker in pick if broker in of.racks]
-    pairs = dict([ids[:2], ids[2:4]] if two and len(ids) > 3 else [ids[:2]])
+    pairs = {ids[0]: ids[1]} | ({ids[2]: ids[3]} if two and len(ids) > 3 else {})
     left = set(of.racks) - set(pairs)
     assume(max(len(row) for row in of.replicas.values()) <= len(left))
     of = replace(of, dead=frozenset([ids[0]])) if dead else of
@@ -135,7 +139,7 @@ def test_replaced_brokers_end_empty_and_all_else_stays_in_its_place(of, pick, tw
         if target != straight and len(set(straight)) == len(row) and not two:
             assert not is_even(straight, paths(of), left), "the replacement could have had it"
         if is_even(row, paths(of), set(of.racks)) and target == straight:
-            assert is_even(target, paths(of), set(of.racks))
+            assert is_even(target, paths(of), left)
 
 
 def most_bytes(sizes: list[int], room: int) -> float:
@@ -151,7 +155,9 @@ def most_bytes(sizes: list[int], room: int) -> float:
 
 @examples(60)
 @given(sizes=st.lists(st.integers(1, 60), min_size=1, max_size=10), room=st.integers(0, 300))
-def test_a_replacement_with_little_room_takes_at_least_half_of_what_it_could(sizes, room):
+def test_a_replacement_with_little_room_takes_at_least_half_of_what_it_could(
+    sizes: list[int], room: int
+) -> None:
     disks = {0: (10_000, 5_000), 1: (10_000, 5_000), 2: (10_000, room)}
     of = cluster([""] * 3, [(0,)] * len(sizes), sizes, disks=disks)
     made = plan(of, action="replace", replacements={"0": 2})
@@ -159,7 +165,7 @@ def test_a_replacement_with_little_room_takes_at_least_half_of_what_it_could(siz
     assert taken <= most_bytes(sizes, room) <= 2 * taken + 1e-6
 
 
-def test_a_cluster_carried_out_is_planned_no_further():
+def test_a_cluster_carried_out_is_planned_no_further() -> None:
     of: Cluster = cluster(["/a", "/b", "/a"], [(0, 1), (1, 0)])
     after = of.after(plan(of, action="replace", replacements={"0": 2}))
     assert plan(after, action="replace", replacements={"0": 2}).moves == ()

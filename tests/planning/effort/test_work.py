@@ -33,7 +33,7 @@ def planned(name: str, **params: object) -> Outcome:
     )
 
 
-def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest():
+def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest() -> None:
     work = SearchWork(10 * PER_SCORING)
     with work.at_most(0.5):
         for _ in range(5):
@@ -46,14 +46,14 @@ def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest():
     assert work.spent()
 
 
-def test_no_phase_inside_another_may_spend_more_than_that():
+def test_no_phase_inside_another_may_spend_more_than_that() -> None:
     work = SearchWork(10 * PER_SCORING)
     with work.at_most(0.2), work.at_most(1.0):
         work.score(PER_SCORING)
         assert work.spent()
 
 
-def test_without_a_budget_nothing_ends():
+def test_without_a_budget_nothing_ends() -> None:
     work = SearchWork()
     with work.at_most(0.5):
         work.score(10**15)
@@ -61,7 +61,9 @@ def test_without_a_budget_nothing_ends():
     assert not work.cut
 
 
-def test_large_clusters_and_thorough_plans_have_larger_budgets(monkeypatch: pytest.MonkeyPatch):
+def test_large_clusters_and_thorough_plans_have_larger_budgets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(budgets, "PER_REPLICA", 1_000.0)
     assert budget_of_work(1) == 5e6
     assert budget_of_work(1_000_000) == 1e9
@@ -69,7 +71,7 @@ def test_large_clusters_and_thorough_plans_have_larger_budgets(monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_a_search_ends_with_its_budget_says_so_and_is_no_worse_than_nothing():
+def test_a_search_ends_with_its_budget_says_so_and_is_no_worse_than_nothing() -> None:
     first, again = planned(HARD), planned(HARD)
     assert first.search_cut
     assert (first.layout.rows == again.layout.rows).all(), "work is counted, not measured"
@@ -80,11 +82,13 @@ def test_a_search_ends_with_its_budget_says_so_and_is_no_worse_than_nothing():
     assert np.ptp(load) < np.ptp(before)
 
 
-def test_a_search_that_ends_by_itself_says_nothing():
+def test_a_search_that_ends_by_itself_says_nothing() -> None:
     assert not planned("3 brokers").search_cut
 
 
-def test_prices_that_the_budget_does_not_pay_for_are_lower_bounds(monkeypatch: pytest.MonkeyPatch):
+def test_prices_that_the_budget_does_not_pay_for_are_lower_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     outcome = planned("3 + 1")
     monkeypatch.setattr(target_costs, "PRICES", 0.0)
     methods = {price.resource: price.method for price in outcome.prices()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,9 @@ def loads(of: Cluster) -> np.ndarray:
     return np.array([held[broker] * len(of.racks) / total for broker in of.racks])
 
 
-def expanded(of: Cluster, new: int, **params) -> tuple[np.ndarray, np.ndarray, set[int | None]]:
+def expanded(
+    of: Cluster, new: int, **params: Any
+) -> tuple[np.ndarray, np.ndarray, set[int | None]]:
     """Loads before and after, and the brokers that the summary names."""
     named = list(of.racks)[-new:]
     made = plan(of, action="expand", brokers=named, **params)
@@ -73,13 +76,15 @@ def expanded(of: Cluster, new: int, **params) -> tuple[np.ndarray, np.ndarray, s
         (dealt(5, 1, replicas=2, topics=20, sigma=1.0), 1),
     ],
 )
-def test_all_brokers_end_near_their_shares(of: Cluster, new: int, tolerances):
+def test_all_brokers_end_near_their_shares(
+    of: Cluster, new: int, tolerances: dict[str, None]
+) -> None:
     _, after, notes = expanded(of, new, tolerances=tolerances)
     assert np.abs(after - 1).max() <= 0.03
     assert not notes
 
 
-def test_the_fullest_gives_first():
+def test_the_fullest_gives_first() -> None:
     """Broker 2 holds a third of what the others do: it is not among the donors."""
     rows = [(n % 2,) for n in range(60)] + [(2,)] * 10
     names = [TopicPartition("t", n) for n in range(len(rows))]
@@ -95,7 +100,7 @@ def test_the_fullest_gives_first():
 
 
 @pytest.mark.slow
-def test_donors_of_a_topic_keep_their_share_of_it():
+def test_donors_of_a_topic_keep_their_share_of_it() -> None:
     of = dealt(9, 3, partitions=36)
     made = plan(of, action="expand", brokers=[9, 10, 11], tolerances={"topic_spread": 0.1})
     assert not made.summary.infeasible
@@ -105,7 +110,7 @@ def test_donors_of_a_topic_keep_their_share_of_it():
     assert set(held.values()) <= {8, 9, 10}
 
 
-def test_racks_that_force_a_donor_below_its_share_are_named():
+def test_racks_that_force_a_donor_below_its_share_are_named() -> None:
     """Each rack holds a replica of every partition, so those of /a share a third among more."""
     racks = {0: "/a", 1: "/a", 2: "/b", 3: "/b", 4: "/c", 5: "/c", 6: "/a"}
     names = [TopicPartition("t", n) for n in range(60)]
@@ -117,7 +122,7 @@ def test_racks_that_force_a_donor_below_its_share_are_named():
 
 
 @st.composite
-def with_new_brokers(draw) -> tuple[Cluster, int]:
+def with_new_brokers(draw: st.DrawFn) -> tuple[Cluster, int]:
     """Up to five brokers of any load, and one or two new ones."""
     brokers, new = draw(st.integers(2, 5)), draw(st.integers(1, 2))
     racks = draw(st.sampled_from([[""], ["/a", "/b"], ["/a", "/b", "/b"]]))
@@ -141,8 +146,8 @@ def with_new_brokers(draw) -> tuple[Cluster, int]:
 @examples(60)
 @given(with_new_brokers(), st.sampled_from([{}, ANY_SPREAD]))
 def test_no_donor_gives_more_than_down_to_its_share_unless_it_is_named(
-    cluster: tuple[Cluster, int], tolerances
-):
+    cluster: tuple[Cluster, int], tolerances: dict[str, None]
+) -> None:
     of, new = cluster
     before, after, notes = expanded(of, new, tolerances=tolerances)
     one_byte = len(of.racks) / sum(
@@ -163,7 +168,9 @@ def given_at(held: Sequence[float], share: Sequence[float], at: float) -> float:
     st.lists(st.tuples(st.integers(0, 90), st.integers(1, 30)), min_size=1, max_size=6),
     st.integers(0, 60),
 )
-def test_at_the_level_the_donors_above_it_give_what_is_asked(brokers, asked: int):
+def test_at_the_level_the_donors_above_it_give_what_is_asked(
+    brokers: list[tuple[int, int]], asked: int
+) -> None:
     held, share = (np.array(side, float) for side in zip(*brokers, strict=True))
     found = float(level(held, share, asked))
     assert found >= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from rehome.domain.resources import Resource
 from rehome.errors import InvalidRequestError
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.explain.explainer import Explainer
-from rehome.planning.explain.explanation import Verdict
+from rehome.planning.explain.explanation import PartitionExplained, Verdict
 from rehome.planning.explain.text import broker_text, partition_text
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
@@ -30,13 +31,13 @@ from tests.planning.result.test_summary_figures import with_rates
 from tests.quality.snapshots import Rows
 
 
-def explainer(of: Cluster, **params) -> Explainer:
+def explainer(of: Cluster, **params: Any) -> Explainer:
     request = parse_request(params)
     snapshot = of.snapshot()
     return Explainer(snapshot, request, make_plan(snapshot, request, PlanOptions(plan_id="p")))
 
 
-def verdicts(found) -> dict[int, Verdict]:
+def verdicts(found: PartitionExplained) -> dict[int, Verdict]:
     (copy,) = found.copies
     return {choice.broker: choice.verdict for choice in copy.choices}
 
@@ -52,8 +53,9 @@ CROWDED = replace(
 )
 
 
-def test_every_other_place_of_a_replica_is_reported_with_what_forbids_it():
+def test_every_other_place_of_a_replica_is_reported_with_what_forbids_it() -> None:
     found = explainer(CROWDED, action="drain", brokers=[0], exclude_brokers=[9]).partition(T[0])
+    assert found.move is not None
     assert found.move.target == (1, 2, 4) or set(found.move.target) == {1, 2, 4}
     assert verdicts(found) == {
         0: Verdict.HOLDS_ONE,
@@ -70,7 +72,9 @@ def test_every_other_place_of_a_replica_is_reported_with_what_forbids_it():
     assert found.copies[0].source == 0
 
 
-def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_distinguished():
+def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_distinguished() -> (
+    None
+):
     of = cluster([""] * 4, [(0,)] * 9 + [(1,)] * 6 + [(2,)] * 3 + [(3,)] * 6)
     asked = explainer(of, action="rebalance")
     moved = [name for name in of.replicas if asked.partition(name).move]
@@ -91,7 +95,7 @@ def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_di
     assert list(verdicts(loose.partition(moved[0])).values()).count(Verdict.POSSIBLE) == 2
 
 
-def test_what_keeping_a_replica_would_have_meant_is_reported():
+def test_what_keeping_a_replica_would_have_meant_is_reported() -> None:
     of = cluster([""] * 2, [(0,)] * 4)
     asked = explainer(of, action="rebalance")
     found = asked.partition(next(name for name in of.replicas if asked.partition(name).move))
@@ -100,6 +104,7 @@ def test_what_keeping_a_replica_would_have_meant_is_reported():
     assert held.load == ((Resource.BYTES, 300, 196, 204),)
     text = partition_text(found)
     assert "If it kept its replica, broker 0 would end with: 300 B, above its band" in text
+    assert found.move is not None
     assert f"Why: {found.move.why}" in text
 
 
@@ -149,14 +154,16 @@ def test_what_keeping_a_replica_would_have_meant_is_reported():
         (cluster([""] * 2, [(0,), (1,)] * 4), {"action": "rebalance"}, ""),
     ],
 )
-def test_a_partition_that_stays_has_the_reason(of, params, reason):
+def test_a_partition_that_stays_has_the_reason(
+    of: Cluster, params: dict[str, Any], reason: str
+) -> None:
     found = explainer(of, **params).partition(T[3])
     assert found.move is None
     assert found.barred == reason
     assert (reason or "Nothing asks for it") in partition_text(found)
 
 
-def test_a_broker_is_explained_by_loads_and_bands_and_replicas_given_and_received():
+def test_a_broker_is_explained_by_loads_and_bands_and_replicas_given_and_received() -> None:
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     found = explainer(of, action="rebalance", exclude_brokers=[2]).broker(0)
     loads = {resource: rest for resource, *rest in found.loads}
@@ -171,7 +178,7 @@ def test_a_broker_is_explained_by_loads_and_bands_and_replicas_given_and_receive
     assert "what keeps it outside in bytes" in text
 
 
-def test_a_balanced_broker_says_that_no_band_needs_more():
+def test_a_balanced_broker_says_that_no_band_needs_more() -> None:
     text = broker_text(explainer(cluster([""] * 2, [(0,)] * 4), action="rebalance").broker(1))
     assert "bytes: 0 B → 200 B (band 196 B to 204 B, inside)" in text
     assert "receives 2 replicas, 200 B, the largest:" in text
@@ -180,7 +187,7 @@ def test_a_balanced_broker_says_that_no_band_needs_more():
     assert "the action asks for no more" in broker_text(drained)
 
 
-def test_long_lists_are_cut_short():
+def test_long_lists_are_cut_short() -> None:
     of = cluster([""] * 40, [(0,)] * 4, sizes=[0] * 4)
     (found,) = explainer(of, action="drain", brokers=[0], topics=["t"]).partition(T[0]).copies
     assert len(found.choices) == 40
@@ -189,7 +196,7 @@ def test_long_lists_are_cut_short():
     assert len(text) < 1000
 
 
-def test_another_snapshot_is_refused():
+def test_another_snapshot_is_refused() -> None:
     of = cluster([""] * 2, [(0,)])
     request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
     plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
@@ -210,7 +217,9 @@ def plan_uri(tmp_path: Path) -> str:
     return directory.uri
 
 
-def test_the_command_needs_the_warehouse_alone(plan_uri, capsys):
+def test_the_command_needs_the_warehouse_alone(
+    plan_uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = ["--plan", plan_uri, "--partition", "t-0", "--partition", "t-3", "--broker", "1"]
     assert command.main(asked) == 0
     said = capsys.readouterr().out
@@ -228,12 +237,14 @@ def test_the_command_needs_the_warehouse_alone(plan_uri, capsys):
         (["--broker", "1", "--snapshot", "file:///nowhere"], "snapshot.json does not exist"),
     ],
 )
-def test_the_command_reports_what_does_not_exist(plan_uri, capsys, arguments, problem):
+def test_the_command_reports_what_does_not_exist(
+    plan_uri: str, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
+) -> None:
     assert command.main(["--plan", plan_uri, *arguments]) == command.CANNOT
     assert problem in capsys.readouterr().err
 
 
-def test_rates_that_came_from_elsewhere_are_not_judged():
+def test_rates_that_came_from_elsewhere_are_not_judged() -> None:
     of = with_rates(cluster([""] * 2, [(0,)] * 4))
     request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
     plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
@@ -247,7 +258,9 @@ def test_rates_that_came_from_elsewhere_are_not_judged():
     assert {resource for item in held for resource, *_ in item.load} == {Resource.BYTES}
 
 
-def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(tmp_path, capsys):
+def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     recorded = RecordedCluster(tmp_path.as_uri())
     for number in range(5):
         recorded.snapshot(20 * number)
@@ -271,7 +284,7 @@ def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(tmp_path, ca
     assert "B/s" in judged.split("If it kept")[1]
 
 
-def test_a_demotion_says_why_a_partition_keeps_its_leader():
+def test_a_demotion_says_why_a_partition_keeps_its_leader() -> None:
     of = cluster([""] * 3, [(0, 1), (0,), (1, 0)])
     explained = explainer(of, action="demote", brokers=[0])
     texts = [partition_text(explained.partition(T[number])) for number in range(3)]
@@ -280,7 +293,7 @@ def test_a_demotion_says_why_a_partition_keeps_its_leader():
     assert "It could not move: no broker that is demoted leads it, or is preferred to." in texts[2]
 
 
-def test_an_evacuation_says_why_a_partition_stays():
+def test_an_evacuation_says_why_a_partition_stays() -> None:
     of = cluster([""] * 2, [(0, 1), (1, 0), (0, 1)])  # partition n lies in log dir n % 2
     two = {"/d0": (10_000, 5_000), "/d1": (10_000, 5_001)}
     snapshot = with_disks(of, {0: two, 1: two})
@@ -291,7 +304,7 @@ def test_an_evacuation_says_why_a_partition_stays():
     )
 
 
-def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them():
+def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them() -> None:
     of = cluster([""] * 3, [(0,), (1,), (1,)], topic="t")
     about = explainer(of, action="balance_leaders", min_leaders={"t": 1})
     lacking, well = (broker_text(about.broker(broker)) for broker in (2, 0))
@@ -305,7 +318,7 @@ def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them():
     assert "too few partitions" in broker_text(few.broker(2))
 
 
-def test_a_cap_and_a_broker_set_are_reported_as_what_forbids_a_place():
+def test_a_cap_and_a_broker_set_are_reported_as_what_forbids_a_place() -> None:
     of = cluster([""] * 6, [(0, 1), (1, 2), (3, 2)])
     limits = {
         "broker_sets": [{"name": "fast", "topics": ["t"], "brokers": [0, 1, 2, 3, 4]}],
@@ -322,7 +335,7 @@ def test_a_cap_and_a_broker_set_are_reported_as_what_forbids_a_place():
     }
 
 
-def test_a_partition_that_its_broker_set_cannot_hold_is_named():
+def test_a_partition_that_its_broker_set_cannot_hold_is_named() -> None:
     of = cluster([""] * 3, [(0, 1)])
     sets = [{"name": "one", "topics": ["t"], "brokers": [2]}]
     found = explainer(of, action="repair_racks", broker_sets=sets).partition(T[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ ROWS = st.lists(
 )
 
 
-def off(rows) -> int:
+def off(rows: Sequence[Sequence[int]]) -> int:
     """Leaders beyond a broker's share of a topic ± 1, or missing to it."""
     led, partitions = Counter(row[0] for row in rows), len(rows)
     most = (partitions + BROKERS) // BROKERS
@@ -31,16 +32,18 @@ def off(rows) -> int:
     return sum(max(led[b] - most, least - led[b], 0) for b in range(BROKERS))
 
 
-def rows_of(of: Cluster, topic: str):
+def rows_of(of: Cluster, topic: str) -> list[Sequence[int]]:
     return [row for partition, row in of.replicas.items() if partition.topic == topic]
 
 
 @examples(120)
 @given(topics=st.lists(ROWS, min_size=1, max_size=2))
-def test_leaders_of_each_topic_are_spread_as_far_as_single_changes_can(topics):
+def test_leaders_of_each_topic_are_spread_as_far_as_single_changes_can(
+    topics: list[list[tuple[int, int]]],
+) -> None:
     of = cluster([""] * BROKERS, topics[0], topic="t0")
-    for number, rows in enumerate(topics[1:], 1):
-        of = both(of, cluster([""] * BROKERS, rows, topic=f"t{number}"))
+    for number, more in enumerate(topics[1:], 1):
+        of = both(of, cluster([""] * BROKERS, more, topic=f"t{number}"))
     made, free = (
         plan(of, **ASKED, tolerances=LOOSE | {"topic_spread": spread}) for spread in (0, None)
     )
@@ -54,7 +57,7 @@ def test_leaders_of_each_topic_are_spread_as_far_as_single_changes_can(topics):
             assert off([*rows[:p], row[::-1], *rows[p + 1 :]]) >= off(rows)
 
 
-def test_with_broker_sets_too_nothing_is_copied_to_spread_leaders():
+def test_with_broker_sets_too_nothing_is_copied_to_spread_leaders() -> None:
     brokers = [""] * (BROKERS + 1)
     of = both(cluster(brokers, [(0, 1)] * 8, topic="a"), cluster(brokers, [(2, 3)] * 8, topic="b"))
     sets = [{"name": "s", "topics": ["a"], "brokers": list(range(BROKERS))}]

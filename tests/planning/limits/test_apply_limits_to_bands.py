@@ -35,7 +35,8 @@ def highest(cap: int) -> list[float]:
         brokers=hosts,
         capacity=np.ones(6),
     )
-    return problem.targets.high[REPLICAS].tolist()
+    high: list[float] = problem.targets.high[REPLICAS].tolist()
+    return high
 
 
 def test_once_a_broker_is_above_its_cap_the_search_knows_the_room_of_all() -> None:

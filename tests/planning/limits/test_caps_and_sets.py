@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Obstacle, SubjectKind
+from rehome.domain.plan.plan import Plan
 from rehome.errors import InvalidRequestError
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.rebalance import problem
@@ -20,8 +22,12 @@ from tests.examples import property_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, plan
 
+Caps = dict[str, dict[str, Any]]
+Sets = list[dict[str, Any]]
+Limited = tuple[Cluster, Caps, Sets]
 
-def broken(before: Cluster, after: Cluster, caps, sets) -> list[str]:
+
+def broken(before: Cluster, after: Cluster, caps: Caps, sets: Sets) -> list[str]:
     """What a cluster breaks that it did not break before."""
     found = []
     for resource in ("replicas", "leaders"):
@@ -41,7 +47,7 @@ def broken(before: Cluster, after: Cluster, caps, sets) -> list[str]:
     return found
 
 
-def may_hold(of: Cluster, sets, topic: str) -> set[int]:
+def may_hold(of: Cluster, sets: Sets, topic: str) -> set[int]:
     for item in sets:
         if any(fnmatchcase(topic, name) for name in item["topics"]):
             return set(item["brokers"])
@@ -54,7 +60,7 @@ def _held(of: Cluster, resource: str) -> Counter[int]:
     return Counter(b for row in rows for b in (row if resource == "replicas" else row[:1]))
 
 
-def outside(of: Cluster, sets) -> int:
+def outside(of: Cluster, sets: Sets) -> int:
     return sum(
         broker not in may_hold(of, sets, partition.topic)
         for partition, row in of.replicas.items()
@@ -66,7 +72,7 @@ RACKS = ["/a", "/a", "/b", "/b", "/c", "/c"]
 
 
 @st.composite
-def limited_clusters(draw):
+def limited_clusters(draw: st.DrawFn) -> Limited:
     """Two topics on six brokers, sets and caps of which some can be kept and some cannot."""
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
     rows = [
@@ -79,7 +85,7 @@ def limited_clusters(draw):
         cluster(RACKS, rows[1], sizes=sizes[1], topic="free"),
     )
     total = sum(len(part) for part in rows)
-    sets = draw(
+    sets: Sets = draw(
         st.sampled_from(
             [
                 [],
@@ -127,20 +133,22 @@ ACTIONS = [
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(limited_clusters(), st.sampled_from(ACTIONS))
-def test_no_action_breaks_a_cap_or_a_set(limited, action):
+def test_no_action_breaks_a_cap_or_a_set(limited: Limited, action: dict[str, Any]) -> None:
     check_limits(*limited, action)
 
 
 @property_of(24)
 @given(limited_clusters(), st.sampled_from(ACTIONS[:2]))
-def test_what_goes_into_its_set_in_rounds_breaks_no_limit_either(limited, action):
+def test_what_goes_into_its_set_in_rounds_breaks_no_limit_either(
+    limited: Limited, action: dict[str, Any]
+) -> None:
     of, caps, sets = limited
     of_replicas = {"default": {k: v for k, v in caps["default"].items() if k == "replicas"}}
     with patch.object(problem, "ONE_BY_ONE_UP_TO", 0):
         check_limits(of, of_replicas, sets, action)
 
 
-def check_limits(of, caps, sets, action) -> None:
+def check_limits(of: Cluster, caps: Caps, sets: Sets, action: dict[str, Any]) -> None:
     try:
         made = plan(of, **action, caps=caps, broker_sets=sets)
     except InvalidRequestError:
@@ -157,7 +165,7 @@ def check_limits(of, caps, sets, action) -> None:
         assert (lacks > 0) == ((topic, broker) in reported(made)), (topic, broker)
 
 
-def few_leaders(of: Cluster, sets, least) -> Iterator[tuple[str, int, int]]:
+def few_leaders(of: Cluster, sets: Sets, least: dict[str, int]) -> Iterator[tuple[str, int, int]]:
     """Topic, broker of its set, and the leaders that this lacks of what the topic has for it."""
     for topic in ("bound", "free"):
         asked = max((n for name, n in least.items() if fnmatchcase(topic, name)), default=0)
@@ -168,7 +176,7 @@ def few_leaders(of: Cluster, sets, least) -> Iterator[tuple[str, int, int]]:
             yield topic, broker, fair - leads[broker]
 
 
-def reported(made) -> set[tuple[str, int]]:
+def reported(made: Plan) -> set[tuple[str, int | None]]:
     subjects = [item.subject for item in made.summary.infeasible]
     return {(s.name, s.broker) for s in subjects if s.kind is SubjectKind.MIN_LEADERS}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,7 +177,9 @@ def test_a_budget_leaves_replicas_elsewhere_and_names_them() -> None:
         ),
     ],
 )
-def test_what_destinations_cannot_be_is_refused_and_both_sides_are_named(asked, problem) -> None:
+def test_what_destinations_cannot_be_is_refused_and_both_sides_are_named(
+    asked: dict[str, Any], problem: str
+) -> None:
     assert problem in problems(SHOP, **{"action": "rebalance", "topics": ["orders"], **asked})
 
 
@@ -212,7 +215,7 @@ def test_where_no_broker_would_spread_it_better_destinations_are_not_what_is_ref
 
 
 @st.composite
-def asked_clusters(draw):
+def asked_clusters(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
     """Two topics on six brokers of a tree of up to two levels, a request and its destinations."""
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
     rows = [
@@ -231,7 +234,7 @@ def asked_clusters(draw):
     named = rng.permutation([1, 2, 3, 4, 5])[: draw(st.integers(2, 5))]
     sets = draw(st.sampled_from([[], red(0, 1, 2, 3, 4), red(4, 5, topic="audit", exclusive=True)]))
     caps = draw(st.sampled_from([{}, {"default": {"replicas": 12}}]))
-    action = draw(
+    action: dict[str, Any] = draw(
         st.sampled_from(
             [
                 {"action": "rebalance"},
@@ -251,7 +254,7 @@ def asked_clusters(draw):
 
 @property_of(160)
 @given(asked_clusters())
-def test_no_action_puts_a_new_replica_elsewhere(asked) -> None:
+def test_no_action_puts_a_new_replica_elsewhere(asked: tuple[Cluster, dict[str, Any]]) -> None:
     of, request = asked
     try:
         made = plan(of, **request)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.clock import utc_now
 from rehome.domain.reassignment_file import parse_reassignment
@@ -19,6 +18,7 @@ from rehome.execution.completion.verify import verify
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
@@ -34,7 +34,7 @@ def spread(rows: Iterable[Sequence[int]]) -> tuple[int, int]:
 
 
 def test_topics_move_to_the_same_brokers_as_with_kafkas_tool_and_no_less_evenly(
-    cluster: LocalCluster, gateway: ClusterGateway, topics: Topics, tmp_path: Path
+    cluster: LocalCluster, gateway: OwnGateway, topics: Topics, tmp_path: Path
 ) -> None:
     """Kafka's manual, Automatically migrating data to new machines: here, to brokers 3 and 4."""
     names = [topics.create([[1, 2], [2, 1], [1, 2], [2, 1], [1, 2]]) for _ in range(2)]

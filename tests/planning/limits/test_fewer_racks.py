@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ CLOSED = {
     "excluded by the request": (OF, {"exclude_brokers": [3]}),
 }
 DISKS = {**dict.fromkeys(range(3), (1000, 900)), 3: (1000, 10)}
-FULL = {"without room": (replace(OF, disks=DISKS), {})}
+FULL: dict[str, tuple[Cluster, dict[str, Any]]] = {"without room": (replace(OF, disks=DISKS), {})}
 WORSE = "replicas are spread over level 1 of the racks no worse than before"
 
 

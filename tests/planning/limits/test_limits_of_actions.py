@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -47,9 +48,10 @@ def test_rates_stay_below_their_caps(resource: str) -> None:
 def test_a_disk_is_filled_up_to_its_cap_and_no_further() -> None:
     disks = dict.fromkeys(range(3), (10_000, 9_000)) | {2: (10_000, 10_000)}
     of = cluster(NO_RACKS[:3], [(0,)] * 5 + [(1,)] * 5, 200, disks=disks)
+    sizes: dict[TopicPartition, float] = dict.fromkeys(of.replicas, 200)
     after = of.after(plan(of, action="rebalance", caps={"brokers": {"2": {"disk_fraction": 0.05}}}))
-    assert held(after, dict(of.sizes))[2] == 400
-    assert held(of.after(plan(of, action="rebalance")), dict(of.sizes))[2] > 400
+    assert held(after, sizes)[2] == 400
+    assert held(of.after(plan(of, action="rebalance")), sizes)[2] > 400
 
 
 def test_log_dirs_are_filled_up_to_the_cap_of_their_broker() -> None:
@@ -85,7 +87,7 @@ def test_an_offline_replica_gets_a_home_in_its_set_and_below_caps() -> None:
         ({"caps": {"brokers": {"3": {"leaders": 0}}}}, "Broker 3 would end with 1 leader; its cap"),
     ],
 )
-def test_a_file_that_breaks_a_limit_is_refused(limits, problem: str) -> None:
+def test_a_file_that_breaks_a_limit_is_refused(limits: dict[str, Any], problem: str) -> None:
     of = cluster(NO_RACKS, [(0, 1)], 100)
     entry = {"topic": "t", "partition": 0, "replicas": [3, 1]}
     asked = {"reassignment": {"version": 1, "partitions": [entry]}}
@@ -106,7 +108,7 @@ def test_a_way_back_that_leaves_the_set_is_refused() -> None:
 def test_new_partitions_go_to_their_set_and_below_caps() -> None:
     of = cluster(NO_RACKS, [(0, 1), (1, 2)], 100)
 
-    def placed(caps) -> list[tuple[int, ...]]:
+    def placed(caps: dict[str, dict[str, Any]]) -> list[tuple[int, ...]]:
         new = {"o": {"partitions": 2, "replication_factor": 2}}
         params = {"partitions": {"t": 5}, "new_topics": new, "broker_sets": SET, "caps": caps}
         made = place(of.snapshot(), parse_partition_counts(params), "p")

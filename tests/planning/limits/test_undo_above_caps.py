@@ -30,7 +30,7 @@ def given_back(
 
     :param rates: ``bytes_in`` and ``bytes_out`` of each partition.
     """
-    named = {
+    named: dict[str, Any] = {
         name: {TopicPartition("t", number): rate for number, rate in enumerate(of)}
         for name, of in (rates or {}).items()
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pytest
@@ -18,15 +19,18 @@ TREES = st.integers(2, 7).flatmap(
 )
 
 
-def tree(paths, dead=(), replicas=4):
+def tree(
+    paths: Sequence[tuple[str, ...]], dead: Collection[int] = (), replicas: int = 4
+) -> RackTree:
     hosts = np.array([broker not in dead for broker in range(len(paths))])
     return RackTree(paths, hosts, replicas)
 
 
-def violations(of, *rows):
+def violations(of: RackTree, *rows: tuple[int, ...]) -> list[int]:
     width = max(len(row) for row in rows)
     padded = [list(row) + [-1] * (width - len(row)) for row in rows]
-    return of.violations(np.array(padded, np.int32)).tolist()
+    found: list[int] = of.violations(np.array(padded, np.int32)).tolist()
+    return found
 
 
 THREE_RACKS = [("r0",), ("r0",), ("r1",), ("r1",), ("r2",), ("r2",)]
@@ -51,25 +55,29 @@ TWO_DCS = [("dc0", "r0"), ("dc0", "r0"), ("dc0", "r1"), ("dc1", "r0"), ("dc1", "
         ([(), (), ()], (0, 1, 1), False),
     ],
 )
-def test_even_means_even_at_every_level(paths, row, even):
+def test_even_means_even_at_every_level(
+    paths: list[tuple[str, ...]], row: tuple[int, ...], even: bool
+) -> None:
     assert (violations(tree(paths), row) == [0]) is even
 
 
-def test_rows_of_different_lengths_are_judged_each_by_its_own_length():
+def test_rows_of_different_lengths_are_judged_each_by_its_own_length() -> None:
     assert violations(tree(THREE_RACKS), (0, 2, 4), (0, 2), (0, 1), (0,)) == [0, 0, 1, 0]
 
 
-def test_a_replica_on_a_broker_that_may_not_host_is_a_violation():
+def test_a_replica_on_a_broker_that_may_not_host_is_a_violation() -> None:
     assert violations(tree(THREE_RACKS, dead=(0,)), (0, 2, 4), (1, 2, 4)) == [2, 0]
 
 
-def test_racks_of_the_same_name_in_two_data_centres_are_two_racks():
+def test_racks_of_the_same_name_in_two_data_centres_are_two_racks() -> None:
     assert violations(tree(TWO_DCS), (0, 3)) == [0]
 
 
 @examples(60)
 @given(paths=TREES, dead=st.sets(st.integers(0, 6), max_size=2), replicas=st.integers(1, 4))
-def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(paths, dead, replicas):
+def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(
+    paths: list[tuple[str, ...]], dead: set[int], replicas: int
+) -> None:
     hosts = [broker for broker in range(len(paths)) if broker not in dead]
     if len(hosts) < replicas:
         return
@@ -81,7 +89,9 @@ def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(pat
 
 @examples(60)
 @given(paths=TREES, replicas=st.integers(1, 4))
-def test_the_least_and_most_replicas_of_a_node_are_those_of_all_even_sets(paths, replicas):
+def test_the_least_and_most_replicas_of_a_node_are_those_of_all_even_sets(
+    paths: list[tuple[str, ...]], replicas: int
+) -> None:
     hosts = range(len(paths))
     if len(paths) < replicas:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ STRICT = {"replicas": 0.05, "leaders": 0.05, "bytes_in": 0.05, "bytes_out": 0.05
 PARTITIONS, BROKERS = 6_000, 60
 
 
-def made(case: Case, **options) -> tuple[ClusterArrays, Outcome]:
+def made(case: Case, **options: Any) -> tuple[ClusterArrays, Outcome]:
     arrays = build(case, PARTITIONS, BROKERS).arrays
     return arrays, plan_rebalance(arrays, ReassignmentRequest(Action.REBALANCE, **options))
 
@@ -35,15 +36,15 @@ def deviations(arrays: ClusterArrays, rows: np.ndarray) -> dict[str, float]:
         resource: broker_sums(rows, weight, BROKERS)
         for resource, weight in zip(placed({}), placed_weights(arrays), strict=True)
     }
-    loads[Resource.LEADERS] = np.bincount(rows[:, 0], minlength=BROKERS)
-    loads[Resource.BYTES_OUT] = np.bincount(rows[:, 0], arrays.bytes_out, BROKERS)
+    loads[Resource.LEADERS] = np.bincount(rows[:, 0], minlength=BROKERS).astype(float)
+    loads[Resource.BYTES_OUT] = np.bincount(rows[:, 0], arrays.bytes_out, BROKERS).astype(float)
     return {r.value: float(np.abs(load / load.mean() - 1).max()) for r, load in loads.items()}
 
 
 @pytest.mark.parametrize(
     "name", ["expansion", pytest.param("skew", marks=pytest.mark.long), "rf2", "rates"]
 )
-def test_every_broker_ends_within_tolerance_in_all_five_resources(name):
+def test_every_broker_ends_within_tolerance_in_all_five_resources(name: str) -> None:
     case = next(case for case in CASES if case.name == name)
     arrays, outcome = made(case, tolerances=STRICT)
     assert outcome.infeasible == ()
@@ -53,7 +54,7 @@ def test_every_broker_ends_within_tolerance_in_all_five_resources(name):
     assert not outcome.tree_after.violations(outcome.layout.rows).any()
 
 
-def test_without_tolerances_few_replicas_move_and_traffic_is_even_where_it_is_known():
+def test_without_tolerances_few_replicas_move_and_traffic_is_even_where_it_is_known() -> None:
     arrays, outcome = made(CASES[0])
     _, strict = made(CASES[0], tolerances=STRICT)
     moves = [copies(o) for o in (outcome, strict)]
@@ -64,14 +65,14 @@ def test_without_tolerances_few_replicas_move_and_traffic_is_even_where_it_is_kn
     assert moves[0] < moves[1] / 2
 
 
-def test_planning_again_on_a_balanced_cluster_plans_nothing():
+def test_planning_again_on_a_balanced_cluster_plans_nothing() -> None:
     arrays, outcome = made(CASES[0], tolerances=STRICT)
     again = replace(arrays, rows=outcome.layout.rows.copy(), leader=outcome.layout.rows[:, 0])
     request = ReassignmentRequest(Action.REBALANCE, tolerances=STRICT)
     assert not len(plan_rebalance(again, request).layout.changed())
 
 
-def test_leaders_alone_are_evened_out_without_copies():
+def test_leaders_alone_are_evened_out_without_copies() -> None:
     arrays, first = made(CASES[2], tolerances={"bytes_in": None, "bytes_out": None})
     settled = replace(arrays, rows=first.layout.rows.copy())
     free = {"replicas": None, "bytes_in": None, "bytes_out": None, "leaders": 0.05}

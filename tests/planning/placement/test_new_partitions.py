@@ -3,7 +3,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,32 +22,38 @@ from rehome.planning.placement.new_partitions import (
     create_replica_assignment,
 )
 from tests.examples import examples
-from tests.planning.clusters import cluster
+from tests.planning.clusters import Cluster, cluster
 from tests.planning.placement.evenness import is_even
 from tests.planning.strategies import clusters
 
 SIX = ["/r0", "/r1", "/r2", "/r0", "/r1", "/r2"]
 
 
-def created(of, topic="new", count=1, replication_factor=None, **options):
+def created(
+    of: Cluster,
+    topic: str = "new",
+    count: int = 1,
+    replication_factor: int | None = None,
+    **options: Any,
+) -> dict[TopicPartition, tuple[int, ...]]:
     arrays = ClusterArrays.from_snapshot(of.snapshot())
     return create_replica_assignment(
         arrays, NewPartitions(topic, count, replication_factor, **options)
     )
 
 
-def refusal(of, **wanted):
+def refusal(of: Cluster, **wanted: Any) -> str:
     with pytest.raises(InvalidRequestError) as refused:
         created(of, **wanted)
     return " ".join(refused.value.problems)
 
 
-def spread_of(rows, brokers, place=slice(None)):
+def spread_of(rows: Iterable[tuple[int, ...]], brokers: int, place: slice = slice(None)) -> int:
     count = Counter(broker for row in rows for broker in row[place])
     return max(count[b] for b in range(brokers)) - min(count[b] for b in range(brokers))
 
 
-def test_partitions_added_to_a_topic_go_on_where_its_last_one_left_the_rings():
+def test_partitions_added_to_a_topic_go_on_where_its_last_one_left_the_rings() -> None:
     of = cluster(["/A", "/A", "/B", "/B"], [(0, 2, 1), (3, 0, 2)])
     # The root points at A, A at 1, B at 3 (see the trace of two racks and three replicas).
     assert created(of, "t", 2) == {
@@ -54,14 +62,14 @@ def test_partitions_added_to_a_topic_go_on_where_its_last_one_left_the_rings():
     }
 
 
-def test_a_new_topic_is_spread_evenly_over_racks_brokers_and_leaders():
+def test_a_new_topic_is_spread_evenly_over_racks_brokers_and_leaders() -> None:
     rows = list(created(cluster(SIX, [(0,)]), count=18, replication_factor=3).values())
     assert spread_of(rows, 6) == 0
     assert spread_of(rows, 6, slice(0, 1)) == 0
     assert all({broker % 3 for broker in row} == {0, 1, 2} for row in rows)
 
 
-def test_topics_begin_at_different_brokers_and_a_seed_repeats_them():
+def test_topics_begin_at_different_brokers_and_a_seed_repeats_them() -> None:
     of = cluster(SIX, [(0,)])
     first = {topic: created(of, topic, 1, 3)[TopicPartition(topic, 0)] for topic in "abcdefghijkl"}
     assert len(set(first.values())) > 3
@@ -76,7 +84,9 @@ def test_topics_begin_at_different_brokers_and_a_seed_repeats_them():
     more=st.integers(1, 5),
     seed=st.integers(0, 3),
 )
-def test_adding_in_two_steps_gives_what_adding_at_once_gives(of, count, more, seed):
+def test_adding_in_two_steps_gives_what_adding_at_once_gives(
+    of: Cluster, count: int, more: int, seed: int
+) -> None:
     replicas = min(3, len(of.racks))
     once = created(of, "new", count + more, replicas, seed=seed)
     first = created(of, "new", count, replicas, seed=seed)
@@ -96,12 +106,12 @@ def test_adding_in_two_steps_gives_what_adding_at_once_gives(of, count, more, se
     simple=st.booleans(),
 )
 def test_new_partitions_lie_on_distinct_willing_brokers_as_evenly_as_the_tree_allows(
-    of, dead, excluded, cordoned, replicas, simple
-):
+    of: Cluster, dead: set[int], excluded: set[int], cordoned: set[int], replicas: int, simple: bool
+) -> None:
     of = replace(of, dead=frozenset(dead), cordoned=frozenset(cordoned))
     excluded &= set(of.racks)
     willing = set(of.racks) - dead - excluded - cordoned
-    wanted = {
+    wanted: dict[str, Any] = {
         "count": 7,
         "replication_factor": replicas,
         "exclude_brokers": tuple(excluded),
@@ -118,7 +128,7 @@ def test_new_partitions_lie_on_distinct_willing_brokers_as_evenly_as_the_tree_al
         assert simple or is_even(row, paths, willing)
 
 
-def test_simple_assignment_stripes_as_kafka_does():
+def test_simple_assignment_stripes_as_kafka_does() -> None:
     # The table in Kafka's own documentation of this algorithm: ten partitions, five brokers.
     begun = cluster([""] * 5, [(0, 1, 2)])
     rows = [(0, 1, 2), *created(begun, "t", 9, force_simple_assignment=True).values()]
@@ -136,19 +146,19 @@ def test_simple_assignment_stripes_as_kafka_does():
     ]
 
 
-def test_simple_assignment_knows_no_racks_and_balances_leaders():
+def test_simple_assignment_knows_no_racks_and_balances_leaders() -> None:
     of = cluster([*["/r0"] * 4, "/r1", ""], [(0,)])
     rows = list(created(of, count=12, replication_factor=3, force_simple_assignment=True).values())
     assert spread_of(rows, 6) == spread_of(rows, 6, slice(0, 1)) == 0
 
 
-def test_a_broker_whose_disk_is_full_gets_none():
+def test_a_broker_whose_disk_is_full_gets_none() -> None:
     disks = {0: (1_000, 0), 1: (1_000, 500), 2: (1_000, 500)}
     rows = created(cluster([""] * 3, [(0,)], disks=disks), count=6, replication_factor=2)
     assert {broker for row in rows.values() for broker in row} == {1, 2}
 
 
-def test_partitions_that_cannot_be_placed_are_refused_with_every_reason():
+def test_partitions_that_cannot_be_placed_are_refused_with_every_reason() -> None:
     of = cluster(SIX, [(0, 1)])
     assert "at least 1" in refusal(of, topic="t", count=0)
     assert "needs a replication factor" in refusal(of)
@@ -161,9 +171,9 @@ def test_partitions_that_cannot_be_placed_are_refused_with_every_reason():
     assert "Unknown broker 9" in refusal(of, topic="t", exclude_brokers=(9,))
 
 
-def test_new_partitions_go_to_destinations_alone_also_beside_existing_ones():
+def test_new_partitions_go_to_destinations_alone_also_beside_existing_ones() -> None:
     of = cluster(SIX, [(0, 2), (1, 3)])
-    asked = {"count": 6, "destinations": (3, 4, 5)}
+    asked: dict[str, Any] = {"count": 6, "destinations": (3, 4, 5)}
     rows = list(created(of, topic="t", **asked).values())
     assert {broker for row in rows for broker in row} == {3, 4, 5}
     simple = created(of, **asked, replication_factor=2, force_simple_assignment=True)
@@ -174,7 +184,7 @@ def test_new_partitions_go_to_destinations_alone_also_beside_existing_ones():
     assert "Unknown broker 9" in refusal(of, topic="t", destinations=(9,))
 
 
-def test_a_run_that_names_destinations_has_new_partitions_there_alone():
+def test_a_run_that_names_destinations_has_new_partitions_there_alone() -> None:
     asked = {"partitions": {"t": 4}, "destinations": "3, 4"}
     placed = place(cluster(SIX, [(0, 2)]).snapshot(), parse_partition_counts(asked), "p")
     assert {broker for row in placed.assignments.values() for broker in row} == {3, 4}
@@ -182,7 +192,7 @@ def test_a_run_that_names_destinations_has_new_partitions_there_alone():
         parse_partition_counts(asked | {"exclude_brokers": [3]})
 
 
-def test_brokers_without_a_rack_are_one_more_rack_unless_racks_are_to_be_ignored():
+def test_brokers_without_a_rack_are_one_more_rack_unless_racks_are_to_be_ignored() -> None:
     of = cluster(["/r0", "/r1", "", ""], [(0,)])
     rows = created(of, count=6, replication_factor=2)
     assert all(set(row) != {2, 3} for row in rows.values())
@@ -205,7 +215,9 @@ BALANCED = {
 @pytest.mark.parametrize("racks", BALANCED.values(), ids=BALANCED)
 @examples(40)
 @given(replicas=st.integers(1, 5), partitions=st.integers(1, 40), seed=st.integers(0, 9))
-def test_an_assignment_is_as_the_kip_describes_it(racks, replicas, partitions, seed):
+def test_an_assignment_is_as_the_kip_describes_it(
+    racks: list[str | None], replicas: int, partitions: int, seed: int
+) -> None:
     """Every node hands replicas to its children in turn (steps 2 to 4 of the KIP): so each
     partition is as even as the tree allows, and each node's children hold as many, but for one.
     """
@@ -233,7 +245,7 @@ def steps_of(rack: str | None) -> tuple[str, ...]:
     return tuple(rack[1:].split("/"))
 
 
-def test_kafkas_simple_assignment_is_made_without_a_cluster_too():
+def test_kafkas_simple_assignment_is_made_without_a_cluster_too() -> None:
     racks = {1: "/a", 2: "/a", 3: "/b", 4: None}
     rows = list(assign_replicas(racks, 8, 2, force_simple_assignment=True).values())
     assert Counter(row[0] for row in rows) == {1: 2, 2: 2, 3: 2, 4: 2}
@@ -241,12 +253,12 @@ def test_kafkas_simple_assignment_is_made_without_a_cluster_too():
 
 
 @pytest.mark.parametrize(("partitions", "replicas"), [(0, 1), (1, 0), (1, 3)])
-def test_an_assignment_that_cannot_be_is_refused(partitions, replicas):
+def test_an_assignment_that_cannot_be_is_refused(partitions: int, replicas: int) -> None:
     with pytest.raises(InvalidRequestError):
         assign_replicas({1: "/a", 2: "/b"}, partitions, replicas)
 
 
-def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is_refused():
+def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is_refused() -> None:
     snapshot = cluster(SIX, [(0, 1)]).snapshot()
     new = {"partitions": 6, "replication_factor": 3, "configs": {"retention.ms": 5}}
     asked = {"partitions": {"t": 2}, "new_topics": {"new": new}}
@@ -261,7 +273,7 @@ def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is
         place(snapshot, parse_partition_counts({"new_topics": {"t": new}}), "p")
 
 
-def test_replicas_that_a_person_has_chosen_are_taken_and_the_rest_is_placed():
+def test_replicas_that_a_person_has_chosen_are_taken_and_the_rest_is_placed() -> None:
     snapshot = cluster(SIX, [(0, 1)]).snapshot()
     new = {"partitions": 2, "replication_factor": 3}
     asked = {
@@ -288,23 +300,25 @@ def test_replicas_that_a_person_has_chosen_are_taken_and_the_rest_is_placed():
         ([[1, 2], [2, 1]], {"caps": {"brokers": {"2": {"replicas": 1}}}}, "its cap leaves room"),
     ],
 )
-def test_replicas_that_cannot_be_had_are_refused_by_name(lists, more, problem):
+def test_replicas_that_cannot_be_had_are_refused_by_name(
+    lists: list[list[int]], more: dict[str, Any], problem: str
+) -> None:
     of = replace(cluster(SIX, [(0, 1)]), dead=frozenset({4}))
     asked = parse_partition_counts({"partitions": {"t": 3}, "assignments": {"t": lists}, **more})
     with pytest.raises(InvalidRequestError, match=problem):
         place(of.snapshot(), asked, "p")
 
 
-def test_replicas_of_a_topic_that_gets_no_partition_are_refused():
+def test_replicas_of_a_topic_that_gets_no_partition_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="assignments name b, and neither partitions nor"):
         parse_partition_counts({"partitions": {"a": 2}, "assignments": {"a": [[1]], "b": [[1]]}})
 
 
-def test_replicas_that_were_chosen_against_the_racks_are_found_and_those_placed_are_not():
+def test_replicas_that_were_chosen_against_the_racks_are_found_and_those_placed_are_not() -> None:
     snapshot = cluster(SIX, [(0, 1)]).snapshot()  # 0 and 3 are in one rack
     asked = {"partitions": {"t": 4}, "assignments": {"t": [[0, 3], [0, 1], [4, 1]]}}
 
-    def uneven(**more):
+    def uneven(**more: Any) -> list[TopicPartition]:
         request = parse_partition_counts(asked | more)
         return unevenly_placed(snapshot, place(snapshot, request, "p"), request)
 
@@ -313,7 +327,7 @@ def test_replicas_that_were_chosen_against_the_racks_are_found_and_those_placed_
     assert uneven(assignments={}) == []
 
 
-def test_an_approval_that_was_given_before_an_upgrade_still_holds():
+def test_an_approval_that_was_given_before_an_upgrade_still_holds() -> None:
     asked = parse_partition_counts({"partitions": {"t": 2}})
     placed = place(cluster(SIX, [(0, 1)]).snapshot(), asked, "p")
     recorded = placed.to_json()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.request.request import Action, ReassignmentRequest
 from tests.examples import examples
-from tests.planning.clusters import cluster
+from tests.planning.clusters import Cluster, cluster
 from tests.planning.placement.evenness import even_sets, is_even
 from tests.planning.planned import THREE_RACKS, T, plan
 from tests.planning.planner.test_plan_properties import paths
@@ -24,7 +24,9 @@ UNEVEN = [f"/r{rack}" for rack, brokers in enumerate((3, 10, 20, 7)) for _ in ra
 
 @DEEP
 @given(of=clusters(max_depth=4, ragged=True), replicas=st.integers(1, 5))
-def test_a_replication_factor_is_spread_evenly_and_keeps_all_that_evenness_lets_it(of, replicas):
+def test_a_replication_factor_is_spread_evenly_and_keeps_all_that_evenness_lets_it(
+    of: Cluster, replicas: int
+) -> None:
     assume(replicas <= len(of.racks))
     made = planned(
         of, ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=replicas)
@@ -38,7 +40,7 @@ def test_a_replication_factor_is_spread_evenly_and_keeps_all_that_evenness_lets_
 
 @DEEP
 @given(of=clusters(max_depth=4, ragged=True), drained=st.integers(0, 6))
-def test_a_drain_leaves_what_it_moves_even(of, drained):
+def test_a_drain_leaves_what_it_moves_even(of: Cluster, drained: int) -> None:
     left = set(of.racks) - {drained}
     assume(drained in of.racks and max(map(len, of.replicas.values())) <= len(left))
     for move in planned(of, ReassignmentRequest(Action.DRAIN, brokers=(drained,))).moves:
@@ -49,7 +51,7 @@ def test_a_drain_leaves_what_it_moves_even(of, drained):
 
 @DEEP
 @given(of=clusters(max_depth=4, ragged=True))
-def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of):
+def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of: Cluster) -> None:
     made = planned(of, ReassignmentRequest(Action.REPAIR_RACKS))
     after = of.after(made)
     for partition, row in of.replicas.items():
@@ -63,7 +65,9 @@ def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of):
 
 @DEEP
 @given(of=clusters(max_depth=4, ragged=True), tolerance=st.sampled_from([0.05, 0.2]))
-def test_a_rebalance_leaves_every_partition_that_it_copies_even(of, tolerance):
+def test_a_rebalance_leaves_every_partition_that_it_copies_even(
+    of: Cluster, tolerance: float
+) -> None:
     request = ReassignmentRequest(
         Action.REBALANCE, tolerance=tolerance, tolerances={"replicas": tolerance}
     )
@@ -72,7 +76,7 @@ def test_a_rebalance_leaves_every_partition_that_it_copies_even(of, tolerance):
             assert set(move.target) in even_sets(paths(of), of.racks, len(move.target))
 
 
-def test_no_trade_copies_a_partition_and_leaves_it_uneven():
+def test_no_trade_copies_a_partition_and_leaves_it_uneven() -> None:
     """Found at random: partition 9 has two replicas in rack /a, and one of another was traded."""
     rows = ["0123", "0", "213", "01", "31", "0123", "02", "0123", "03", "013", "012", "1", "213"]
     sizes = [0, 13, 17, 19, 43, 0, 9, 28, 24, 8, 11, 56, 21]
@@ -84,7 +88,7 @@ def test_no_trade_copies_a_partition_and_leaves_it_uneven():
         assert set(move.target) in even_sets(paths(of), of.racks, len(move.target))
 
 
-def test_more_replicas_than_racks_put_two_in_some_racks_and_three_in_none():
+def test_more_replicas_than_racks_put_two_in_some_racks_and_three_in_none() -> None:
     of = cluster(THREE_RACKS, [(0,), (3,), (5,), (1, 2)])
     made = plan(of, action="set_replication_factor", replication_factor=5)
     for move in made.moves:
@@ -95,7 +99,7 @@ def test_more_replicas_than_racks_put_two_in_some_racks_and_three_in_none():
 MIXED = [(0,), (0, 2), (0, 2, 4), (0, 2, 4, 1), (0, 1, 3), (1, 3, 5, 0, 2)]
 
 
-def test_partitions_with_different_numbers_of_replicas_are_planned_side_by_side():
+def test_partitions_with_different_numbers_of_replicas_are_planned_side_by_side() -> None:
     of = cluster(THREE_RACKS, MIXED)
     drained = plan(of, action="drain", brokers=[0])
     assert [len(move.target) for move in drained.moves] == [len(row) for row in MIXED]
@@ -107,7 +111,7 @@ def test_partitions_with_different_numbers_of_replicas_are_planned_side_by_side(
     assert plan(of, action="repair_racks").moves[0].current == (0, 1, 3)
 
 
-def test_racks_of_very_different_size_stay_even_and_what_they_force_is_named():
+def test_racks_of_very_different_size_stay_even_and_what_they_force_is_named() -> None:
     rng = np.random.default_rng(3)
     brokers = [np.flatnonzero([rack == name for rack in UNEVEN]) for name in sorted(set(UNEVEN))]
     rows = [
@@ -128,7 +132,9 @@ def test_racks_of_very_different_size_stay_even_and_what_they_force_is_named():
     )
 
 
-def test_existing_violations_are_counted_and_repaired_when_asked_or_when_the_partition_moves():
+def test_existing_violations_are_counted_and_repaired_when_asked_or_when_the_partition_moves() -> (
+    None
+):
     of = cluster(THREE_RACKS, [(0, 1, 2), (2, 3, 4), (1, 3, 5)])
     drained = plan(of, action="drain", brokers=[0])
     assert (drained.summary.rack_violations_before, drained.summary.rack_violations_after) == (2, 1)
@@ -142,7 +148,7 @@ def test_existing_violations_are_counted_and_repaired_when_asked_or_when_the_par
     assert (grown.summary.rack_violations_before, grown.summary.rack_violations_after) == (2, 0)
 
 
-def test_brokers_without_a_rack_are_one_more_child_of_the_root():
+def test_brokers_without_a_rack_are_one_more_child_of_the_root() -> None:
     """Racks /r0, /r1, and brokers 3 and 4, which have none."""
     of = cluster(["/r0", "/r1", "/r1", "", ""], [(1, 2), (3, 4), (0, 3)])
     repaired = of.after(plan(of, action="repair_racks")).replicas
@@ -158,7 +164,9 @@ def test_brokers_without_a_rack_are_one_more_child_of_the_root():
 
 @examples(60)
 @given(of=clusters(max_depth=2, partly=True), replicas=st.integers(1, 4))
-def test_partly_racked_clusters_are_spread_as_an_independent_checker_wants_it(of, replicas):
+def test_partly_racked_clusters_are_spread_as_an_independent_checker_wants_it(
+    of: Cluster, replicas: int
+) -> None:
     paths = {b: tuple(part for part in rack.split("/") if part) for b, rack in of.racks.items()}
     replicas = min(replicas, len(of.racks))
     repaired = of.after(plan(of, action="repair_racks"))

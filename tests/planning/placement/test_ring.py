@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +26,12 @@ TWO_DCS = [("dc0", "r0"), ("dc0", "r0"), ("dc0", "r1"), ("dc1", "r0"), ("dc1", "
 DEEP = [("eu", "a", "x"), ("eu", "a", "y"), ("eu", "b", "x"), ("us", "a", "x"), ("us", "a", "x")]
 
 
-def placed(paths, replicas, partitions, dead=()):
+def placed(
+    paths: Sequence[tuple[str, ...]],
+    replicas: int,
+    partitions: int,
+    dead: Collection[int] = (),
+) -> list[list[int]]:
     hosts = np.array([broker not in dead for broker in range(len(paths))])
     tree = RackTree(paths, hosts, replicas)
     ring = Ring(tree)
@@ -100,12 +107,14 @@ TRACES = {
 
 
 @pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
-def test_new_partitions_are_placed_as_traced_by_hand(trace):
+def test_new_partitions_are_placed_as_traced_by_hand(
+    trace: tuple[list[tuple[str, ...]], int, list[list[int]]],
+) -> None:
     paths, replicas, rows = trace
     assert placed(paths, replicas, len(rows)) == rows
 
 
-def test_brokers_that_may_not_host_are_passed_over():
+def test_brokers_that_may_not_host_are_passed_over() -> None:
     # A→1, for 0 is dead, B→2; then A→1 again, B→3.
     assert placed(TWO_RACKS, 2, 2, dead=(0,)) == [[1, 2], [1, 3]]
 
@@ -156,21 +165,25 @@ GROWTH = {
 
 
 @pytest.mark.parametrize("growth", GROWTH.values(), ids=GROWTH)
-def test_more_replicas_go_on_where_the_existing_ones_left_the_rings(growth):
+def test_more_replicas_go_on_where_the_existing_ones_left_the_rings(
+    growth: tuple[list[str], list[tuple[int, ...]], int, list[list[int]]],
+) -> None:
     racks, rows, replicas, added = growth
     made = plan(cluster(racks, rows), action="set_replication_factor", replication_factor=replicas)
     assert [list(move.target[len(move.current) :]) for move in made.moves] == added
     assert [move.target[: len(move.current)] for move in made.moves] == rows
 
 
-def test_sixty_partitions_on_two_brokers_of_four_get_thirty_replicas_on_each_of_the_others():
+def test_sixty_partitions_on_two_brokers_of_four_get_thirty_replicas_on_each_of_the_others() -> (
+    None
+):
     of = cluster([""] * 4, [(0, 1)] * 60)
     made = plan(of, action="set_replication_factor", replication_factor=3)
     added = [move.target[2] for move in made.moves]
     assert added == [2, 3] * 30
 
 
-def test_the_ring_passes_over_a_broker_that_is_fuller_than_its_siblings():
+def test_the_ring_passes_over_a_broker_that_is_fuller_than_its_siblings() -> None:
     racks = ["/A", "/B", "/C", "/D"]
     of = both(cluster(racks, [(0, 1), (2, 3)]), cluster(racks, [(2,)], 1_000, topic="u"))
     made = plan(of, action="set_replication_factor", replication_factor=3, topics=["t"])
@@ -178,7 +191,7 @@ def test_the_ring_passes_over_a_broker_that_is_fuller_than_its_siblings():
     assert "next on the rings" in made.moves[0].why
 
 
-def test_sizes_apart_leave_brokers_no_further_apart_than_the_tolerance_and_one_replica():
+def test_sizes_apart_leave_brokers_no_further_apart_than_the_tolerance_and_one_replica() -> None:
     rng = np.random.default_rng(7)
     sizes = rng.lognormal(6, 1, 600).astype(int)
     racks = [f"/r{broker % 3}" for broker in range(12)]
@@ -194,7 +207,7 @@ def test_sizes_apart_leave_brokers_no_further_apart_than_the_tolerance_and_one_r
     assert max(load.size_bytes_after for load in turns_alone.summary.brokers) > 1.1 * np.mean(after)
 
 
-def trees(max_depth):
+def trees(max_depth: int) -> st.SearchStrategy[Any]:
     """Up to ten brokers at most that deep below the root, leaves at uneven depths and sizes."""
     return st.integers(2, 10).flatmap(
         lambda brokers: st.lists(
@@ -208,9 +221,9 @@ def trees(max_depth):
 class LiteralRing:
     """The KIP's four steps, one after the other, on nested dictionaries."""
 
-    def __init__(self, paths, hosts):
+    def __init__(self, paths: list[tuple[str, ...]], hosts: set[int]) -> None:
         depth = max(len(path) for path in paths)
-        self.root = {"ring": [], "next": 0, "children": {}}
+        self.root: dict[str, Any] = {"ring": [], "next": 0, "children": {}}
         for broker, path in enumerate(paths):
             node = self.root
             for name in (*path, *[""] * (depth - len(path)), broker):
@@ -220,11 +233,11 @@ class LiteralRing:
                 node = node["children"][name]
         self.hosts = hosts
 
-    def place(self, replicas, held=(), *, even=False):
+    def place(self, replicas: int, held: Sequence[int] = (), *, even: bool = False) -> list[int]:
         """Step 3 and 4 for each replica; ``even``: racks that have their share are passed over."""
         taken = list(held)
         for _ in range(replicas):
-            node, broker = self.root, None
+            node, broker = self.root, -1
             while node["ring"]:
                 fewest = min(
                     self.holds(child, name, taken)
@@ -242,12 +255,12 @@ class LiteralRing:
             taken.append(broker)
         return taken[len(held) :]
 
-    def holds(self, node, name, taken):
+    def holds(self, node: dict[str, Any], name: int | str, taken: list[int]) -> int:
         if not node["ring"]:
             return int(name in taken)
         return sum(self.holds(child, name, taken) for name, child in node["children"].items())
 
-    def room(self, node, name, taken):
+    def room(self, node: dict[str, Any], name: int | str, taken: list[int]) -> bool:
         if not node["ring"]:
             return name in self.hosts and name not in taken
         return any(self.room(child, name, taken) for name, child in node["children"].items())
@@ -255,7 +268,9 @@ class LiteralRing:
 
 @examples(150)
 @given(paths=trees(4), dead=st.sets(st.integers(0, 9), max_size=2), replicas=st.integers(1, 6))
-def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(paths, dead, replicas):
+def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(
+    paths: list[tuple[str, ...]], dead: set[int], replicas: int
+) -> None:
     hosts = set(range(len(paths))) - dead
     replicas = min(replicas, len(hosts))
     if not replicas:
@@ -275,8 +290,8 @@ def test_rings_place_as_a_literal_reading_of_the_kip_does_and_evenly(paths, dead
     partitions=st.integers(1, 12),
 )
 def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
-    paths, replicas, more, partitions
-):
+    paths: list[tuple[str, ...]], replicas: int, more: int, partitions: int
+) -> None:
     """The rings pick up where they left the last partition. The KIP says nothing of racks that have
     their share of a partition already: where its own steps leave the partition evenly spread, they
     are what is done; elsewhere such racks are passed over.
@@ -306,5 +321,5 @@ def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
     assert handed_out == by_words
 
 
-def never(level, node, child):
+def never(level: int, node: int, child: int) -> bool:
     return False

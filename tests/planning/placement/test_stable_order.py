@@ -18,19 +18,21 @@ GROUPS = st.lists(st.integers(0, 5), max_size=50)
 
 
 @given(NUMBERS)
-def test_equal_numbers_stay_in_their_order(numbers):
+def test_equal_numbers_stay_in_their_order(numbers: list[int]) -> None:
     values = np.array(numbers, np.int64)
     assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
 @given(NUMBERS)
-def test_equal_floats_stay_in_their_order(numbers):
+def test_equal_floats_stay_in_their_order(numbers: list[int]) -> None:
     values = np.array(numbers, float) / 3
     assert stable_order_of_floats(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
 @given(GROUPS, st.integers(1, 3))
-def test_the_first_ones_of_each_group_are_those_with_few_before_them(groups, count):
+def test_the_first_ones_of_each_group_are_those_with_few_before_them(
+    groups: list[int], count: int
+) -> None:
     before = [groups[:place].count(group) for place, group in enumerate(groups)]
     of = np.array(groups, np.int64)
     assert turn(of).tolist() == before

@@ -59,7 +59,7 @@ def _rows(rows: list[tuple[np.ndarray, np.ndarray]], width: int) -> csr_array:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed):
+def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed: int) -> None:
     of = small(seed)
     request = ReassignmentRequest(Action.REBALANCE, tolerance=TOLERANCE)
     summary = make_plan(of.snapshot(), request, PlanOptions(plan_id="p")).summary
@@ -80,7 +80,9 @@ def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed):
         pytest.param(Action.DRAIN, 100_000, 300, marks=pytest.mark.long),
     ],
 )
-def test_a_large_cluster_is_planned_close_to_the_bound(action, partitions, brokers):
+def test_a_large_cluster_is_planned_close_to_the_bound(
+    action: Action, partitions: int, brokers: int
+) -> None:
     new, drained = (0.2, ()) if action is Action.REBALANCE else (0.0, tuple(range(0, brokers, 20)))
     snapshot = large_snapshot(partitions, brokers, new=new)
     summary = make_plan(
@@ -90,7 +92,7 @@ def test_a_large_cluster_is_planned_close_to_the_bound(action, partitions, broke
     assert summary.rack_violations_after == 0
 
 
-def test_a_lower_replication_factor_of_a_large_cluster_leaves_it_level():
+def test_a_lower_replication_factor_of_a_large_cluster_leaves_it_level() -> None:
     snapshot = large_snapshot(100_000, 60)
     request = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=2)
     summary = make_plan(snapshot, request, PlanOptions(plan_id="p")).summary

@@ -10,7 +10,7 @@ from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 
-def test_every_broker_is_in_one_block_and_no_block_is_too_large():
+def test_every_broker_is_in_one_block_and_no_block_is_too_large() -> None:
     rng = np.random.default_rng(1)
     for brokers in (1, 7, 10, 11, 33, 95):
         found = similar_blocks(rng.standard_normal((3, brokers)), np.ones(brokers), 10)
@@ -21,7 +21,7 @@ def test_every_broker_is_in_one_block_and_no_block_is_too_large():
         assert all((np.diff(block) > 0).all() for block in found)
 
 
-def test_surpluses_of_all_resources_even_out_within_every_block():
+def test_surpluses_of_all_resources_even_out_within_every_block() -> None:
     search = Search(posed_case("stress", 20_000, 180)[0])
     unit = search.share.mean(axis=1, keepdims=True)
     for domain in np.unique(search.problem.targets.domain):
@@ -34,7 +34,7 @@ def test_surpluses_of_all_resources_even_out_within_every_block():
         assert worst < 0.2
 
 
-def test_large_brokers_are_spread_over_the_blocks():
+def test_large_brokers_are_spread_over_the_blocks() -> None:
     share = np.repeat([2.0, 0.5], [12, 24])
     surplus = np.vstack([1 - share, np.zeros((2, 36))])
     for block in similar_blocks(surplus, share, 12):

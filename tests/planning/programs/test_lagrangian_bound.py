@@ -10,7 +10,7 @@ from rehome.planning.rebalance.solver import rebalance
 from tests.planning.posed import posed_case
 
 
-def test_prices_of_a_program_over_classes_are_nearly_the_best_ones():
+def test_prices_of_a_program_over_classes_are_nearly_the_best_ones() -> None:
     problem, capacity = posed_case("stress", 2_000, 18)
     rebalance(problem, capacity)
     layout = problem.layout

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from rehome.domain.array_types import Ints
 from rehome.domain.request.request import Effort
@@ -17,7 +18,7 @@ from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import rebalance_bound
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
-from rehome.planning.search.state import Search
+from rehome.planning.search.state import Problem, Search
 from tests.planning.posed import posed_case
 
 LITTLE = 1.02
@@ -29,7 +30,7 @@ def nothing_small(brokers: int) -> Classes:
     return Classes.of(np.zeros((3, 0)), NO_OWNERS, brokers, (2, 2))
 
 
-def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic():
+def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic() -> None:
     hot, cold = [0.2, 0.01, 0.2], [0.2, 0.01, 0.01]
     weight = np.array([hot, cold]).T
     load = np.array([[1.2, 0.8], [1.0, 1.0], [1.0, 1.0]])
@@ -44,10 +45,10 @@ def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic():
     assert (after.load[RATE_ROW] <= high[RATE_ROW]).all()
 
 
-def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them():
+def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> None:
     weight = np.random.default_rng(6).uniform(0.1, 0.6, (3, 6))
     owner, brokers = np.array([0, 0, 0, 0, 1, 1]), range(3)
-    load = np.stack([np.bincount(owner, of, len(brokers)) for of in weight])
+    load = np.stack([np.bincount(owner, of, len(brokers)) for of in weight]).astype(float)
     share = np.repeat(load.mean(axis=1, keepdims=True), len(brokers), axis=1)
     program = Program(load, 0.7 * share, 1.3 * share, np.array(brokers), overhead=0.01)
 
@@ -68,7 +69,7 @@ def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them():
     assert cost(found) <= min(map(cost, ways)) * (1 + GAP)
 
 
-def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would():
+def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would() -> None:
     problem, capacity = posed_case("skew", 4_000, 12)
     layout = problem.layout
     before = layout.load.copy()
@@ -80,11 +81,11 @@ def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would()
 
 
 def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = []
 
-    def counted(problem):
+    def counted(problem: Problem) -> Search:
         asked.append((problem.partitions.size, problem.parts))
         return Search(problem)
 
@@ -103,11 +104,11 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
 
 
 def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_asked_for(
-    monkeypatch,
-):
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = []
 
-    def counted(problem):
+    def counted(problem: Problem) -> Search:
         asked.append(problem.parts.programs_with_topics_up_to)
         return Search(problem)
 
@@ -121,12 +122,12 @@ def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_as
     assert FAST.programs_with_topics_up_to < 1_000_000 < THOROUGH.programs_with_topics_up_to
 
 
-def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free():
+def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free() -> None:
     assert is_free_of_racks(Search(posed_case("skew", 3_000, 24)[0]))
     assert not is_free_of_racks(Search(posed_case("rf2", 3_000, 24)[0]))
 
 
-def test_classes_move_as_amounts_and_arrive_as_whole_classes():
+def test_classes_move_as_amounts_and_arrive_as_whole_classes() -> None:
     weight, owner = np.full((3, 10), 0.1), np.repeat([0], 10)
     program = Program(
         np.array([[1.0, 0.0]] * 3),
@@ -144,7 +145,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
     assert np.allclose(arrivals, [[0, 4]])
 
 
-def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time():
+def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time() -> None:
     problem, _ = posed_case("stress", 2_000, 24)
     again, _ = posed_case("stress", 2_000, 24)
     before = Search(problem)
@@ -158,7 +159,9 @@ def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time():
     assert not problem.tree.violations(problem.layout.rows).any()
 
 
-def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(monkeypatch):
+def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(by_prices, "BLOCK", 10)
     problem, _ = posed_case("stress", 5_000, 60)
     search = Search(problem)
@@ -174,7 +177,7 @@ def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(monkeypatc
     assert worst < 0.04
 
 
-def test_classes_are_finest_where_replicas_are_coldest_and_hottest():
+def test_classes_are_finest_where_replicas_are_coldest_and_hottest() -> None:
     rate = np.arange(1.0, 1201.0)
     weight = np.stack([np.ones(1200), np.ones(1200), rate])
     classes = Classes.of(weight, np.zeros(1200, np.int64), 1, (1, 12))

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.small_clusters import KINDS, small
 from rehome.planning.programs import neighbourhood_mip
-from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
+from rehome.planning.programs.neighbourhood_mip import Neighbourhood, search_neighbourhoods
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.state import Problem, Search
@@ -33,7 +33,7 @@ def searched(seed: int, kind: str) -> Problem:
 
 @cache
 def _searched(seed: int, kind: str) -> Problem:
-    of, left_over = problem(seed, kind), []
+    of, left_over = problem(seed, kind), list[Problem]()
     with pytest.MonkeyPatch.context() as without:
         without.setattr("rehome.planning.rebalance.solver.search_neighbourhoods", left_over.append)
         rebalance(of, np.ones(len(of.gives)))
@@ -42,13 +42,13 @@ def _searched(seed: int, kind: str) -> Problem:
 
 
 @pytest.fixture
-def few_programs(monkeypatch):
+def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first dozen of 150 at most bring most of what all do."""
     monkeypatch.setattr(neighbourhood_mip, "MOST_PROGRAMS", 12)
 
 
 @pytest.mark.usefixtures("few_programs")
-def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules():
+def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules() -> None:
     of = searched(3, "giant")
     before = Search(of).objective()
     search_neighbourhoods(of)
@@ -59,7 +59,7 @@ def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules():
 
 
 @pytest.mark.usefixtures("few_programs")
-def test_bands_that_trades_leave_unmet_are_missed_by_less():
+def test_bands_that_trades_leave_unmet_are_missed_by_less() -> None:
     of = searched(6, "caps")
     before = Search(of).outside()
     search_neighbourhoods(of)
@@ -71,7 +71,9 @@ def test_bands_that_trades_leave_unmet_are_missed_by_less():
 
 # In `make test`: that a rebalance asks for it (`searched`), and what it finds (above).
 @pytest.mark.long
-def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(monkeypatch):
+def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """1.16 times the bytes of an exact solver without, 1.05 times with it."""
     of = small(1, KINDS["giant"])
     request = asked(of, one_sided=False)
@@ -86,7 +88,7 @@ def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(monk
 
 
 @pytest.mark.usefixtures("few_programs")
-def test_only_what_may_move_moves_and_only_where_replicas_are_taken():
+def test_only_what_may_move_moves_and_only_where_replicas_are_taken() -> None:
     of = searched(3, "giant")
     layout = of.layout
     as_planned = layout.rows.copy()
@@ -102,11 +104,13 @@ def test_only_what_may_move_moves_and_only_where_replicas_are_taken():
     assert (layout.origin[came] == 0).any(axis=1).all()
 
 
-def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(monkeypatch):
+def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     of = searched(3, "giant")
     decided = []
 
-    def without_gain(triple):
+    def without_gain(triple: Neighbourhood) -> None:
         decided.append(tuple(triple.brokers.tolist()))
 
     monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", without_gain)
@@ -115,14 +119,14 @@ def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(monkeypa
     assert decided
 
 
-def test_a_triple_without_anything_that_may_move_is_skipped():
+def test_a_triple_without_anything_that_may_move_is_skipped() -> None:
     of = searched(3, "giant")
     before = of.layout.rows.copy()
     search_neighbourhoods(replace(of, partitions=np.zeros(len(before), bool)))
     assert (of.layout.rows == before).all()
 
 
-def test_disks_hold_what_comes_to_the_byte():
+def test_disks_hold_what_comes_to_the_byte() -> None:
     """120 partitions on broker 0; the others have room for all but a byte of eight."""
     size = 10**9
     disks = {0: (10**12, 9 * 10**11)} | dict.fromkeys((1, 2, 3), (10**12, 8 * size - 1))
@@ -130,7 +134,7 @@ def test_disks_hold_what_comes_to_the_byte():
     assert [load.bytes_in for load in made.summary.brokers] == [0, 7 * size, 7 * size, 7 * size]
 
 
-def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch):
+def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     of = searched(3, "giant")
     before = of.layout.rows.copy()
     monkeypatch.setattr(neighbourhood_mip, "MOST_BROKERS", len(of.gives) - 1)

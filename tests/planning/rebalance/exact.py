@@ -32,7 +32,7 @@ class Exact:
         return self.best <= 1.02 * self.bound
 
 
-def placed(of: ClusterArrays) -> tuple[np.ndarray, np.ndarray]:
+def placed(of: ClusterArrays) -> np.ndarray:
     """(2, P) weights of a replica: bytes and bytes in."""
     return np.stack([of.size_bytes.astype(float), np.asarray(of.bytes_in)])
 
@@ -66,7 +66,7 @@ def fewest_bytes(of: Small, low: np.ndarray, high: np.ndarray) -> Exact:
         for b in range(brokers):
             limit(variable[:, b], weight / unit, floor[b] / unit, ceiling[b] / unit)
     size = arrays.size_bytes.astype(float)
-    for b in np.flatnonzero(arrays.brokers.headroom_bytes < UNLIMITED):
+    for b in np.flatnonzero(arrays.brokers.headroom_bytes < UNLIMITED).tolist():
         headroom = float(arrays.brokers.headroom_bytes[b])
         limit(variable[:, b], size * (1 - held[:, b]) / headroom, 0, 1)
     in_rack = [np.flatnonzero(of.rack == number) for number in np.unique(of.rack)]

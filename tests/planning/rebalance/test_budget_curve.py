@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ INSTANCE = build(next(case for case in CASES if case.name == "expansion"), 64, 8
 REBALANCE = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, dry_run=True)
 
 
-def rebalanced(**options) -> Outcome:
+def rebalanced(**options: Any) -> Outcome:
     return plan_rebalance(INSTANCE.arrays, replace(REBALANCE, **options), PLAIN)
 
 
@@ -30,7 +31,7 @@ def whole() -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def curve(whole) -> tuple[BudgetPoint, ...]:
+def curve(whole: Outcome) -> tuple[BudgetPoint, ...]:
     rows, load = whole.layout.rows.copy(), whole.layout.load.copy()
     points = whole.curve()
     assert (whole.layout.rows == rows).all(), "working it out leaves the plan as it is"
@@ -41,12 +42,15 @@ def curve(whole) -> tuple[BudgetPoint, ...]:
 def off_share(outcome: Outcome) -> np.ndarray:
     """Per broker; counted from rows and sizes, against the middle of the plan's bands."""
     rows, size = outcome.layout.rows, outcome.layout.size
+    assert outcome.bands is not None
     low, high = (band[Resource.BYTES] for band in (outcome.bands.low, outcome.bands.high))
     held = np.bincount(rows.ravel(), np.repeat(size, rows.shape[1]), len(low))
     return held / ((low + high) / 2) - 1
 
 
-def test_each_point_is_the_plan_that_is_made_with_its_budget(curve):
+def test_each_point_is_the_plan_that_is_made_with_its_budget(
+    curve: tuple[BudgetPoint, ...],
+) -> None:
     assert len(curve) >= 5
     for point in curve[1:-1]:
         made = rebalanced(budget_bytes=point.budget_bytes)
@@ -54,7 +58,9 @@ def test_each_point_is_the_plan_that_is_made_with_its_budget(curve):
         assert point.furthest["bytes"] == pytest.approx(abs(off_share(made)).max(), abs=1e-3)
 
 
-def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(curve, whole):
+def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(
+    curve: tuple[BudgetPoint, ...], whole: Outcome
+) -> None:
     assert (curve[0].bytes_to_move, curve[0].replica_moves) == (0, 0)
     assert (curve[-1].bytes_to_move, curve[-1].replica_moves) == cost(whole)
     copied = [point.bytes_to_move for point in curve]
@@ -64,14 +70,16 @@ def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(curve, w
     assert reached[-1] <= 0.05 < reached[0]
 
 
-def test_the_curve_of_a_plan_cut_by_a_budget_shows_what_more_would_reach(curve):
+def test_the_curve_of_a_plan_cut_by_a_budget_shows_what_more_would_reach(
+    curve: tuple[BudgetPoint, ...],
+) -> None:
     budget_bytes = curve[2].budget_bytes
     points = rebalanced(budget_bytes=budget_bytes).curve()
     assert curve[2].bytes_to_move in [point.bytes_to_move for point in points]
     assert points[-1].bytes_to_move > budget_bytes
 
 
-def test_an_expansion_is_measured_by_the_brokers_that_it_fills():
+def test_an_expansion_is_measured_by_the_brokers_that_it_fills() -> None:
     new = INSTANCE.arrays.load(INSTANCE.arrays.rows, None).argmin()
     request = replace(REBALANCE, action=Action.EXPAND, brokers=(int(new),))
     expanded = plan_expansion(INSTANCE.arrays, request)
@@ -82,5 +90,5 @@ def test_an_expansion_is_measured_by_the_brokers_that_it_fills():
     assert points[-1].furthest["bytes"] < held.max() / held.mean() - 1, "others may hold more"
 
 
-def test_only_a_plan_to_look_at_has_one():
+def test_only_a_plan_to_look_at_has_one() -> None:
     assert rebalanced(dry_run=False).curve() == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -63,7 +64,7 @@ def moved(made: Plan) -> list[int]:
     return [move.partition.partition for move in made.moves]
 
 
-def test_a_drain_empties_the_broker_with_least_first_and_takes_its_largest_replicas_first():
+def test_a_drain_empties_the_broker_with_least_first_and_takes_its_largest_replicas_first() -> None:
     """Broker 0 gives 60 bytes up, broker 1 gives 100: of the 80 left over, 70 and 10 fit."""
     of = cluster([""] * 4, [(0,), (0,), (1,), (1,), (1,)], [50, 10, 70, 20, 10])
     made = plan(of, action="drain", brokers=[0, 1], budget_bytes=140)
@@ -72,7 +73,7 @@ def test_a_drain_empties_the_broker_with_least_first_and_takes_its_largest_repli
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 140
 
 
-def test_a_partition_on_two_drained_brokers_leaves_both_or_none():
+def test_a_partition_on_two_drained_brokers_leaves_both_or_none() -> None:
     of = cluster([""] * 4, [(0, 1), (0, 2), (1, 2)], [10, 10, 10])
     made = plan(of, action="drain", brokers=[0, 1], budget_moves=1)
     assert moved(made) == [1]
@@ -82,7 +83,7 @@ def test_a_partition_on_two_drained_brokers_leaves_both_or_none():
     ]
 
 
-def test_as_many_partitions_as_possible_get_more_replicas_and_fewer_cost_nothing():
+def test_as_many_partitions_as_possible_get_more_replicas_and_fewer_cost_nothing() -> None:
     of = cluster([""] * 4, [(0,), (1,), (2,), (3, 0, 1)], [30, 10, 20, 500])
     params = {"action": "set_replication_factor", "replication_factor": 2, "budget_bytes": 35}
     made = plan(of, **params)
@@ -90,18 +91,18 @@ def test_as_many_partitions_as_possible_get_more_replicas_and_fewer_cost_nothing
     assert infeasible(made) == (left(SubjectKind.REPLICATION_FACTOR, 1, "2"),)
 
 
-def test_a_partition_with_one_replica_in_sync_gets_more_before_smaller_ones_with_two():
+def test_a_partition_with_one_replica_in_sync_gets_more_before_smaller_ones_with_two() -> None:
     of = cluster([""] * 4, [(0, 1), (1, 2), (2,)], [10, 10, 30])
     params = {"action": "set_replication_factor", "replication_factor": 3, "budget_bytes": 60}
     assert moved(plan(of, **params)) == [2]
 
 
-def test_a_partition_with_more_misplaced_replicas_is_repaired_before_a_smaller_one():
+def test_a_partition_with_more_misplaced_replicas_is_repaired_before_a_smaller_one() -> None:
     of = cluster(["/a", "/a", "/a", "/b", "/c"], [(0, 1, 3), (0, 1, 2)], [10, 30])
     assert moved(plan(of, action="repair_racks", budget_bytes=60)) == [1]
 
 
-def test_racks_are_repaired_where_a_byte_repairs_most():
+def test_racks_are_repaired_where_a_byte_repairs_most() -> None:
     of = cluster(["/a", "/a", "/b", "/b"], [(0, 1), (0, 1), (2, 3), (0, 2)], [30, 10, 20, 5])
     made = plan(of, action="repair_racks", budget_bytes=45)
     assert moved(made) == [1, 2]
@@ -117,7 +118,7 @@ def test_racks_are_repaired_where_a_byte_repairs_most():
         {"action": "repair_racks"},
     ],
 )
-def test_a_budget_that_is_large_enough_changes_nothing(params):
+def test_a_budget_that_is_large_enough_changes_nothing(params: dict[str, Any]) -> None:
     of = cluster(["/a", "/a", "/b", "/b"], [(0, 1), (0, 2), (1, 3), (2, 3)], [30, 10, 20, 5])
     whole = plan(of, **params)
     enough = {"budget_bytes": whole.summary.bytes_to_move}
@@ -127,7 +128,9 @@ def test_a_budget_that_is_large_enough_changes_nothing(params):
 
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS, full=st.sets(st.integers(0, 6)))
-def test_where_disks_allow_no_even_spread_the_budget_holds_too(of, request, budget, full):
+def test_where_disks_allow_no_even_spread_the_budget_holds_too(
+    of: Cluster, request: ReassignmentRequest, budget: dict[str, Any], full: set[int]
+) -> None:
     request = replace(request, **budget)
     assume(set(request.brokers) < set(of.racks))
     of = replace(of, disks={b: (10_000, 0 if b in full else 9_000) for b in of.racks})
@@ -141,7 +144,9 @@ def test_where_disks_allow_no_even_spread_the_budget_holds_too(of, request, budg
 
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS)
-def test_a_budget_holds_and_nothing_that_it_would_pay_for_is_left(of, request, budget):
+def test_a_budget_holds_and_nothing_that_it_would_pay_for_is_left(
+    of: Cluster, request: ReassignmentRequest, budget: dict[str, Any]
+) -> None:
     request = replace(request, **budget)
     assume(set(request.brokers) < set(of.racks) and fits(of, request))
     assume(len(of.racks) >= (request.replication_factor or 1))
@@ -169,7 +174,7 @@ def left_out(of: Cluster, request: ReassignmentRequest, made: Plan) -> list[tupl
         Action.REPAIR_RACKS: lambda row: True,
     }[request.action]
     costs = [
-        (of.sizes[name], least_copies(tree, arrays.rows[p], replicas[p]))
+        (of.size_of(name), least_copies(tree, arrays.rows[p], replicas[p]))
         for p, name in enumerate(sorted(of.replicas))
         if name in stays and asks(of.replicas[name])
     ]
@@ -188,8 +193,8 @@ REPAIRS = st.sampled_from(
 @THOROUGH
 @given(of=clusters(), request=REPAIRS, budget=BUDGETS)
 def test_the_budget_of_a_repair_pays_first_for_partitions_with_the_fewest_replicas_in_sync(
-    of, request, budget
-):
+    of: Cluster, request: ReassignmentRequest, budget: dict[str, Any]
+) -> None:
     """What is left is larger than what those that are as endangered leave of the budget."""
     of = replace(of, dead=frozenset({0} if request.action is Action.FIX_OFFLINE_REPLICAS else ()))
     assume(len(of.racks) >= 5)
@@ -221,9 +226,12 @@ def safety(of: Cluster, request: ReassignmentRequest) -> dict[TopicPartition, in
 
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS)
-def test_the_same_request_goes_on_day_by_day_until_everything_is_done(of, request, budget):
+def test_the_same_request_goes_on_day_by_day_until_everything_is_done(
+    of: Cluster, request: ReassignmentRequest, budget: dict[str, Any]
+) -> None:
     least = {"budget_bytes": 60 * 4, "budget_moves": 4}  # the dearest partition is paid for
-    request = replace(request, **{name: max(budget[name], least[name]) for name in budget})
+    enough: dict[str, Any] = {name: max(budget[name], least[name]) for name in budget}
+    request = replace(request, **enough)
     assume(set(request.brokers) < set(of.racks) and fits(of, request))
     assume(len(of.racks) >= (request.replication_factor or 1))
     for _ in of.replicas:
@@ -235,13 +243,13 @@ def test_the_same_request_goes_on_day_by_day_until_everything_is_done(of, reques
     assert made.summary.infeasible == ()
 
 
-def test_where_copies_are_counted_the_broker_with_the_fewest_replicas_is_emptied_first():
+def test_where_copies_are_counted_the_broker_with_the_fewest_replicas_is_emptied_first() -> None:
     of = cluster([""] * 4, [(0,)] + [(1,)] * 10, [100] + [1] * 10)
     assert moved(plan(of, action="drain", brokers=[0, 1], budget_moves=1)) == [0]
     assert moved(plan(of, action="drain", brokers=[0, 1], budget_bytes=11)) == list(range(1, 11))
 
 
-def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_asked():
+def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_asked() -> None:
     of = cluster([""] * 2, [(0,)] * 8)
     whole, part = plan(of, action="rebalance"), plan(of, action="rebalance", budget_moves=1)
     assert whole.summary.asked_bound_bytes is None

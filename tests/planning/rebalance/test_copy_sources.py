@@ -46,8 +46,8 @@ def figures(problem: Problem) -> Figures:
         int(size.sum()),
         len(partition),
         bytes_across_racks(layout, problem.tree),
-        np.bincount(sources(layout)[partition], size, brokers),
-        np.bincount(target, size, brokers),
+        np.bincount(sources(layout)[partition], size, brokers).astype(float),
+        np.bincount(target, size, brokers).astype(float),
         np.stack([broker_sums(layout.rows, weight, brokers) for weight in problem.weights]),
         int(problem.tree.violations(layout.rows).sum()),
     )
@@ -80,7 +80,9 @@ def skewed(seed: int, replicas: int = 3) -> Cluster:
 
 
 @pytest.mark.parametrize("near", [(0, 1), (2, 3)])
-def test_of_replicas_that_are_alike_those_are_copied_whose_leader_is_in_the_same_zone(near):
+def test_of_replicas_that_are_alike_those_are_copied_whose_leader_is_in_the_same_zone(
+    near: tuple[int, int],
+) -> None:
     rows = [[0, 2 + number % 2] if number in near else [2 + number % 2, 0] for number in range(4)]
     made = plan(cluster(ZONES, rows), action="rebalance")
     assert {move.partition.partition for move in made.moves} == set(near)
@@ -89,7 +91,7 @@ def test_of_replicas_that_are_alike_those_are_copied_whose_leader_is_in_the_same
 
 
 @pytest.mark.parametrize("hot", [2, 3])
-def test_a_leader_that_would_send_more_than_anyone_receives_is_relieved(hot):
+def test_a_leader_that_would_send_more_than_anyone_receives_is_relieved(hot: int) -> None:
     other = 5 - hot
     rows = [[leader, giver] for leader in (hot, other) for giver in (0, 0, 1, 1)]
     made = plan(cluster([""] * 6, rows), action="rebalance", brokers=[0, 1, 4, 5])
@@ -100,8 +102,10 @@ def test_a_leader_that_would_send_more_than_anyone_receives_is_relieved(hot):
 
 @examples(15)
 @given(seed=st.integers(0, 10_000), replicas=st.sampled_from([2, 3]), rates=st.booleans())
-def test_sources_improve_at_no_cost(seed, replicas, rates):
-    tolerances = {"bytes_in": 0.1, "replicas": 0.2} if rates else {"bytes_in": None}
+def test_sources_improve_at_no_cost(seed: int, replicas: int, rates: bool) -> None:
+    tolerances: dict[str, float | None] = {"bytes_in": None}
+    if rates:
+        tolerances = {"bytes_in": 0.1, "replicas": 0.2}
     problem = balanced(skewed(seed, replicas), tolerances)
     origin, rows, before = (
         problem.layout.origin.copy(),
@@ -133,7 +137,7 @@ def test_sources_improve_at_no_cost(seed, replicas, rates):
 
 
 @pytest.mark.parametrize("replicas", [2, 3])
-def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas):
+def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas: int) -> None:
     pairs = []
     for seed in range(3):
         problem = balanced(skewed(seed, replicas), {"bytes_in": None})
@@ -149,7 +153,7 @@ def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas):
 @pytest.mark.parametrize(
     "seed", [pytest.param(0, marks=pytest.mark.long), 1, pytest.param(2, marks=pytest.mark.long)]
 )
-def test_planning_again_plans_nothing(seed):
+def test_planning_again_plans_nothing(seed: int) -> None:
     of = skewed(seed)
     made = plan(of, action="rebalance", tolerance=0.05)
     assert made.moves

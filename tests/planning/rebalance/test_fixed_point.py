@@ -87,7 +87,7 @@ UNFINISHED: Mapping[str, tuple[Cluster, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", UNFINISHED)
-def test_a_plan_takes_in_what_a_plan_on_its_result_would_do(name):
+def test_a_plan_takes_in_what_a_plan_on_its_result_would_do(name: str) -> None:
     of, params = UNFINISHED[name]
     made = plan(of, **params)
     assert made.moves
@@ -136,7 +136,7 @@ test_planning_again_plans_nothing_whatever_is_balanced = examples(60)(cases(chec
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("number", range(6))
-def test_planning_again_plans_nothing_over_tens_of_thousands_of_cases(number):
+def test_planning_again_plans_nothing_over_tens_of_thousands_of_cases(number: int) -> None:
     many = settings(max_examples=5_000, deadline=None, derandomize=False, database=None)
     seed(number)(many(cases(check)))()
 
@@ -146,7 +146,9 @@ SIZES = st.lists(st.lists(st.integers(0, 60), max_size=12), min_size=2, max_size
 
 @examples(40)
 @given(sizes=SIZES, tolerance=st.sampled_from([0.0, 0.02, 0.1]))
-def test_planning_again_within_brokers_plans_nothing(sizes, tolerance):
+def test_planning_again_within_brokers_plans_nothing(
+    sizes: list[list[int]], tolerance: float
+) -> None:
     numbers = iter(range(50))
     holds = {(0, f"/d{n}"): {next(numbers): size for size in of} for n, of in enumerate(sizes)}
     holds[0, "/d9"] = {next(numbers): 1}
@@ -169,7 +171,7 @@ def start(**options: Any) -> Layout:
     return moved(Layout(ClusterArrays.from_snapshot(of.snapshot())), {0: 1})
 
 
-def test_what_further_plans_copy_is_counted_from_where_the_cluster_is_now():
+def test_what_further_plans_copy_is_counted_from_where_the_cluster_is_now() -> None:
     def again(arrays: ClusterArrays) -> Layout:
         return moved(Layout(arrays), {0: 2} if arrays.rows[0, 0] == 1 else {})
 
@@ -179,7 +181,7 @@ def test_what_further_plans_copy_is_counted_from_where_the_cluster_is_now():
     assert layout.incoming.tolist() == [0, 0, 100]
 
 
-def test_what_further_plans_copy_has_to_fit_in_beside_what_is_there_now():
+def test_what_further_plans_copy_has_to_fit_in_beside_what_is_there_now() -> None:
     disks = {0: (1_000, 50), 1: (1_000, 150), 2: (1_000, 0)}
     seen = []
 
@@ -193,7 +195,7 @@ def test_what_further_plans_copy_has_to_fit_in_beside_what_is_there_now():
     assert layout.rows.tolist() == [[1], [0]]
 
 
-def test_plans_that_never_end_are_not_followed_for_ever():
+def test_plans_that_never_end_are_not_followed_for_ever() -> None:
     layout = start()
     asked = []
 
@@ -205,7 +207,7 @@ def test_plans_that_never_end_are_not_followed_for_ever():
     assert len(asked) == MOST_PLANS
 
 
-def test_a_plan_that_its_budget_cuts_off_is_not_gone_on_with():
+def test_a_plan_that_its_budget_cuts_off_is_not_gone_on_with() -> None:
     of, params = UNFINISHED["no racks"]
     whole = plan(of, **params)
     params = params | {"budget_moves": whole.summary.replica_moves - 1}
@@ -213,20 +215,19 @@ def test_a_plan_that_its_budget_cuts_off_is_not_gone_on_with():
     assert 0 < made.summary.replica_moves < whole.summary.replica_moves
 
 
-def test_replicas_without_any_load_stay_where_they_are():
+def test_replicas_without_any_load_stay_where_they_are() -> None:
     of = cluster(
         ["/b/a", "/b/c", "/a/b", "/c/b", "/a/a"],
         [(4, 2, 3), (4, 2, 3), (1, 2, 4), (0, 2), (0,), (2, 3, 4), (0, 4)],
         [25, 39, 0, 0, 0, 0, 0],
     )
-    for name in ("bytes_in", "bytes_out"):
-        rates = dict(zip(of.replicas, [11, 3, 0, 0, 0, 0, 0], strict=True))
-        of = replace(of, **{name: rates})
+    rates = dict(zip(of.replicas, [11, 3, 0, 0, 0, 0, 0], strict=True))
+    of = replace(of, bytes_in=rates, bytes_out=rates)
     made = plan(of, action="rebalance", tolerance=0.1, seed=3)
     assert {move.partition.partition for move in made.moves} == {0, 1}
 
 
-def test_where_no_broker_gives_anything_up_there_is_no_rate_per_byte_to_go_by():
+def test_where_no_broker_gives_anything_up_there_is_no_rate_per_byte_to_go_by() -> None:
     of = cluster([""] * 2, [(1,), (0,)], [2, 0])
     of = replace(of, bytes_in=dict(zip(of.replicas, [1, 5], strict=True)))
     assert plan(of, action="rebalance", tolerance=0.0).moves == ()

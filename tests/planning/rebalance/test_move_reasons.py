@@ -10,7 +10,7 @@ from tests.planning.planned import T, plan
 SPREAD = [(0,), (0,), (1,), (1,)]
 
 
-def test_a_move_for_bytes_names_what_both_brokers_held_of_their_shares():
+def test_a_move_for_bytes_names_what_both_brokers_held_of_their_shares() -> None:
     made = plan(cluster([""] * 2, [(0,)] * 4), action="rebalance")
     assert {move.why for move in made.moves} == {
         "Broker 0 held 400 B of a share of 200 B; broker 1, which held 0 B of a share of 200 B, "
@@ -18,7 +18,7 @@ def test_a_move_for_bytes_names_what_both_brokers_held_of_their_shares():
     }
 
 
-def test_a_move_for_traffic_says_so():
+def test_a_move_for_traffic_says_so() -> None:
     busy = dict(zip(T, [50.0, 50.0, 0.0, 0.0], strict=False))
     of = replace(cluster([""] * 2, SPREAD), bytes_in=busy)
     made = plan(of, action="rebalance", tolerance=0.6)
@@ -29,7 +29,7 @@ def test_a_move_for_traffic_says_so():
     )
 
 
-def test_a_move_for_the_number_of_replicas_says_so():
+def test_a_move_for_the_number_of_replicas_says_so() -> None:
     of = cluster([""] * 2, [(0,)] * 6, sizes=[0] * 6)
     made = plan(of, action="rebalance", tolerances={"replicas": 0.1})
     assert {move.why for move in made.moves} == {
@@ -38,7 +38,7 @@ def test_a_move_for_the_number_of_replicas_says_so():
     }
 
 
-def test_a_move_that_only_the_receiver_needs_says_that_the_giver_can_spare_it():
+def test_a_move_that_only_the_receiver_needs_says_that_the_giver_can_spare_it() -> None:
     of = cluster([""] * 5, [(b % 4,) for b in range(40)])
     made = plan(of, action="rebalance", tolerance=0.3)
     assert made.moves

@@ -51,7 +51,9 @@ def hot() -> Cluster:
     tolerance=st.sampled_from([0.0, 0.05, 0.3]),
     one_sided=st.booleans(),
 )
-def test_every_broker_has_its_share_or_is_named(of, rates, tolerance, one_sided):
+def test_every_broker_has_its_share_or_is_named(
+    of: Cluster, rates: list[int], tolerance: float, one_sided: bool
+) -> None:
     traffic = dict(zip(of.replicas, rates, strict=False))
     of = replace(of, bytes_in=traffic, bytes_out={p: 2 * r for p, r in traffic.items()})
     asked = FREE | dict.fromkeys(BOTH, tolerance)
@@ -75,7 +77,7 @@ def test_every_broker_has_its_share_or_is_named(of, rates, tolerance, one_sided)
             assert off <= tolerance * share + 2 or (broker, resource) in named
 
 
-def test_they_count_where_they_are_asked_for_and_nowhere_else():
+def test_they_count_where_they_are_asked_for_and_nowhere_else() -> None:
     of = hot()
     free = plan(of, action="rebalance", tolerances=FREE)
     assert free.moves == ()
@@ -104,7 +106,7 @@ def test_they_count_where_they_are_asked_for_and_nowhere_else():
 
 
 @pytest.mark.parametrize("resource", BOTH)
-def test_traffic_that_is_not_known_is_named_and_the_plan_is_made_without_it(resource):
+def test_traffic_that_is_not_known_is_named_and_the_plan_is_made_without_it(resource: str) -> None:
     of = replace(hot(), bytes_in=None, bytes_out=None)
     made = plan(of, action="rebalance", tolerances=FREE | {resource: 0.1})
     name = {POTENTIAL: "potential bytes out", INTO_LEADERS: "bytes into leaders"}[resource]

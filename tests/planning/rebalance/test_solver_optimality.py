@@ -93,12 +93,12 @@ def check(kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False
     assert max(c.ratio for c in found.values()) <= 1.10
 
 
-def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
+def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver() -> None:
     """Two of the hundred clusters below."""
     check(KINDS["plain"], QUICK[:2], mean=1.01)
 
 
-def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept():
+def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept() -> None:
     found = compared(small(34))
     assert found.exact.proved
     assert found.ratio <= 1.05
@@ -114,7 +114,9 @@ def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept():
         pytest.param("caps", 8, marks=pytest.mark.long),
     ],
 )
-def test_bands_that_the_first_search_misses_are_met_by_another_one_or_other_copies(name, seed):
+def test_bands_that_the_first_search_misses_are_met_by_another_one_or_other_copies(
+    name: str, seed: int
+) -> None:
     of = small(seed, KINDS[name])
     request = asked(of, one_sided=False)
     check_bands(of, request, plan_rebalance(of.arrays, request).layout)
@@ -127,7 +129,7 @@ def check_bands(of: Small, request: ReassignmentRequest, layout: Layout) -> None
     assert (load <= targets.high[[0, 2]]).all()
 
 
-def test_bands_that_stay_unmet_are_given_up(monkeypatch):
+def test_bands_that_stay_unmet_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
     run = LocalSearch.run
 
@@ -144,7 +146,7 @@ def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_RECONSIDERED * len(MOVE_PRICES)
 
 
-def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
+def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it() -> None:
     of = small(QUICK[0])
     targets = posed(of.arrays, asked(of, one_sided=False)).targets
     low, high = bands(of)
@@ -153,7 +155,7 @@ def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it():
 
 
 @pytest.mark.parametrize("seed", QUICK)
-def test_no_plan_undercuts_the_bound_from_prices(seed):
+def test_no_plan_undercuts_the_bound_from_prices(seed: int) -> None:
     of = small(seed)
     problem = posed(of.arrays, asked(of, one_sided=False))
     low, high = problem.targets.low[[0, 2]], problem.targets.high[[0, 2]]
@@ -165,12 +167,12 @@ def test_no_plan_undercuts_the_bound_from_prices(seed):
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("one_sided", [False, True])
-def test_the_same_on_two_hundred_clusters(one_sided):
+def test_the_same_on_two_hundred_clusters(one_sided: bool) -> None:
     check(KINDS["plain"], range(100), mean=1.03, one_sided=one_sided)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "plain"])
-def test_the_same_on_clusters_of_other_kinds(name):
+def test_the_same_on_clusters_of_other_kinds(name: str) -> None:
     check(KINDS[name], range(12), mean=1.03)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ TOLERANCES = {"replicas": 0.2, "bytes_in": 0.2, "leaders": 0.2, "bytes_out": 0.2
 EXPANSION = build(next(case for case in CASES if case.name == "expansion"), 160, 8).arrays
 
 
-def rebalanced(parts: Parts = PLAIN, **options) -> Outcome:
+def rebalanced(parts: Parts = PLAIN, **options: Any) -> Outcome:
     request = ReassignmentRequest(Action.REBALANCE, tolerance=0.05, **options)
     return plan_rebalance(EXPANSION, request, parts)
 
@@ -32,7 +34,7 @@ def whole() -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def priced(whole) -> dict[str, TargetPrice]:
+def priced(whole: Outcome) -> dict[str, TargetPrice]:
     rows, load = whole.layout.rows.copy(), whole.layout.load.copy()
     prices = {price.resource: price for price in whole.prices()}
     assert (whole.layout.rows == rows).all(), "working prices out leaves the plan as it is"
@@ -47,27 +49,33 @@ def cost(outcome: Outcome) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", ["replicas", "bytes_in"])
-def test_a_target_costs_what_the_same_request_without_it_saves(whole, priced, name):
+def test_a_target_costs_what_the_same_request_without_it_saves(
+    whole: Outcome, priced: dict[str, TargetPrice], name: str
+) -> None:
     without = rebalanced(tolerances=TOLERANCES | {name: None})
     saved = np.subtract(cost(whole), cost(without)).tolist()
     assert [priced[name].bytes_to_move, priced[name].replica_moves] == saved
     assert priced[name].method == "solved"
 
 
-def test_targets_of_leaders_cost_nothing_and_free_resources_have_no_price(priced, monkeypatch):
+def test_targets_of_leaders_cost_nothing_and_free_resources_have_no_price(
+    priced: dict[str, TargetPrice], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert [priced[name].method for name in ("leaders", "bytes_out")] == ["free", "free"]
     assert priced["leaders"].replica_moves == 0
     monkeypatch.setattr(target_costs, "SOLVED_ANEW", 0)
     assert {price.resource for price in rebalanced().prices()} == {"bytes", "bytes_in", "bytes_out"}
 
 
-def test_the_one_target_of_a_plan_costs_all_of_it():
+def test_the_one_target_of_a_plan_costs_all_of_it() -> None:
     made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance")
     (price,) = made.summary.prices
     assert (price.bytes_to_move, price.replica_moves) == (600, 6)
 
 
-def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(whole, priced, monkeypatch):
+def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(
+    whole: Outcome, priced: dict[str, TargetPrice], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(target_costs, "SOLVED_ANEW", 0)
     prices = {price.resource: price for price in whole.prices()}
     assert {prices[name].method for name in ("bytes", "replicas", "bytes_in")} == {"at_least"}
@@ -80,7 +88,7 @@ def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(whole, price
         assert 0.8 * all_of_it <= prices_part <= all_of_it
 
 
-def test_a_target_that_a_budget_cut_off_is_not_priced():
+def test_a_target_that_a_budget_cut_off_is_not_priced() -> None:
     made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", budget_moves=2)
     (price,) = made.summary.prices
     assert (price.replica_moves, price.method) == (2, "at_least")

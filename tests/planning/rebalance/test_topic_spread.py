@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def spread_cluster(brokers: int = 6, empty: int = 0, racks: int = 0, skew: float
     return Cluster(racks=paths, replicas=replicas, sizes=sizes)
 
 
-def counts(of: Cluster, *, leaders: bool = False):
+def counts(of: Cluster, *, leaders: bool = False) -> np.ndarray:
     """(topics, brokers) replicas, or leaders."""
     held = np.zeros((TOPICS, len(of.racks)), int)
     for partition, row in of.replicas.items():
@@ -48,7 +49,7 @@ def counts(of: Cluster, *, leaders: bool = False):
     return held
 
 
-def test_a_rebalance_leaves_each_topic_within_one_replica_of_its_share():
+def test_a_rebalance_leaves_each_topic_within_one_replica_of_its_share() -> None:
     of = spread_cluster()
     assert (counts(of) == 4).all()
     made = plan(of, action="rebalance")
@@ -59,14 +60,14 @@ def test_a_rebalance_leaves_each_topic_within_one_replica_of_its_share():
     assert not [note for note in made.summary.infeasible if "topic" in subject_text(note.subject)]
 
 
-def test_without_the_target_a_rebalance_spreads_topics_in_any_way():
+def test_without_the_target_a_rebalance_spreads_topics_in_any_way() -> None:
     of = spread_cluster()
     made = plan(of, action="rebalance", tolerances={"topic_spread": None})
     assert np.abs(counts(of.after(made)) - 4).max() > 1
     assert made.summary.topics is None
 
 
-def test_the_cost_of_the_target_is_reported_with_the_others():
+def test_the_cost_of_the_target_is_reported_with_the_others() -> None:
     of = spread_cluster()
     made, free = (
         plan(of, action="rebalance", tolerances=asked) for asked in ({}, {"topic_spread": None})
@@ -77,13 +78,13 @@ def test_the_cost_of_the_target_is_reported_with_the_others():
     assert not [p for p in free.summary.prices if p.resource == "topic_spread"]
 
 
-def test_a_wider_tolerance_leaves_topics_more_room():
+def test_a_wider_tolerance_leaves_topics_more_room() -> None:
     of = spread_cluster()
     made = plan(of, action="rebalance", tolerances={"topic_spread": 0.5})
     assert np.abs(counts(of.after(made)) - 4).max() <= 2
 
 
-def test_new_brokers_get_their_share_of_each_topic():
+def test_new_brokers_get_their_share_of_each_topic() -> None:
     of = spread_cluster(brokers=6, empty=2)
     made = plan(of, action="expand", brokers=[4, 5], tolerances=EVEN)
     held = counts(of.after(made))[:, 4:]
@@ -92,7 +93,7 @@ def test_new_brokers_get_their_share_of_each_topic():
         assert (np.abs(held[topic] - 4) <= 1).all() or f"topic t{topic}" in named
 
 
-def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic():
+def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic() -> None:
     of = spread_cluster()
     made = plan(of, action="drain", brokers=[5])
     after = of.after(made)
@@ -103,7 +104,7 @@ def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic():
     assert [(p.resource, p.method) for p in made.summary.prices] == [("topic_spread", "free")]
 
 
-def test_shares_of_topics_follow_the_weights_of_brokers():
+def test_shares_of_topics_follow_the_weights_of_brokers() -> None:
     of = spread_cluster()
     made = plan(of, action="rebalance", weights={0: 2.0}, tolerances=EVEN)
     held, share = counts(of.after(made)), 24 / 7
@@ -113,7 +114,7 @@ def test_shares_of_topics_follow_the_weights_of_brokers():
         assert off <= 1 or f"topic t{topic}" in named
 
 
-def test_a_topic_that_racks_keep_from_its_share_is_named():
+def test_a_topic_that_racks_keep_from_its_share_is_named() -> None:
     rows = [(n % 4, 4 + n % 2) for n in range(24)]
     of = Cluster(
         racks={b: "/a" if b < 4 else "/b" for b in range(6)},
@@ -126,7 +127,7 @@ def test_a_topic_that_racks_keep_from_its_share_is_named():
     assert "racks" in obstacle_text(notes[0])
 
 
-def test_two_replicas_of_a_topic_may_always_share_a_broker():
+def test_two_replicas_of_a_topic_may_always_share_a_broker() -> None:
     names = [TopicPartition("small", n) for n in range(2)]
     of = Cluster(
         racks=dict.fromkeys(range(6), ""),
@@ -164,7 +165,9 @@ def most_together(of: Cluster) -> dict[str, int]:
     "asked", [{"action": "rebalance"}, {"action": "expand", "brokers": [0, 1]}]
 )
 @pytest.mark.parametrize("tolerances", [{}, EVEN])
-def test_small_topics_are_not_piled_on_a_broker(asked, tolerances):
+def test_small_topics_are_not_piled_on_a_broker(
+    asked: dict[str, Any], tolerances: dict[str, float]
+) -> None:
     of = small_topics()
     made = plan(of, **asked, tolerances=tolerances)
     assert made.summary.replica_moves > 10
@@ -176,14 +179,14 @@ def test_small_topics_are_not_piled_on_a_broker(asked, tolerances):
     assert max(free.values()) > max(before.values()), "nothing else would keep them apart"
 
 
-def test_a_drain_gives_small_topics_to_brokers_without_them():
+def test_a_drain_gives_small_topics_to_brokers_without_them() -> None:
     of = small_topics()
     made = plan(of, action="drain", brokers=[11])
     assert max(most_together(of.after(made)).values()) <= max(2, *most_together(of).values())
     assert made.summary.replica_moves == sum(11 in row for row in of.replicas.values())
 
 
-def test_by_default_no_topic_ends_further_off_and_nothing_moves_for_topics_alone():
+def test_by_default_no_topic_ends_further_off_and_nothing_moves_for_topics_alone() -> None:
     of = spread_cluster(brokers=6, empty=2)
     made, evened = (
         plan(of, action="expand", brokers=[4, 5], tolerances=asked) for asked in ({}, EVEN)
@@ -196,13 +199,13 @@ def test_by_default_no_topic_ends_further_off_and_nothing_moves_for_topics_alone
     assert (after >= np.minimum(before, share - 1)).all()
 
 
-def test_empty_partitions_are_not_moved_for_counts_that_no_target_asks_for():
+def test_empty_partitions_are_not_moved_for_counts_that_no_target_asks_for() -> None:
     of = spread_cluster(brokers=6, empty=2)
     of = replace(of, sizes=dict.fromkeys(of.sizes, 0))
     assert not plan(of, action="rebalance").moves
 
 
-def test_empty_partitions_are_not_moved_for_counts_that_are_even_already():
+def test_empty_partitions_are_not_moved_for_counts_that_are_even_already() -> None:
     of = Cluster(
         racks=dict.fromkeys(range(3), ""),
         replicas={TopicPartition("t", n): (n % 3,) for n in range(28)},
@@ -212,13 +215,13 @@ def test_empty_partitions_are_not_moved_for_counts_that_are_even_already():
     assert not made.moves
 
 
-def test_planning_again_leaves_topics_as_they_are():
+def test_planning_again_leaves_topics_as_they_are() -> None:
     of = spread_cluster()
     after = of.after(plan(of, action="rebalance"))
     assert not plan(after, action="rebalance").moves
 
 
-def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
+def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come() -> None:
     of, request = spread_cluster(), parse_request({"action": "rebalance"})
     hashes = {
         make_plan(of.snapshot(shuffle=seed), request, PlanOptions(plan_id="p")).plan_hash
@@ -227,7 +230,7 @@ def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
     assert len(hashes) == 1
 
 
-def test_the_summary_states_how_evenly_topics_are_spread():
+def test_the_summary_states_how_evenly_topics_are_spread() -> None:
     of = spread_cluster(brokers=6, empty=2)
     topics = plan(of, action="expand", brokers=[4, 5], tolerances=EVEN).summary.topics
     assert topics is not None
@@ -236,7 +239,7 @@ def test_the_summary_states_how_evenly_topics_are_spread():
     assert topics.worst_before >= 3
 
 
-def test_a_replica_that_only_moves_for_its_topic_says_so():
+def test_a_replica_that_only_moves_for_its_topic_says_so() -> None:
     of = spread_cluster(brokers=6, empty=2, skew=0.0)
     made = plan(of, action="expand", brokers=[4, 5], tolerance=0.9, tolerances=EVEN)
     assert made.moves
@@ -244,7 +247,7 @@ def test_a_replica_that_only_moves_for_its_topic_says_so():
 
 
 @pytest.mark.parametrize("action", ["rebalance", "expand", "drain"])
-def test_the_target_is_on_unless_the_request_says_otherwise(action):
+def test_the_target_is_on_unless_the_request_says_otherwise(action: str) -> None:
     brokers = {} if action == "rebalance" else {"brokers": [1]}
     assert spread_tolerance(parse_request({"action": action, **brokers})) == 0.1
     free = parse_request({"action": action, **brokers, "tolerances": {"topic_spread": None}})
@@ -252,6 +255,6 @@ def test_the_target_is_on_unless_the_request_says_otherwise(action):
     assert np.isinf(spread_tolerance(ReassignmentRequest(Action.REPAIR_RACKS)))
 
 
-def test_a_drain_refuses_tolerances_that_it_does_not_balance():
+def test_a_drain_refuses_tolerances_that_it_does_not_balance() -> None:
     with pytest.raises(InvalidRequestError, match="replicas are given"):
         parse_request({"action": "drain", "brokers": [1], "tolerances": {"replicas": 0.1}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def rates(of: Cluster, values: list[float]) -> Cluster:
     return replace(of, bytes_in=dict(zip(of.replicas, values, strict=True)))
 
 
-KINDS = {
+KINDS: dict[str, tuple[Cluster, dict[str, Any], tuple[str, str, int, int], list[int]]] = {
     "a partition larger than the target": (
         cluster(NONE, [(0,)] * 4, sizes=[10, 10, 10, 100]),
         {},
@@ -116,7 +117,7 @@ def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> No
         assert plan(of.after(made), action="rebalance", **asked).moves == ()
 
 
-def test_what_is_clipped_in_one_resource_excuses_no_broker_in_another():
+def test_what_is_clipped_in_one_resource_excuses_no_broker_in_another() -> None:
     """Racks clip the number of replicas, which is named; clips of bytes only add up."""
     racks = ["/b", "/a", "/a"]
     orders = cluster(racks, [(1,), (0,), (0,), (0, 1)], [2528, 1, 1, 3606], topic="orders")
@@ -128,7 +129,7 @@ def test_what_is_clipped_in_one_resource_excuses_no_broker_in_another():
     assert ("broker 2", 3347, 2529) in named
 
 
-def test_with_a_giant_partition_the_other_brokers_share_the_rest():
+def test_with_a_giant_partition_the_other_brokers_share_the_rest() -> None:
     rows = [(b % 5,) for b in range(40)]
     of = cluster([""] * 5, [(0,), *rows], sizes=[2000, *[100] * 40])
     made = plan(of, action="rebalance")
@@ -141,19 +142,19 @@ def test_with_a_giant_partition_the_other_brokers_share_the_rest():
     assert (named["broker 4"].wanted, named["broker 4"].nearest) == (1200, 1000)
 
 
-def test_giants_on_one_broker_are_parted():
+def test_giants_on_one_broker_are_parted() -> None:
     made = plan(cluster([""] * 6, [(0,)] * 3, sizes=[15, 16, 30]), action="rebalance")
     assert sorted(load.size_bytes_after for load in made.summary.brokers) == [0, 0, 0, 15, 16, 30]
 
 
-def test_a_giant_that_some_broker_can_hold_is_no_obstacle():
+def test_a_giant_that_some_broker_can_hold_is_no_obstacle() -> None:
     of = cluster([""] * 3, [(2,), *[(b,) for b in (0, 1) * 6]], sizes=[400, *[50] * 12])
     made = plan(of, action="rebalance", weights={"2": 2})
     assert made.summary.infeasible == ()
     assert [load.size_bytes_after for load in made.summary.brokers] == [250, 250, 500]
 
 
-def test_leaders_that_cannot_be_evened_out_are_named():
+def test_leaders_that_cannot_be_evened_out_are_named() -> None:
     of = cluster([""] * 2, [(0,)] * 8 + [(1, 0)] * 2)
     made = plan(of, action="rebalance", tolerances={"leaders": 0.1}, tolerance=0.9)
     named = [item for item in made.summary.infeasible if "leaders" in obstacle_text(item)]
@@ -164,7 +165,7 @@ def test_leaders_that_cannot_be_evened_out_are_named():
     assert "no change of leader between the replicas that exist" in obstacle_text(named[0])
 
 
-def test_a_target_that_can_be_met_is_not_named():
+def test_a_target_that_can_be_met_is_not_named() -> None:
     assert (
         plan(
             with_rates(cluster(NONE, [(0,)] * 8)),

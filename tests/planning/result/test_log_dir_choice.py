@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import InvalidRequestError
@@ -19,17 +21,17 @@ from rehome.planning.model.volumes import LogDirSize, volumes_of
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from tests.examples import examples
-from tests.planning.clusters import cluster
-from tests.planning.jbod import overfilled, with_disks
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.jbod import Disks, overfilled, with_disks
 
 GB = 10**9
 
 
-def planned(snapshot, **params) -> Plan:
+def planned(snapshot: Snapshot, **params: Any) -> Plan:
     return make_plan(snapshot, parse_request(params), PlanOptions(plan_id="p"))
 
 
-def problems(snapshot, **params) -> str:
+def problems(snapshot: Snapshot, **params: Any) -> str:
     with pytest.raises(InvalidRequestError) as refused:
         planned(snapshot, **params)
     return " ".join(refused.value.problems)
@@ -41,7 +43,7 @@ THREE = cluster(["", ""], [(0,)] * 3, [5 * GB] * 3)
 TWO_DIRS = {1: {"/a": (10 * GB, 8 * GB), "/b": (12 * GB, 8 * GB)}}
 
 
-def test_what_fits_together_but_into_no_log_dir_is_refused():
+def test_what_fits_together_but_into_no_log_dir_is_refused() -> None:
     snapshot = with_disks(THREE, TWO_DIRS)
     assert "disk space" in problems(snapshot, action="drain", brokers=[0])
     entries = [{"topic": "t", "partition": n, "replicas": [1]} for n in range(3)]
@@ -49,7 +51,9 @@ def test_what_fits_together_but_into_no_log_dir_is_refused():
     assert "fits into no log dir beside the others" in problems(snapshot, **asked)
 
 
-def test_what_fits_goes_into_log_dirs_that_are_named_where_the_brokers_choice_might_not_do():
+def test_what_fits_goes_into_log_dirs_that_are_named_where_the_brokers_choice_might_not_do() -> (
+    None
+):
     two = cluster(["", ""], [(0,)] * 2, [5 * GB] * 2)
     made = planned(with_disks(two, TWO_DIRS), action="drain", brokers=[0])
     assert sorted(move.target_log_dirs for move in made.moves) == [("/a",), ("/b",)]
@@ -58,7 +62,7 @@ def test_what_fits_goes_into_log_dirs_that_are_named_where_the_brokers_choice_mi
     assert [move.target_log_dirs for move in made.moves] == [(), ()]
 
 
-def test_a_replica_goes_to_the_broker_one_of_whose_log_dirs_holds_it():
+def test_a_replica_goes_to_the_broker_one_of_whose_log_dirs_holds_it() -> None:
     of = cluster([""] * 3, [(0,)], [7 * GB])
     disks = {
         1: {"/a": (9 * GB, 6 * GB), "/b": (9 * GB, 5 * GB), "/c": (9 * GB, 4 * GB)},
@@ -68,7 +72,7 @@ def test_a_replica_goes_to_the_broker_one_of_whose_log_dirs_holds_it():
     assert move.target == (2,)
 
 
-def test_cordoned_log_dirs_hold_nothing():
+def test_cordoned_log_dirs_hold_nothing() -> None:
     snapshot = with_disks(
         cluster(["", ""], [(0,)], [5 * GB]),
         {1: {"/a": (10 * GB, 8 * GB), "/b": (12 * GB, 4 * GB)}},
@@ -77,7 +81,7 @@ def test_cordoned_log_dirs_hold_nothing():
     assert "disk space" in problems(snapshot, action="drain", brokers=[0])
 
 
-def test_a_log_dir_of_the_operators_own_must_hold_what_is_sent_to_it():
+def test_a_log_dir_of_the_operators_own_must_hold_what_is_sent_to_it() -> None:
     snapshot = with_disks(THREE, TWO_DIRS)
     entries = [
         {"topic": "t", "partition": n, "replicas": [1], "log_dirs": ["/a"]} for n in range(2)
@@ -89,11 +93,13 @@ def test_a_log_dir_of_the_operators_own_must_hold_what_is_sent_to_it():
 # ---------------------------------------------------------------- volumes
 
 
-def sizes(*rows):
+def sizes(*rows: tuple[int, str, int, int]) -> list[LogDirSize]:
     return [LogDirSize(broker, total, usable, path) for broker, path, total, usable in rows]
 
 
-def volumes(*rows, held=None):
+def volumes(
+    *rows: tuple[int, str, int, int], held: dict[tuple[int, str], int] | None = None
+) -> list[list[str]]:
     return [list(volume.paths) for volume in volumes_of(sizes(*rows), lambda: held or {})]
 
 
@@ -107,17 +113,19 @@ def volumes(*rows, held=None):
         ((2, "/b", 8000, 5000), [["/a"], ["/b"]]),
     ],
 )
-def test_log_dirs_of_a_broker_that_tell_the_same_are_one_volume(second, expected):
+def test_log_dirs_of_a_broker_that_tell_the_same_are_one_volume(
+    second: tuple[int, str, int, int], expected: list[list[str]]
+) -> None:
     assert volumes((1, "/a", 8000, 5000), second) == expected
 
 
-def test_log_dirs_that_hold_more_than_is_used_of_one_volume_are_disks_that_look_alike():
+def test_log_dirs_that_hold_more_than_is_used_of_one_volume_are_disks_that_look_alike() -> None:
     rows = (1, "/a", 8000, 5000), (1, "/b", 8000, 5000)
     assert volumes(*rows, held={(1, "/a"): 1500, (1, "/b"): 1500}) == [["/a", "/b"]]
     assert volumes(*rows, held={(1, "/a"): 1500, (1, "/b"): 1501}) == [["/a"], ["/b"]]
 
 
-def test_empty_log_dirs_are_apart_where_another_broker_has_the_same_paths_apart():
+def test_empty_log_dirs_are_apart_where_another_broker_has_the_same_paths_apart() -> None:
     new = (3, "/a", 8000, 7999), (3, "/b", 8000, 7999)
     old = (1, "/a", 8000, 5000), (1, "/b", 8000, 3000)
     shared = (2, "/a", 8000, 5000), (2, "/b", 8000, 5000)
@@ -125,7 +133,7 @@ def test_empty_log_dirs_are_apart_where_another_broker_has_the_same_paths_apart(
     assert volumes(*old, *new) == [["/a"], ["/b"], ["/a"], ["/b"]]
 
 
-def test_a_volume_counts_once_in_rooms_and_capacity():
+def test_a_volume_counts_once_in_rooms_and_capacity() -> None:
     of = cluster(["", ""], [(0,)], [5 * GB])
     disks = {1: {"/a": (10 * GB, 8 * GB), "/b": (10 * GB, 8 * GB)}}
     brokers = ClusterArrays.from_snapshot(with_disks(of, disks)).brokers
@@ -146,7 +154,9 @@ def test_a_volume_counts_once_in_rooms_and_capacity():
     ),
     copies=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=7),
 )
-def test_copies_are_packed_the_largest_first_where_each_leaves_least(headrooms, copies):
+def test_copies_are_packed_the_largest_first_where_each_leaves_least(
+    headrooms: list[list[int]], copies: list[tuple[int, int]]
+) -> None:
     broker, size = (np.array([copy[i] for copy in copies], np.int64) for i in (0, 1))
     chosen = pack(np.array(headrooms), broker, size)
     left = [list(row) for row in headrooms]
@@ -161,7 +171,7 @@ def test_copies_are_packed_the_largest_first_where_each_leaves_least(headrooms, 
             left[broker[number]][chosen[number]] -= size[number]
 
 
-def packable(headrooms, copies) -> bool:
+def packable(headrooms: list[int], copies: list[int]) -> bool:
     """By trying all ways."""
     return any(
         all(
@@ -176,7 +186,7 @@ def packable(headrooms, copies) -> bool:
 
 
 @st.composite
-def jbods(draw):
+def jbods(draw: st.DrawFn) -> tuple[Cluster, Disks]:
     """Six brokers of two or three disks that are filled to about two thirds, unevenly."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     partitions = draw(st.integers(12, 40))
@@ -211,7 +221,9 @@ def unless_full(make: Callable[[], Plan]) -> Plan | None:
 
 @examples(60)
 @given(jbod=jbods(), request=st.sampled_from(REQUESTS))
-def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(jbod, request):
+def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(
+    jbod: tuple[Cluster, Disks], request: dict[str, Any]
+) -> None:
     of, disks = jbod
     made = unless_full(lambda: planned(with_disks(of, disks), **request))
     assert made is None or overfilled(made.moves, disks) == []
@@ -219,7 +231,7 @@ def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(jbod, request):
 
 @examples(60)
 @given(data=st.data())
-def test_a_broker_is_drained_whenever_the_copies_can_be_packed(data):
+def test_a_broker_is_drained_whenever_the_copies_can_be_packed(data: st.DataObject) -> None:
     headrooms = data.draw(st.lists(st.integers(1, 12), min_size=2, max_size=3, unique=True))
     copies = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     volume = pack(np.array([headrooms]), np.zeros(len(copies), np.int64), np.array(copies))

@@ -29,7 +29,7 @@ def problem(sizes: list[int]) -> Problem:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_layout_within_the_bands_moves_fewer_replicas(seed):
+def test_no_layout_within_the_bands_moves_fewer_replicas(seed: int) -> None:
     sizes = np.random.default_rng(seed).integers(5, 30, 6).tolist()
     of = problem(sizes)
     fewest = None
@@ -53,7 +53,7 @@ def _any_inside(of: Problem, sizes: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_a_plan_moves_at_least_that_many(name):
+def test_a_plan_moves_at_least_that_many(name: str) -> None:
     case = CASES[name]
     outcome = plan_rebalance(people(case), ReassignmentRequest(Action.REBALANCE))
     layout = outcome.layout
@@ -62,6 +62,6 @@ def test_a_plan_moves_at_least_that_many(name):
     assert outcome.lower_bound_moves <= copies
 
 
-def test_equal_replicas_need_what_the_new_broker_lacks():
+def test_equal_replicas_need_what_the_new_broker_lacks() -> None:
     outcome = plan_rebalance(people(CASES["3 + 1"]), ReassignmentRequest(Action.REBALANCE))
     assert outcome.lower_bound_moves == 89

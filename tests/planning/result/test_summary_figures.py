@@ -6,6 +6,7 @@ import pytest
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.figures import Link, ResourceBalance
+from rehome.domain.plan.plan import Plan
 from rehome.planning.result.summary_figures import RACKS_SHOWN
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, plan
@@ -13,7 +14,7 @@ from tests.planning.planned import ROWS, THREE_RACKS, plan
 ZONES = ["/a/r0", "/a/r1", "/b/r0", "/b/r1"]
 
 
-def resource(made, name: str) -> ResourceBalance:
+def resource(made: Plan, name: str) -> ResourceBalance:
     return next(item for item in made.summary.resources if item.resource == name)
 
 
@@ -26,7 +27,7 @@ def with_rates(of: Cluster) -> Cluster:
     )
 
 
-def test_the_ratio_to_the_bound_is_what_is_moved_over_the_least_possible():
+def test_the_ratio_to_the_bound_is_what_is_moved_over_the_least_possible() -> None:
     made = plan(cluster(THREE_RACKS, ROWS), action="drain", brokers=[0])
     assert made.summary.ratio_to_bound == 1.0
     of = cluster([""] * 2, [(0,)] * 3, sizes=[60, 60, 60])
@@ -37,7 +38,7 @@ def test_the_ratio_to_the_bound_is_what_is_moved_over_the_least_possible():
     assert plan(cluster([""] * 2, [(0,), (1,)]), action="rebalance").summary.ratio_to_bound == 1.0
 
 
-def test_no_execution_is_faster_than_the_busiest_brokers_bytes_at_the_whole_rate():
+def test_no_execution_is_faster_than_the_busiest_brokers_bytes_at_the_whole_rate() -> None:
     of = cluster([""] * 4, [(0, 1), (0, 2), (0, 3)], sizes=[50, 70, 20])
     made = plan(of, action="set_replication_factor", replication_factor=3, rate=10, efficiency=0.5)
     assert max(load.bytes_out for load in made.summary.brokers) == 140  # all lie on leader 0
@@ -47,7 +48,7 @@ def test_no_execution_is_faster_than_the_busiest_brokers_bytes_at_the_whole_rate
     assert unknown.summary.makespan_bound_s is None
 
 
-def test_every_resource_is_reported_before_and_after_with_its_band():
+def test_every_resource_is_reported_before_and_after_with_its_band() -> None:
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     made = plan(of, action="rebalance", tolerances={"replicas": 0.4, "leaders": 0.5})
     stored = resource(made, "bytes")
@@ -63,14 +64,14 @@ def test_every_resource_is_reported_before_and_after_with_its_band():
         assert all(low <= load <= high for low, load, high in inside) or made.summary.infeasible
 
 
-def test_a_resource_without_a_tolerance_has_no_band():
+def test_a_resource_without_a_tolerance_has_no_band() -> None:
     made = plan(with_rates(cluster([""] * 3, [(0,)] * 6)), action="drain", brokers=[0])
     assert {item.low for item in made.summary.resources} == {()}
     assert resource(made, "bytes_in").known
     assert resource(made, "bytes_in").after[0] == 0
 
 
-def test_a_plan_says_which_loads_it_was_made_by():
+def test_a_plan_says_which_loads_it_was_made_by() -> None:
     of = cluster([""] * 3, [(0,)] * 6)
     by = plan(of, action="rebalance").summary.planned_by
     assert by == "bytes only; bytes in per second and bytes out per second not known: no history"
@@ -83,7 +84,7 @@ def test_a_plan_says_which_loads_it_was_made_by():
     assert "number of replicas" in plan(of, action="drain", brokers=[0]).summary.planned_by
 
 
-def test_bytes_between_racks_are_those_from_the_leaders_to_the_new_replicas():
+def test_bytes_between_racks_are_those_from_the_leaders_to_the_new_replicas() -> None:
     of = cluster(ZONES, [(0, 2)], sizes=[70])
     made = plan(of, action="drain", brokers=[2])
     assert made.moves[0].target == (0, 3)
@@ -94,12 +95,12 @@ def test_bytes_between_racks_are_those_from_the_leaders_to_the_new_replicas():
     assert made.summary.bytes_across_racks == 0
 
 
-def test_without_racks_there_are_no_links():
+def test_without_racks_there_are_no_links() -> None:
     made = plan(cluster([""] * 3, [(0,)] * 6), action="rebalance")
     assert (made.summary.links, made.summary.bytes_across_racks) == ((), 0)
 
 
-def test_links_of_many_racks_are_reported_a_level_further_up():
+def test_links_of_many_racks_are_reported_a_level_further_up() -> None:
     racks = [f"/z{number % 2}/r{number}" for number in range(RACKS_SHOWN + 2)]
     rows = [(0, 1)] * 4
     made = plan(cluster(racks, rows), action="drain", brokers=[0])
@@ -107,7 +108,7 @@ def test_links_of_many_racks_are_reported_a_level_further_up():
     assert sum(link.size_bytes for link in made.summary.links) == made.summary.bytes_to_move
 
 
-def test_a_copy_is_read_from_the_current_leader():
+def test_a_copy_is_read_from_the_current_leader() -> None:
     made = plan(
         cluster(ZONES, [(0, 2)], sizes=[70], dead=frozenset({0})), action="drain", brokers=[0]
     )

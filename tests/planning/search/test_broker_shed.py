@@ -42,7 +42,9 @@ def search_of(
         (0, []),
     ],
 )
-def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_bytes, given_up):
+def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(
+    size_bytes: int, given_up: list[int]
+) -> None:
     sizes = [300, 200, 0, 800, 600]
     search = search_of([[0]] * len(sizes), sizes)
     senders = LeaderEgress.of(search, search.load)
@@ -50,7 +52,7 @@ def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_b
     assert search.weights[BYTES_ROW, replicas // search.width].tolist() == given_up
 
 
-def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
+def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left() -> None:
     search = search_of([[0, 1]] * 3 + [[1, 0]] * 3, [500, 300, 200, 400, 300, 300])
     wanted = search.load.copy()
     wanted[BYTES_ROW, 2] += 500
@@ -82,7 +84,7 @@ def chosen(
     return sorted((replicas // search.width).tolist())
 
 
-def test_replicas_whose_leader_sends_enough_wait_until_the_others_have_left():
+def test_replicas_whose_leader_sends_enough_wait_until_the_others_have_left() -> None:
     rows, sizes = [[1, 0], [0, 1], [2, 0]], [400, 300, 300]
     assert chosen(rows, sizes, [0, 0, 0], 700) == [0, 1]
     assert chosen(rows, sizes, [0, 300, 0], 600) == [1, 2]
@@ -90,14 +92,14 @@ def test_replicas_whose_leader_sends_enough_wait_until_the_others_have_left():
     assert chosen(rows, sizes, [400, 300, 400], 400) == [0]
 
 
-def test_of_replicas_that_are_alike_those_led_in_the_brokers_zone_leave():
+def test_of_replicas_that_are_alike_those_led_in_the_brokers_zone_leave() -> None:
     assert chosen([[1, 0], [0, 1]], [100, 90], [0, 0, 0], 100) == [1]
     assert chosen([[1, 0], [0, 1]], [100, 80], [0, 0, 0], 100) == [0]
 
 
 @examples(30)
 @given(seed=st.integers(0, 10_000))
-def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed):
+def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = [[int(broker)] for broker in rng.integers(0, 2, 30)]
     sizes = rng.integers(1, 1000, 30).tolist()
@@ -109,12 +111,12 @@ def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed):
     np.testing.assert_allclose(search.added(brokers, more), wanted, atol=1e-12)
 
 
-def test_replicas_are_counted_without_the_padding():
+def test_replicas_are_counted_without_the_padding() -> None:
     rows = np.array([[1, 2, -1], [-1, -1, -1], [3, 4, 5]], np.int32)
     assert replica_counts(rows).tolist() == [2, 0, 3]
 
 
-def test_with_further_resources_replicas_that_leave_carry_little_of_other_resources():
+def test_with_further_resources_replicas_that_leave_carry_little_of_other_resources() -> None:
     # Broker 0 receives too much; if it led everything, it would send what the others would.
     rows, size = [[0]] * 20 + [[1]] * 20 + [[2]] * 20, [100] * 60
     of = cluster(RACKS, rows, size)

@@ -29,14 +29,14 @@ def search_of(sizes: list[int], moved: int, racks: tuple[str, ...] = ("",) * 3) 
     return search
 
 
-def test_one_larger_replica_moves_in_place_of_two():
+def test_one_larger_replica_moves_in_place_of_two() -> None:
     search = search_of([200, 200, 400, 600], moved=2)
     exchange_and_merge(search, search.copied())
     assert search.copies().tolist() == [2]
     assert search.outside() == 0
 
 
-def test_bytes_are_not_exceeded_and_bands_are_kept():
+def test_bytes_are_not_exceeded_and_bands_are_kept() -> None:
     search = search_of([200, 200, 410, 590], moved=2)
     exchange_and_merge(search, search.copied())
     assert len(search.copies()) == 2
@@ -44,7 +44,7 @@ def test_bytes_are_not_exceeded_and_bands_are_kept():
     assert search.copies().tolist() == [2]
 
 
-def test_a_replica_that_may_not_move_is_not_chosen():
+def test_a_replica_that_may_not_move_is_not_chosen() -> None:
     search = search_of([200, 200, 400, 600], moved=2)
     search.problem.partitions[2] = False
     exchange_and_merge(Search(search.problem), search.copied())
@@ -52,7 +52,7 @@ def test_a_replica_that_may_not_move_is_not_chosen():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_plan_has_fewer_copies_and_breaks_nothing(seed):
+def test_a_plan_has_fewer_copies_and_breaks_nothing(seed: int) -> None:
     of = small(seed)
     request = ReassignmentRequest(
         Action.REBALANCE, tolerance=0.05, tolerances={"bytes_in": 0.1}, weights=of.weights

@@ -18,7 +18,9 @@ from tests.planning.posed import posed
 
 
 @pytest.mark.parametrize(("hopeless", "moves"), [(np.inf, True), (0.0, False)])
-def test_it_ends_once_brokers_that_cannot_be_helped_are_too_far_outside(hopeless, moves):
+def test_it_ends_once_brokers_that_cannot_be_helped_are_too_far_outside(
+    hopeless: float, moves: bool
+) -> None:
     # Broker 0 holds a partition larger than any share, and broker 1 four that fit elsewhere.
     of = cluster([""] * 4, [(0,), (1,), (1,), (1,), (1,)], [900, 10, 10, 10, 10])
     request = ReassignmentRequest(Action.REBALANCE, tolerance=0.1)
@@ -27,7 +29,9 @@ def test_it_ends_once_brokers_that_cannot_be_helped_are_too_far_outside(hopeless
     assert bool((search.rows != search.origin).any()) is moves
 
 
-def test_with_further_resources_swaps_are_tried_with_the_broker_that_deviates_the_other_way():
+def test_with_further_resources_swaps_are_tried_with_the_broker_that_deviates_the_other_way() -> (
+    None
+):
     # All hold as many bytes as they may, so only swaps help. Of 100 brokers, one can take more of
     # what brokers would send if they led; it is not among 48 that are spaced evenly.
     rows = [(broker,) for broker in range(100) for _ in range(2)]
@@ -52,7 +56,7 @@ def test_with_further_resources_swaps_are_tried_with_the_broker_that_deviates_th
     assert search.outside() == 0
 
 
-def test_with_further_resources_trades_that_help_little_wait_for_swaps():
+def test_with_further_resources_trades_that_help_little_wait_for_swaps() -> None:
     # Broker 0 would send 10 MB/s too much if it led. It holds no more bytes than it has to, so of
     # its replicas only the empty one can be pushed away, and that one hardly helps.
     rows, size = [(0,), (0,), (0,), (1,), (1,)], [100, 100, 0, 100, 100]
@@ -70,7 +74,7 @@ def test_with_further_resources_trades_that_help_little_wait_for_swaps():
     assert moved.tolist() in ([0, 3], [0, 4])
 
 
-def test_with_further_resources_swaps_of_large_replicas_are_tried_among_many_small_ones():
+def test_with_further_resources_swaps_of_large_replicas_are_tried_among_many_small_ones() -> None:
     # Both brokers hold exactly the bytes that they should. The third largest replica of broker 0
     # would send 10 MB/s too much, that of broker 1 as much too little.
     sizes = [*range(1, 401), *range(1000, 11_000, 1000)]
@@ -92,7 +96,7 @@ def test_with_further_resources_swaps_of_large_replicas_are_tried_among_many_sma
     assert search.outside() == 0
 
 
-def test_only_the_best_trade_that_moves_a_replica_stays():
+def test_only_the_best_trade_that_moves_a_replica_stays() -> None:
     give, take = np.array([7] * 6 + [8] + [NONE] * 6), np.array([NONE] * 7 + list(range(6)))
     gain = np.array([1.0, 6, 2, 5, 3, 4, 1] + [1] * 6)
     trades = Trades(give, take, np.arange(13), gain, np.ones(13))

@@ -29,12 +29,12 @@ def filled(load: np.ndarray, scale: np.ndarray) -> ReceiverRanking:
     )
 
 
-def test_a_broker_that_lacks_more_gains_more():
+def test_a_broker_that_lacks_more_gains_more() -> None:
     ranking = filled(np.array([[90.0, 20.0, 60.0]] * 3), np.full((3, 3), 0.01))
     assert np.argsort(-ranking.gain([5.0, 1.0, 5.0])).tolist() == [1, 2, 0]
 
 
-def test_resources_without_a_band_are_left_out():
+def test_resources_without_a_band_are_left_out() -> None:
     scale = np.full((3, 2), 0.01)
     scale[1:] = 0
     ranking = filled(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), scale)
@@ -43,7 +43,9 @@ def test_resources_without_a_band_are_left_out():
 
 
 @pytest.mark.parametrize(("held", "fits"), [(105.0, (True, True)), (106.0, (False, True))])
-def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(held, fits):
+def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(
+    held: float, fits: tuple[bool, bool]
+) -> None:
     ranking = filled(np.full((3, 1), held), np.full((3, 1), 0.01))
     weight = [5.0, 1.0, 5.0]
     found = tuple(
@@ -54,7 +56,9 @@ def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(held, fits)
 
 @examples(40)
 @given(seed=st.integers(0, 10_000), banded=st.sampled_from([(0,), (0, 2), (0, 1, 2)]))
-def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, banded):
+def test_books_that_were_kept_are_those_of_what_brokers_hold_now(
+    seed: int, banded: tuple[int, ...]
+) -> None:
     rng = np.random.default_rng(seed)
     load = rng.integers(0, 130, (3, 5)).astype(float)
     scale = np.zeros((3, 5))

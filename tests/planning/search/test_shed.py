@@ -24,7 +24,7 @@ def short_ones(name: str) -> tuple[np.ndarray, np.ndarray]:
     return narrow(search, wanted_loads(search, INNER)), capacity
 
 
-def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate():
+def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate() -> None:
     short, capacity = short_ones("stress")
     assert short.any()
     assert (capacity[short] == 2).all()
@@ -32,7 +32,7 @@ def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate():
         assert not short_ones(name)[0].any()
 
 
-def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
+def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for() -> None:
     search = Search(posed_case("stress")[0])
     replicas = search.on(0)
     weight = search.weight(replicas)
@@ -48,7 +48,7 @@ def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
     assert np.isclose(per_byte, weight[RATE_ROW, cold].sum() / weight[BYTES_ROW, cold].sum())
 
 
-def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays():
+def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays() -> None:
     problem, capacity = posed_case("stress", 10_000, 30)
     problem = replace(problem, parts=FAST)
     before = broker_sums(problem.layout.rows, problem.weights[BYTES_ROW], len(capacity))

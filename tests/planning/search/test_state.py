@@ -10,7 +10,7 @@ from tests.planning.posed import posed_case
 
 
 @pytest.mark.parametrize("few", [True, False])
-def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few):
+def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few: bool) -> None:
     search = Search(posed_case("skew")[0])
     replicas = np.arange(0, search.flat.size, 7)
     search.lift(replicas)

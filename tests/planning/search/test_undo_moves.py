@@ -6,8 +6,7 @@ import numpy as np
 
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
-from rehome.planning.search.local_search import LEAST_CHANGE
-from rehome.planning.search.state import Search
+from rehome.planning.search.state import LEAST_CHANGE, Search
 from rehome.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed, posed_case
@@ -26,7 +25,7 @@ def shuffled(name: str) -> Search:
     return search
 
 
-def test_no_band_is_met_less_well_for_replicas_that_went_home():
+def test_no_band_is_met_less_well_for_replicas_that_went_home() -> None:
     search = shuffled("skew")
     before, copies = search.excess(slice(None), search.load), len(search.copies())
     undo_needless_moves(search)
@@ -34,7 +33,7 @@ def test_no_band_is_met_less_well_for_replicas_that_went_home():
     assert search.excess(slice(None), search.load).sum() <= before.sum() + LEAST_CHANGE
 
 
-def test_the_books_hold_after_replicas_went_home():
+def test_the_books_hold_after_replicas_went_home() -> None:
     search = shuffled("expansion")
     undo_needless_moves(search)
     search.problem.layout.refresh()
@@ -54,7 +53,7 @@ def with_racks(brokers: tuple[int, int], low: float = 0.0) -> Search:
     return search
 
 
-def test_partitions_return_as_a_whole_where_racks_let_no_replica_return_alone():
+def test_partitions_return_as_a_whole_where_racks_let_no_replica_return_alone() -> None:
     search = with_racks((3, 2))
     undo_needless_moves(search)
     assert search.rows[0].tolist() == [3, 2]
@@ -64,7 +63,7 @@ def test_partitions_return_as_a_whole_where_racks_let_no_replica_return_alone():
     assert (search.load == with_racks((0, 1)).load).all()
 
 
-def test_a_partition_that_a_band_needs_does_not_return_as_a_whole():
+def test_a_partition_that_a_band_needs_does_not_return_as_a_whole() -> None:
     search = with_racks((3, 2), low=500)
     undo_whole_partitions(search)
     assert search.rows[0].tolist() == [3, 2]

@@ -36,7 +36,8 @@ def airflow(airflow_database: None) -> FastAPI:
     DagBundlesManager().sync_bundles_to_db()
     bag = DagBag(str(DAGS / "control_reassignment.py"), bundle_name="dags-folder")
     sync_bag_to_db(bag, "dags-folder", None)
-    return create_app("core")
+    app: FastAPI = create_app("core")
+    return app
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from rehome.cli.main import main
+from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
-from rehome.ledger.base.database import LedgerUnavailableError, utc_now
+from rehome.ledger.base.database import LedgerUnavailableError
 from rehome.ledger.store import Ledger
 from tests.ledger.empty_ledgers import EmptyLedgers
 

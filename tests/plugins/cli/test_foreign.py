@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cli import foreign
 from rehome.cli.failures import ExitCode
 from rehome.cli.main import main
 from rehome.cluster.gateway import ClusterGateway
@@ -84,7 +84,7 @@ def test_it_is_listed_described_and_followed_to_its_end(
         looks.append(seconds)
         throttle_by_hand(gateway, moving.topic, rate=100_000_000)
 
-    monkeypatch.setattr(foreign.time, "sleep", no_throttle)
+    monkeypatch.setattr(time, "sleep", no_throttle)
     assert main(["foreign", "follow", *of_it, *HERE]) == ExitCode.DONE
     assert "1 of 1 are complete." in capsys.readouterr().out
     assert looks
@@ -107,7 +107,7 @@ def test_what_is_cancelled_while_it_is_followed_ends_the_command_with_1(
         gateway.alter_reassignments({moving: None})
         wait_until(lambda: moving not in gateway.list_reassignments(), "the cancel")
 
-    monkeypatch.setattr(foreign.time, "sleep", cancelled)
+    monkeypatch.setattr(time, "sleep", cancelled)
     of_it = ("--topics", moving.topic)
     assert main(["foreign", "follow", *of_it, *HERE]) == ExitCode.FAILED
     assert "another client cancelled it" in capsys.readouterr().out

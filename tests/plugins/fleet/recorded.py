@@ -62,7 +62,7 @@ def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     task = WatchClustersOperator(task_id="watch")
     run_ids = task.execute({"dag_run": WATCH_RUN, **context, "task": task})
-    SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
+    SendAlertsOperator(task_id="send_alerts").execute({})
     with installation.open_ledger() as ledger:
         return [requested(ledger, run_id) for run_id in run_ids]
 

@@ -42,7 +42,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
         monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(connection))
     path = tmp_path / "clusters.yaml"
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
-    return lambda text: path.write_text(text) and None
+
+    def write(text: str) -> None:
+        path.write_text(text)
+
+    return write
 
 
 def through(connection: str, *uris: str) -> list[dict[str, Any]]:

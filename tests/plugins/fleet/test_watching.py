@@ -202,7 +202,7 @@ def test_a_fault_that_nobody_has_thought_of_hides_no_other_cluster(
     events = [missing, *map(event, uris)]
     assert len(execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}})) == 1
     with pytest.raises(AirflowFailException, match="elsewhere"):
-        AllJudgedOperator(task_id="all_judged").execute({"dag_run": WATCH_RUN})  # type: ignore[typeddict-item]
+        AllJudgedOperator(task_id="all_judged").execute({"dag_run": WATCH_RUN})
 
 
 @pytest.mark.parametrize(

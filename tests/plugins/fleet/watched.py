@@ -63,7 +63,7 @@ class Watched:
         task = WatchClustersOperator(task_id="watch")
         context: Any = {"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}, "task": task}
         run_ids = task.execute({**context, "dag_run": WATCH_RUN})
-        SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
+        SendAlertsOperator(task_id="send_alerts").execute({})
         return [requested(self.ledger, run_id) for run_id in run_ids]
 
     def open(self) -> set[tuple[str, str]]:

@@ -244,7 +244,7 @@ def test_what_a_task_has_written_down_is_sent_by_the_next_one_with_its_id(
         with installation.open_ledger() as ledger:
             alerting.journal(ledger, [STALLED])
             assert hook.requests == []
-            SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
+            SendAlertsOperator(task_id="send_alerts").execute({})
             (record,) = ledger.alerts("p1")
         assert [request["message_id"] for request in hook.reported] == [record.message_id]
         ((headers, _),) = hook.requests

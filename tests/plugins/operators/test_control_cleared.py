@@ -47,7 +47,7 @@ class Asking:
     def by(self, run: SimpleNamespace, action: str = "resume") -> None:
         task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")
         task.step({"params": {"plan_id": "p1", "action": action}, "dag_run": run, "task": task,
-                   "ti": None})  # type: ignore[typeddict-item]  # fmt: skip
+                   "ti": None})  # fmt: skip
 
 
 @pytest.fixture

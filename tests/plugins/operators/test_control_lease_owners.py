@@ -49,7 +49,7 @@ def test_a_sweep_leaves_the_lease_to_another_dags_sweep_of_the_same_schedule(
     task = SweepThrottlesOperator(task_id="sweep", kafka_config_id="kafka_default")
 
     def sweep_by(dag_id: str) -> None:
-        task.take_back({"dag_run": run_of(dag_id, NIGHT)}, ledger, CLUSTER)  # type: ignore[typeddict-item, arg-type]
+        task.take_back({"dag_run": run_of(dag_id, NIGHT)}, ledger, CLUSTER)  # type: ignore[arg-type]
 
     def sweep(held: Ledger, cluster: OwnCluster, cluster_id: str, *_: Any) -> set_up.Cleared:
         swept.append(cluster_id)
@@ -93,7 +93,7 @@ def test_a_cancellation_leaves_the_lease_to_another_one_of_the_same_user(
     def cancel(run_id: str) -> None:
         asked = {"plan_id": "p1", "action": "cancel"}
         run: dict[str, Any] = {"dag_run": run_of("control_reassignment", run_id)}
-        task.step({**run, "params": asked, "task": task, "ti": None})  # type: ignore[typeddict-item]
+        task.step({**run, "params": asked, "task": task, "ti": None})
 
     cancel("first")
     with pytest.raises(LeaseHeldError, match="control_reassignment/first"):

@@ -78,7 +78,8 @@ def make_a_plan() -> str:
     params |= {"kafka_config_id": "kafka_default"}
     ti = SimpleNamespace(xcom_pull=lambda **_: None)
     context: Any = {"dag_run": run, "params": params, "task": task, "ti": ti}
-    return task.execute(context)
+    plan_id: str = task.execute(context)
+    return plan_id
 
 
 def plan_the_fleet() -> list[str]:
@@ -88,7 +89,8 @@ def plan_the_fleet() -> list[str]:
     )
     task = PlanFleetOperator(task_id="plan_fleet")
     context: Any = {"params": {"clusters": ["berlin"]}, "dag_run": run, "task": task}
-    return task.execute(context)
+    plan_ids: list[str] = task.execute(context)
+    return plan_ids
 
 
 def test_a_request_that_was_edited_while_its_plan_is_made_makes_none(

@@ -35,7 +35,7 @@ def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
         task = RollUpSnapshotsOperator(task_id="roll_up")
         with installation.open_ledger() as ledger:
             taken(ledger, uri, run=(run.dag_id, run.run_id))
-        task.execute({"params": {"kafka_config_id": "kafka_default"}, "dag_run": run, "task": task})  # type: ignore[typeddict-item]
+        task.execute({"params": {"kafka_config_id": "kafka_default"}, "dag_run": run, "task": task})
 
     def small(rows: Any) -> None:
         for row in rows.log_dirs:

@@ -84,7 +84,8 @@ def plan_fleet(run_id: str = "r1", **params: Any) -> list[str]:
         run_after=RUN_AFTER,
     )
     context: Any = {"params": params, "dag_run": run, "task": task}
-    return task.execute(context)
+    plan_ids: list[str] = task.execute(context)
+    return plan_ids
 
 
 def test_clusters_that_are_due_are_plan_settings_their_own_values_for_their_window(

@@ -95,7 +95,7 @@ def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connect
     plan, directory = make_plan("p1"), Warehouse((tmp_path / "warehouse").as_uri()).plan("p1")
     directory.save(plan, parse_request(PARAMS))
     made_through = policies.recorded_policy("kafka_strict")
-    who = {"dag_id": "reassign_partitions", "planned_through": "kafka_strict"}
+    who: dict[str, Any] = {"dag_id": "reassign_partitions", "planned_through": "kafka_strict"}
     ledger.create_plan(plan, PARAMS, directory.uri, "first", "ann", **who, policy=made_through)
     run = anns_run("kafka_loose")
     assert run_request.plan_request(run).approval, "though neither she nor the connection asks it"

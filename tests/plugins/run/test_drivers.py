@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -20,7 +21,7 @@ from tests.ledger.small_plans import make_plan
     ("dag_id", "drives"), [("rebalance_in_window", True), ("another", False), (None, True)]
 )
 def test_a_run_drives_the_plans_of_its_own_dag_only(
-    dag_id: str | None, drives: bool, tmp_path
+    dag_id: str | None, drives: bool, tmp_path: Path
 ) -> None:
     run = {"dag_run": SimpleNamespace(dag_id="rebalance_in_window", run_id="scheduled__2030")}
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:

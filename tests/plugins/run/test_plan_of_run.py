@@ -23,13 +23,12 @@ from rehome.execution.control.answers import Controlled, HandedOver
 from rehome.execution.control.resume import bounds_of
 from rehome.ledger.base.records import EndReason, PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.notifiers import run_end
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
-from rehome.run import drivers, evidence, plan_ids, recorded_plans, run_request
+from rehome.run import drivers, evidence, plan_ids, plan_of_run, recorded_plans, run_request
 from rehome.run.plan_of_run import UnknownPlanError
 from rehome.warehouse import PlanDirectory
 from tests.ledger.small_plans import make_plan
@@ -133,13 +132,13 @@ def test_a_run_with_a_follow_up_reports_both_plans(
 
     monkeypatch.setattr("rehome.alerting.raise_alerts", raised)
     first = site.plan(recorded=True, action="drain").load()
-    RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
+    RehomeNotifier("failed", makes_plan=True).notify(site.context)
     assert "follow_up" not in sent["reported"]
     second = plan_ids.follow_up_id(first.plan_id)
     with installation.open_ledger() as ledger:
         ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
         ledger.transition(second, PlanState.FAILED, "its broker died")
-    RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
+    RehomeNotifier("failed", makes_plan=True).notify(site.context)
     assert sent["first"] == first.plan_id
     assert (sent["plan_id"], sent["state"]) == (second, "failed"), "the last one"
     assert (sent["follow_up"]["plan_id"], sent["follow_up"]["state"]) == (second, "failed")
@@ -151,14 +150,14 @@ def test_a_follow_up_that_is_not_known_is_reported_as_that(
     site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
 ) -> None:
     plan_id = site.plan(recorded=True, action="drain").load().plan_id
-    known = run_end.plan_of_run.known
+    known = plan_of_run.known
 
     def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
         if of != plan_id:
             raise UnknownPlanError(ledger, of, "its files cannot be read")
         return known(of, ledger)
 
-    monkeypatch.setattr(run_end.plan_of_run, "known", but_the_first)
+    monkeypatch.setattr(plan_of_run, "known", but_the_first)
     reported = notified(site, makes_plan=True)
     assert f"Plan {plan_id} is planned" in reported
     assert "Whether a plan follows it up is not known here" in reported
@@ -271,8 +270,8 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
     made = parse_request(PARAMS | {"cordon": "undo", "approval": True, "throttle": 7000})
     plan = replace(make_plan("planned"), action="drain")
     with installation.open_ledger() as ledger:
-        asked = {**request_to_params(made), "dry_run": True}
-        ledger.create_plan(plan, asked, "file:///p", "another", "ann", "kafka_default", "a-dag")
+        written = {**request_to_params(made), "dry_run": True}
+        ledger.create_plan(plan, written, "file:///p", "another", "ann", "kafka_default", "a-dag")
 
     params = {"action": "rebalance", "throttle": 9000, "kafka_config_id": "kafka_default"}
     context = site.context | {"params": params | {"plan_id": "planned"}}
@@ -342,7 +341,7 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
     for action in ("pause", "cancel"):
         passed_on.clear()
-        operator.step(asked(action))  # type: ignore[arg-type]
+        operator.step(asked(action))
         assert passed_on == [action]
     with pytest.raises(ClustersFileError):
-        operator.step(asked("resume"))  # type: ignore[arg-type]
+        operator.step(asked("resume"))

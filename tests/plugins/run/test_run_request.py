@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.asked import run_of, task_of
 
-PARAMS = {"action": "drain", "brokers": [4], "approval": False}
+PARAMS: dict[str, Any] = {"action": "drain", "brokers": [4], "approval": False}
 
 
 @pytest.mark.parametrize("approved", [True, False], ids=["approved", "nobody_was_asked"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,6 +111,7 @@ def test_closing_connections_does_not_hold_the_event_loop_up(
     async def run() -> list[Any]:
         events = []
         fired = trigger.run()
+        assert isinstance(fired, AsyncGenerator)
         events.append(await anext(fired))
         closing = asyncio.ensure_future(fired.aclose())
         await asyncio.sleep(0)  # the closing begins

@@ -22,7 +22,7 @@ def evacuation(seed: int) -> Checked:
 
 
 @pytest.mark.parametrize("seed", [10051, 10265])
-def test_a_broker_without_a_log_dir_left_counts_as_drained_for_the_racks(seed):
+def test_a_broker_without_a_log_dir_left_counts_as_drained_for_the_racks(seed: int) -> None:
     checked = evacuation(seed)
     (name,) = checked.request.log_dirs
     assert evacuated(checked) == {(name.broker, name.path)}

@@ -153,8 +153,8 @@ def broken_by(spark: SparkSession, cases: Mapping[str, Checked]) -> dict[str, li
     for outcome in _failed(frames, rules):
         rows: dict[str, list[str]] = {}
         for row in outcome.offending_rows:
-            number, _, text = row.removeprefix("case ").partition(", ")
-            rows.setdefault(names[int(number)], []).append(text)
+            written, _, text = row.removeprefix("case ").partition(", ")
+            rows.setdefault(names[int(written)], []).append(text)
         for case, texts in rows.items():
             found[case].append(Broken(outcome.name, tuple(texts)))
     return found

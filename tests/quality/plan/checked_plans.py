@@ -100,7 +100,7 @@ def crowded() -> Cluster:
     return cluster([""] * 4, rows, SIZE_BYTES, topic="payments", disks=disks)
 
 
-TRAFFIC_FREE = {"bytes_in": None, "bytes_out": None, "topic_spread": None}
+TRAFFIC_FREE: dict[str, float | None] = {"bytes_in": None, "bytes_out": None, "topic_spread": None}
 BOTH = {"potential_bytes_out": 0.1, "leader_bytes_in": 0.1}
 
 

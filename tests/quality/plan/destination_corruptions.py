@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from rehome.domain.kafka import LogDirName
 from rehome.domain.plan.infeasible import Obstacle
@@ -17,9 +18,9 @@ from tests.quality.plan.rule_names import ENDS_THERE, LEFT_OUT, SPREAD_1, TO_DES
 FREE = {"topic_spread": None}
 
 
-def to(*destinations: int, action: Action = Action.DRAIN, **asked: object) -> Checked:
+def to(*destinations: int, action: Action = Action.DRAIN, **asked: Any) -> Checked:
     """Topic orders lies on brokers 0 and 1 of six; racks /a, /b, /a, /a, /b, /b."""
-    brokers = {"brokers": (0,)} if action is Action.DRAIN else {}
+    brokers: dict[str, Any] = {"brokers": (0,)} if action is Action.DRAIN else {}
     request = ReassignmentRequest(
         action,
         destinations=destinations,
@@ -81,7 +82,7 @@ def homeless(destination: int) -> Checked:
     return planned(replace(rows, dead=frozenset({1})).snapshot(), request)
 
 
-def one_more_rack(**asked: object) -> Checked:
+def one_more_rack(**asked: Any) -> Checked:
     """Rack /a, rack /b, and brokers 3 and 4 without one; partition 0 leaves /a."""
     request = ReassignmentRequest(Action.DRAIN, brokers=(0,), tolerances=FREE, **asked)
     rows = cluster(["/a", "/b", "/b", "", ""], [(0, 1), (1, 3)], topic="orders")

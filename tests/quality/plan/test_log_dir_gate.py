@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_plan_that_moves_replicas_between_log_dirs_passes(spark: SparkSession):
+def test_a_plan_that_moves_replicas_between_log_dirs_passes(spark: SparkSession) -> None:
     snapshot = Rows().snapshot()
     request = ReassignmentRequest(Action.MOVE_LOG_DIRS)
     plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))

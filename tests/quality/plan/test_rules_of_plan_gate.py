@@ -40,14 +40,8 @@ from tests.quality.plan.checked_plans import (
 from tests.quality.plan.clean import ACTIONS, forgivable, once_refused, sound_plans
 from tests.quality.plan.destination_corruptions import SOUND as SOUND_DESTINATIONS
 from tests.quality.plan.limit_corruptions import SOUND as SOUND_LIMITS
-from tests.quality.plan.plan_corruptions import (
-    CORRUPTIONS,
-    FILES,
-    LOG_DIR,
-    MID_MOVE,
-    ONLY_LIVE,
-    SPREAD_1,
-)
+from tests.quality.plan.plan_corruptions import CORRUPTIONS
+from tests.quality.plan.rule_names import FILES, LOG_DIR, MID_MOVE, ONLY_LIVE, SPREAD_1
 from tests.quality.snapshots import Rows
 
 if TYPE_CHECKING:

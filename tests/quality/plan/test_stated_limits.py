@@ -31,7 +31,7 @@ UNEQUAL = cluster(RACKS, [(n % 4, 4 + n % 4, 8 + n % 2) for n in range(60)])
 RANDOM_PLANS = 15
 
 
-def test_unequal_racks_are_a_limit_with_a_cause():
+def test_unequal_racks_are_a_limit_with_a_cause() -> None:
     checked = planned(UNEQUAL.snapshot(), ReassignmentRequest(Action.REBALANCE))
     stated = {note.obstacle for note in checked.plan.summary.infeasible}
     assert {Obstacle.RACKS_FORCE_MORE, Obstacle.SHIFTED_SHARE} <= stated <= OF_THE_CLUSTER
@@ -50,18 +50,18 @@ def test_unequal_racks_are_a_limit_with_a_cause():
         (Subject.of_broker(8), Obstacle.LARGE_PARTITION),
     ],
 )
-def test_a_limit_without_a_cause_is_named(subject, why):
+def test_a_limit_without_a_cause_is_named(subject: Subject, why: Obstacle) -> None:
     checked = planned(UNEQUAL.snapshot(), ReassignmentRequest(Action.REBALANCE))
     note = Infeasible(subject, why, 2_200, 2_000, resource=Resource.BYTES)
     false = with_summary(checked, infeasible=(note,))
     assert len(unproven_limits(false)) == 1
 
 
-def test_a_share_is_shifted_by_something():
+def test_a_share_is_shifted_by_something() -> None:
     assert unproven_limits(claiming(Subject.of_broker(2), Obstacle.SHIFTED_SHARE)) == ["broker 2"]
 
 
-def test_no_limit_of_a_random_plan_lacks_a_cause():
+def test_no_limit_of_a_random_plan_lacks_a_cause() -> None:
     seed = stated = 0
     while stated < RANDOM_PLANS:
         seed += 1
@@ -79,7 +79,7 @@ def test_no_limit_of_a_random_plan_lacks_a_cause():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_racks_can_hold_is_what_all_even_sets_hold(seed):
+def test_what_racks_can_hold_is_what_all_even_sets_hold(seed: int) -> None:
     """Brute force: every set of brokers."""
     rng = Random(seed)
     paths = [f"/{rng.choice('abc')}/{rng.choice('xy')}" for _ in range(6)]

@@ -10,14 +10,15 @@ from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_moves
 from tests.quality.plan.checked_plans import move
 
-EVEN = {"topic_spread": 0.1}
+Tolerances = dict[str, float | None]
+EVEN: Tolerances = {"topic_spread": 0.1}
 
 
 def off(
     brokers: int,
     rows: list[tuple[int, int]],
     targets: dict[int, tuple[int, int]],
-    tolerances: dict[str, float | None],
+    tolerances: Tolerances,
 ) -> list[int]:
     """Brokers that are off after these partitions went to these targets, by the gate."""
     of = cluster([""] * brokers, rows, topic="payments")
@@ -33,24 +34,28 @@ LARGE = [(0, 1), (2, 3)] * 4
 
 
 @pytest.mark.parametrize("tolerances", [{}, EVEN])
-def test_two_replicas_of_a_small_topic_may_share_a_broker_and_three_may_not(tolerances):
+def test_two_replicas_of_a_small_topic_may_share_a_broker_and_three_may_not(
+    tolerances: Tolerances,
+) -> None:
     assert off(10, SMALL, {1: (0, 3)}, tolerances) == []
     assert off(10, SMALL, {1: (0, 3), 2: (0, 5)}, tolerances) == [0]
 
 
 @pytest.mark.parametrize("tolerances", [{}, EVEN])
-def test_a_broker_may_keep_what_it_had_of_a_small_topic(tolerances):
+def test_a_broker_may_keep_what_it_had_of_a_small_topic(
+    tolerances: Tolerances,
+) -> None:
     crowded = [(0, 1), (0, 3), (0, 5), (6, 7)]
     assert off(10, crowded, {3: (8, 9)}, tolerances) == []
     assert off(10, crowded, {3: (0, 9)}, tolerances) == [0]
 
 
-def test_a_topic_may_stay_uneven_unless_it_is_to_be_evened_out():
+def test_a_topic_may_stay_uneven_unless_it_is_to_be_evened_out() -> None:
     uneven = [(0, 1)] * 4 + [(2, 3)] * 2
     assert off(4, uneven, {0: (1, 0)}, {}) == []
     assert off(4, [(0, 1)] * 6, {0: (1, 0)}, EVEN) == [0, 1, 2, 3]
 
 
-def test_no_broker_may_end_further_off_than_it_was():
+def test_no_broker_may_end_further_off_than_it_was() -> None:
     assert off(4, LARGE, {1: (0, 3)}, {}) == []
     assert off(4, LARGE, {1: (0, 3), 3: (0, 3)}, {}) == [0, 2]

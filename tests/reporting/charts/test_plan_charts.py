@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,13 @@ from rehome.reporting.charts.plan_charts import (
     NUMBERED,
     TOP_PERCENT,
     WIDTH,
+    LoadPicture,
     largest_moves,
     link_picture,
     load_pictures,
 )
 from rehome.reporting.charts.progress_charts import broker_picture
+from rehome.reporting.data import ReportData
 from rehome.reporting.report import render
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import MB, dry_run_only, moves, plan_of
@@ -36,13 +39,13 @@ COUNTS = ResourceBalance("replicas", True, None, (3, 1, 0), (2, 1, 1))
 UNKNOWN = ResourceBalance("bytes_in", False, None, (0, 0, 0), (0, 0, 0))
 
 
-def reported(*resources: ResourceBalance, **values):
+def reported(*resources: ResourceBalance, **values: Any) -> ReportData:
     data = dry_run_only()
     summary = replace(data.plan.summary, resources=resources, **values)
     return replace(data, plan=replace(data.plan, summary=summary))
 
 
-def pictures(*resources: ResourceBalance):
+def pictures(*resources: ResourceBalance) -> tuple[LoadPicture, ...]:
     return load_pictures(reported(*resources).plan.summary)
 
 
@@ -54,7 +57,7 @@ def points(line: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (point.split(",") for point in line.split())]
 
 
-def test_brokers_are_drawn_by_load_before_with_the_band_around_the_share():
+def test_brokers_are_drawn_by_load_before_with_the_band_around_the_share() -> None:
     (picture,) = pictures(STORED)
     before, after = points(picture.before), dots(picture.after)
     assert [x for x, _ in before] == pytest.approx([WIDTH / 6, WIDTH / 2, WIDTH * 5 / 6], abs=0.1)
@@ -67,7 +70,7 @@ def test_brokers_are_drawn_by_load_before_with_the_band_around_the_share():
     assert picture.range_after == pytest.approx((0, 50))
 
 
-def test_a_broker_that_ends_outside_its_band_is_drawn_apart_and_counted():
+def test_a_broker_that_ends_outside_its_band_is_drawn_apart_and_counted() -> None:
     (picture,) = pictures(STORED)
     assert picture.outside_count == 1
     assert len(dots(picture.after)) == 2
@@ -79,7 +82,7 @@ def test_a_broker_that_ends_outside_its_band_is_drawn_apart_and_counted():
     assert "1 broker outside" not in render(reported(replace(STORED, after=(108, 100, 92))))
 
 
-def test_a_load_far_above_its_share_is_drawn_at_the_edge():
+def test_a_load_far_above_its_share_is_drawn_at_the_edge() -> None:
     (picture,) = pictures(STORED)
     assert picture.range_before[1] > TOP_PERCENT
     assert points(picture.before)[0][1] >= 0
@@ -87,21 +90,21 @@ def test_a_load_far_above_its_share_is_drawn_at_the_edge():
         assert all(0 <= y <= HEIGHT and 0 <= x <= WIDTH for x, y in points(line))
 
 
-def test_brokers_of_different_sizes_are_compared_by_their_shares():
+def test_brokers_of_different_sizes_are_compared_by_their_shares() -> None:
     item = ResourceBalance("bytes", True, 0.1, (200, 100), (200, 100), (180, 90), (220, 110))
     (picture,) = pictures(item)
     assert len({y for _, y in dots(picture.after)}) == 1
     assert picture.range_after == pytest.approx((0, 0))
 
 
-def test_a_resource_without_a_target_has_no_band_and_an_unknown_one_no_picture():
+def test_a_resource_without_a_target_has_no_band_and_an_unknown_one_no_picture() -> None:
     counts, *others = pictures(COUNTS, UNKNOWN, replace(UNKNOWN, known=True))
     assert others == []
     assert (counts.band, counts.tolerance_percent, counts.outside_count) == ("", None, 0)
     assert counts.range_before == pytest.approx((-100, 125))
 
 
-def test_a_thousand_brokers_fit_into_one_small_picture():
+def test_a_thousand_brokers_fit_into_one_small_picture() -> None:
     load = tuple(range(1000))
     item = ResourceBalance("bytes", True, 0.02, load, (500,) * 1000, (490,) * 1000, (510,) * 1000)
     (picture,) = pictures(item)
@@ -111,7 +114,7 @@ def test_a_thousand_brokers_fit_into_one_small_picture():
     assert all(b - a >= 14 for a, b in itertools.pairwise(ys)), "labels do not overlap"
 
 
-def test_links_are_a_row_per_sending_and_a_column_per_receiving_rack():
+def test_links_are_a_row_per_sending_and_a_column_per_receiving_rack() -> None:
     picture = link_picture([Link("/a", "/b", 80), Link("/a", "/c", 20), Link("/b", "/b", 40)])
     assert picture is not None
     assert (picture.sources, picture.targets) == (("/a", "/b"), ("/b", "/c"))
@@ -121,10 +124,12 @@ def test_links_are_a_row_per_sending_and_a_column_per_receiving_rack():
     assert picture.numbered
     assert link_picture([]) is None
     many = [Link("/a", f"/r{number}", 1) for number in range(NUMBERED + 1)]
-    assert link_picture(many).numbered is False
+    crowded = link_picture(many)
+    assert crowded is not None
+    assert crowded.numbered is False
 
 
-def test_the_largest_moves_come_first_and_those_that_copy_nothing_do_not():
+def test_the_largest_moves_come_first_and_those_that_copy_nothing_do_not() -> None:
     small, middle, large = (
         replace(move, size_bytes=size * MB) for move, size in zip(moves(3), (1, 2, 4), strict=True)
     )
@@ -135,7 +140,7 @@ def test_the_largest_moves_come_first_and_those_that_copy_nothing_do_not():
     assert largest_moves(()) == ()
 
 
-def test_the_bars_of_brokers_show_their_bands():
+def test_the_bars_of_brokers_show_their_bands() -> None:
     loads = [BrokerLoad(b, 300, 100, 1, 1, 0, 0, 0, 0) for b in range(3)]
     picture = broker_picture(loads, STORED)
     assert picture.bars[0].band == pytest.approx((30, 110 / 3 - 30), abs=0.01)
@@ -143,7 +148,7 @@ def test_the_bars_of_brokers_show_their_bands():
     assert broker_picture(loads).bars[0].band is None
 
 
-def test_the_report_shows_what_was_proven_and_what_targets_cost():
+def test_the_report_shows_what_was_proven_and_what_targets_cost() -> None:
     prices = (
         TargetPrice("bytes", 120 * MB, 3, "solved"),
         TargetPrice("replicas", 7 * MB, 9, "at_least"),
@@ -173,7 +178,7 @@ def test_the_report_shows_what_was_proven_and_what_targets_cost():
     assert {"balance", "traffic"} <= set(page(data).ids)
 
 
-def test_a_minimum_of_leaders_says_what_lacks_before_and_after_and_what_was_copied():
+def test_a_minimum_of_leaders_says_what_lacks_before_and_after_and_what_was_copied() -> None:
     price = TargetPrice("min_leaders", 3 * MB, 4, "solved")
     figures = LeaderMinimums(2, 9, 1, 3 * MB, 4)
     text = page(reported(STORED, min_leaders=figures, prices=(price,))).text
@@ -184,7 +189,7 @@ def test_a_minimum_of_leaders_says_what_lacks_before_and_after_and_what_was_copi
     assert "minimum of leaders" not in page(reported(STORED)).text
 
 
-def test_topics_that_are_spread_by_leaders_alone_are_not_reported_as_spread_by_replicas():
+def test_topics_that_are_spread_by_leaders_alone_are_not_reported_as_spread_by_replicas() -> None:
     spread = TopicBalance(0.1, 2, 5, 0, 3, 0)
     plain = reported(STORED, topics=spread)
     led = page(replace(plain, request={**plain.request, "topic_spread_of": "leaders"})).text
@@ -192,19 +197,19 @@ def test_topics_that_are_spread_by_leaders_alone_are_not_reported_as_spread_by_r
     assert "within one replica or 10 % of a broker's share, and leaders too: 5" in page(plain).text
 
 
-def test_a_plan_that_its_budget_cut_off_is_compared_with_all_that_was_asked():
+def test_a_plan_that_its_budget_cut_off_is_compared_with_all_that_was_asked() -> None:
     text = page(reported(STORED, asked_bound_bytes=600 * MB, ratio_to_bound=0.25)).text
     bound = "at least 600 MB by any plan that does all that was asked"
     assert f"{bound}, which the budget does not pay for: 0.25 times that" in text
 
 
-def test_a_plan_that_says_nothing_of_balance_has_no_empty_sections():
+def test_a_plan_that_says_nothing_of_balance_has_no_empty_sections() -> None:
     bare = plan_of(replace(moves(1)[0], target=(1, 4)))
     data = replace(dry_run_only(), plan=bare, moves={})
     assert not {"balance", "traffic"} & set(page(data).ids)
 
 
-def test_names_of_racks_are_escaped():
+def test_names_of_racks_are_escaped() -> None:
     html = render(reported(STORED, links=(Link("/<b>", '/"x"', 5),)))
     assert "<b>;" not in html
     assert "/&lt;b&gt;" in html

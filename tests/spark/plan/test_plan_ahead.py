@@ -200,9 +200,12 @@ def test_the_bytes_that_the_gate_checks_are_those_that_are_written(
         lambda moves: itertools.chain(rendered(moves), " " * next(made), "\n"),
     )
     seen: list[Evidence] = []
-    monkeypatch.setattr(
-        gated_plan, "check_evidence", lambda _, evidence: seen.append(evidence) or gates["plan"]
-    )
+
+    def check_evidence(_: object, evidence: Evidence) -> GateResult:
+        seen.append(evidence)
+        return gates["plan"]
+
+    monkeypatch.setattr(gated_plan, "check_evidence", check_evidence)
     one = Job(tmp_path)
     assert one.run(Rows(), DRAIN) == 0
     (row,) = seen[0].tables["plan"].to_pylist()

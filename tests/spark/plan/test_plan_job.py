@@ -12,6 +12,7 @@ from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action
 from rehome.packaging import build_job_zip
+from rehome.planning.planner import make_plan
 from rehome.quality.engine.rules import Expectation, Rule
 from rehome.warehouse import Warehouse
 from spark_jobs import plan as job
@@ -115,7 +116,7 @@ def test_a_crashed_expectation_is_distinguished_from_poor_data(
 def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     plan_job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan_of = job.make_plan
+    plan_of = make_plan
 
     def careless(*args: Any, **options: Any) -> Any:
         plan = plan_of(*args, **options)

@@ -18,7 +18,6 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.kafka import PartitionState, TopicPartition
@@ -36,6 +35,7 @@ from rehome.settings import Settings
 from rehome.warehouse import PlanDirectory, Warehouse
 from spark_jobs import plan as job
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, run
 from tests.session.needs import Need, needs
 
@@ -58,7 +58,7 @@ class Unwell:
     :param uneven: both replicas in one rack.
     """
 
-    gateway: ClusterGateway
+    gateway: OwnGateway
     directory: Path
     homes: str
     safer: str

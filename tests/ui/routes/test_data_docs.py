@@ -38,7 +38,7 @@ AT = datetime(2026, 11, 23, 22, 0, tzinfo=UTC)
 
 
 def _broker(number: int, **changes: Any) -> dict[str, Any]:
-    row = {"broker": number, "live_if_balanced": True, "answered_if_live": True}
+    row: dict[str, Any] = {"broker": number, "live_if_balanced": True, "answered_if_live": True}
     row |= {"known_log_dirs": 1, "rack": "/a", "rack_path": ["a"]}
     return row | {"error": "", **changes}
 

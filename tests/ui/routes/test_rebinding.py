@@ -45,7 +45,8 @@ def bind(browser: TestClient, connection: str, cluster_id: str) -> Response:
     found = re.search(r'"X-Rehome-Token": "([^"]+)"', browser.get("clusters").text)
     assert found
     form = {"connection": connection, "cluster_id": cluster_id}
-    return browser.post("rebind", data=form, headers={"X-Rehome-Token": found[1]})
+    bound_anew: Response = browser.post("rebind", data=form, headers={"X-Rehome-Token": found[1]})
+    return bound_anew
 
 
 def test_the_page_names_both_clusters_and_who_may_control_binds_it_anew(
@@ -77,7 +78,7 @@ def test_a_program_with_the_users_own_token_needs_no_page(edited: Site, page: Fa
 
     def asked(headers: dict[str, str], **cookies: str) -> int:
         program = TestClient(page, base_url="http://testserver/rehome", cookies=cookies)
-        return program.post("rebind", data=form, headers=headers).status_code
+        return int(program.post("rebind", data=form, headers=headers).status_code)
 
     assert asked({}) == 401
     assert asked({"Authorization": "Bearer x"}) in (401, 403)

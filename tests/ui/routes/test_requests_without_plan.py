@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -22,7 +23,8 @@ def test_requests_without_a_plan_are_listed_by_the_page_and_for_programs(
 ) -> None:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     going_on = RequestLine("reassign_partitions", "manual__4", RequestState.PLANNING, at, "ann")
-    monkeypatch.setattr(requests.dag_runs, "unfinished", lambda: [going_on])
+    runs = SimpleNamespace(unfinished=lambda: [going_on])
+    monkeypatch.setattr(requests, "dag_runs", runs)
     cause = Cause(CauseKind.NO_JAVA, f"No Java {EVIL}.", "", "Set it up.", at, "plan")
     site.ledger.record_cause(EndedRun("reassign_partitions", "manual__3", cause))
     about = EndedRun("control_reassignment", "manual__5", cause, "p1")

@@ -158,7 +158,7 @@ def test_racks_are_those_of_the_broker_set_and_none_where_they_are_ignored() -> 
 
 
 def test_live_brokers_without_a_rack_are_one_more_rack_and_dead_ones_are_in_none() -> None:
-    def without_rack(**row: object) -> set[str]:
+    def without_rack(**row: object) -> set[tuple[FindingKind, str]]:
         brokers = {broker: {"rack_path": [], **row} for broker in (1, 3)}
         return {e.key for e in seen(cluster(layout=LAYOUT, brokers=brokers))}
 

@@ -30,9 +30,13 @@ def test_sleeps_and_threads_take_virtual_time_and_others_run_meanwhile() -> None
         await asyncio.sleep(10.0)
         return await asyncio.to_thread(block), scheduler.at_s
 
+    def other() -> None:
+        scheduler.wait(20.0)
+        said.append("other")
+
     looped(scheduler, what, said)
     looped(scheduler, what, said)
-    scheduler.spawn("other", lambda: (scheduler.wait(20.0), said.append("other")))
+    scheduler.spawn("other", other)
     scheduler.run(100.0)
     assert said == ["other", ("read at 40 s", 40.0), ("read at 40 s", 40.0)]
     with pytest.raises(RuntimeError):

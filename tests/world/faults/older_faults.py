@@ -7,7 +7,8 @@ from typing import Any
 
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.execution.completion.drained import Drained
-from rehome.execution.throttle.cordon import CORDONED, EVERY_LOG_DIR
+from rehome.execution.throttle.cordon import EVERY_LOG_DIR
+from rehome.execution.throttle.keys import CORDONED
 from tests.world.mutants import Mutant, Original, played, returns
 from world import cases
 from world.judge.violations import Kind

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rehome.account.account import PlanAccount
+from rehome.account.account import PlanAccount, account_of
 from rehome.account.known import Known, Source
 from rehome.account.times import EndRange
 from rehome.domain.clock import utc_now
@@ -24,7 +24,7 @@ MOVES = (("t", 0, (3, 2)), ("t", 1, (2, 4)))
 SCRIPT = Script(
     1,
     4,
-    (Topic("t", ((1, 2), (2, 3)), 40_000_000, inflow=10_000.0),),
+    (Topic("t", ((1, 2), (2, 3)), 40_000_000, inflow=10_000),),
     (Plan("A", MOVES),),
     does=(Do(1.0, "A", What.START, (0,)),),
     quiet_s=200.0,
@@ -35,7 +35,7 @@ Spoil = Callable[[PlanAccount], PlanAccount]
 
 def judged(patch: pytest.MonkeyPatch, spoil: Spoil, script: Script = LOSING) -> list[str]:
     """What is found in a run whose accounts are spoilt."""
-    real = accounts.account_of
+    real = account_of
     patch.setattr(accounts, "account_of", lambda *args: spoil(real(*args)))
     stage = Stage(script, Trace())
     try:
@@ -53,7 +53,7 @@ def test_a_true_account_has_nothing_false(monkeypatch: pytest.MonkeyPatch) -> No
 FILLED = Script(
     293,
     3,
-    (Topic("u", ((2, 3), (3, 1)), 120_000_000, inflow=50_000.0, min_isr=2),),
+    (Topic("u", ((2, 3), (3, 1)), 120_000_000, inflow=50_000, min_isr=2),),
     (Plan("A", (("u", 1, (3, 2)),), rate=1_000_000),),
     does=(Do(10.8, "A", What.START, (0,)), Do(48.8, "fate", What.DISK_FILLED, (2, 1))),
     quiet_s=400.0,

@@ -248,12 +248,13 @@ def test_a_new_ledger_answers_for_what_it_has_put_on_a_list_beside_what_was_lost
     own: str, end: str, found: set[Kind]
 ) -> None:
     history, topic = world(), ConfigResource.topic("t")
+    before: str | None = None
     for at, after in ((5.0, "0:1"), (7.0, own), (9.0, end)):
-        before = history.writes[-1].after if history.writes else None
         written = ConfigWrite(
             int(at), at, "A", "A:x", topic, LISTS[0], before, after, ConfigOperation.SET, None
         )
         history.writes.append(written)
+        before = after
     left = replace(seen(history), named={"A": frozenset({(topic, LISTS[0])})})
     assert kinds(replace(left, ledgers=replaced(6.0))) == found
     assert kinds(replace(left, ledgers=replaced(4.0))) == {Kind.LEFT_BEHIND}

@@ -25,7 +25,11 @@ def log_of(*fenced: tuple[float, int, bool], rack: str | None = None) -> Metadat
 
 def test_a_state_says_who_lives_holds_and_lacks() -> None:
     first, last = states_of(log_of((10.0, 2, True)))
-    assert (first.live, first.holding, first.lacking) == (NEVER_DEAD, {2, 4}, {4})
+    assert (first.live, first.holding, first.lacking) == (
+        NEVER_DEAD,
+        frozenset({2, 4}),
+        frozenset({4}),
+    )
     assert last.live == {1, 3, 4}
 
 

@@ -44,7 +44,7 @@ def test_a_throttled_move_takes_its_time_and_ends() -> None:
     clock.at += 52
     assert port.list_reassignments() == {}
     state = port.current_topics(["orders"])["orders"].partitions[0]
-    assert (state.leader, state.replicas, state.isr) == (4, (4, 2, 3), {2, 3, 4})
+    assert (state.leader, state.replicas, state.isr) == (4, (4, 2, 3), frozenset({2, 3, 4}))
 
 
 def test_an_hour_in_which_nothing_happens_is_a_few_events() -> None:

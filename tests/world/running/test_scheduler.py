@@ -52,7 +52,12 @@ def test_of_one_that_is_killed_nothing_runs_neither_finally_nor_except() -> None
             ran.append("cleaned up")
 
     killed = scheduler.spawn("a", act)
-    scheduler.spawn("b", lambda: (scheduler.wait(1), scheduler.kill(killed)))
+
+    def kills() -> None:
+        scheduler.wait(1)
+        scheduler.kill(killed)
+
+    scheduler.spawn("b", kills)
     scheduler.run(100)
     assert killed.ended is Ended.DIED
     assert ran == []
@@ -77,7 +82,7 @@ def test_what_a_dead_process_left_behind_may_touch_nothing() -> None:
 
 
 def test_who_waits_for_another_goes_on_when_that_has_ended_however_it_did() -> None:
-    scheduler, seen = Scheduler(1), []
+    scheduler, seen = Scheduler(1), list[tuple[Ended | None, float]]()
 
     def fails() -> None:
         scheduler.wait(7)
@@ -91,7 +96,12 @@ def test_who_waits_for_another_goes_on_when_that_has_ended_however_it_did() -> N
     fails_at_7 = scheduler.spawn("fails", fails)
     dies = scheduler.spawn("dies", lambda: scheduler.wait(1000))
     scheduler.spawn("waits", waits)
-    scheduler.spawn("kills", lambda: (scheduler.wait(9), scheduler.kill(dies)))
+
+    def kills() -> None:
+        scheduler.wait(9)
+        scheduler.kill(dies)
+
+    scheduler.spawn("kills", kills)
     scheduler.run(100)
     assert seen == [(Ended.RAISED, 7.0), (Ended.DIED, 9.0)]
 

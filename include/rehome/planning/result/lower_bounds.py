@@ -76,7 +76,9 @@ def asked_bound(
     return bands_bound(before, inside, targets.low[0], targets.high[0], domain)
 
 
-def bands_bound(before: Ints, after: Ints | Floats, low: Floats, high: Floats, domain: Ints) -> int:
+def bands_bound(
+    before: Ints | Floats, after: Ints | Floats, low: Floats, high: Floats, domain: Ints
+) -> int:
     """The bound of :func:`rebalance_bound` from (B,) loads and bands of bytes alone."""
     over = np.maximum(before - np.maximum(high, after), 0)
     under = np.maximum(np.minimum(low, after) - before, 0)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
-from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import BrokerError, ReplicaId
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import Advance, advance
 from rehome.ledger.store import Ledger
 from tests.execution.observation.log_dirs.log_dir_cluster import A, B, C, LogDirCluster
@@ -36,7 +36,7 @@ class Site:
     ) -> None:
         self.plan = approved(of, cluster_id="sim")
         self.memory = memory or LogDirCluster([1, 2, 3, 4], [of])
-        self.cluster = cast(ClusterPort, self.memory)
+        self.cluster = cast(OwnCluster, self.memory)
         self.ledger = ledger
         self.partition = of.partition
 
@@ -76,7 +76,7 @@ class Refusing(LogDirCluster):
         self, targets: Mapping[ReplicaId, str]
     ) -> dict[ReplicaId, BrokerError | None]:
         heard = {r: path for r, path in targets.items() if r.broker not in self.silent}
-        timed_out: Any = {
+        timed_out: dict[ReplicaId, BrokerError | None] = {
             replica: BrokerError(7, "REQUEST_TIMED_OUT") for replica in targets.keys() - heard
         }
         return timed_out | super().alter_replica_log_dirs(heard)

@@ -133,7 +133,8 @@ def test_a_copy_of_a_dead_broker_is_owed_and_taken_back_when_it_returns(
     else:
         abort(site.plan.plan_id, ledger, site.cluster, "enough")
         assert "broker 1 is not alive, and goes on copying when it" in ledger.plan(plan_id).cause
-    assert site.state is MoveState.ADMITTED
+    before = site.state
+    assert before is MoveState.ADMITTED
 
     def pay() -> Any:
         return stop_owed_copies(ledger, site.cluster, "sim")

@@ -13,7 +13,6 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.model import LOG_DIRS
 from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.kafka import ReplicaId, TopicPartition
@@ -37,6 +36,7 @@ from tests.dags.clusters import (
     throttles_become,
     throttles_of,
 )
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
@@ -49,7 +49,7 @@ MB = 1_000_000
 class Within:
     """A plan that moves the replica on broker 1 of a partition to the broker's other log dir."""
 
-    gateway: ClusterGateway
+    gateway: OwnGateway
     plan: Plan
     replica: ReplicaId
     here: str
@@ -66,7 +66,7 @@ class Within:
 
 @pytest.fixture
 def within(
-    cluster: LocalCluster, gateway: ClusterGateway, approved: MakePlan, topics: Topics
+    cluster: LocalCluster, gateway: OwnGateway, approved: MakePlan, topics: Topics
 ) -> Callable[[int], Within]:
     def make(size_mb: int) -> Within:
         topic = topics.create([[1, 2]])
@@ -84,7 +84,7 @@ def within(
 
 
 def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reported(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     throttled: Callable[..., None],
     within: Callable[[int], Within],
@@ -134,7 +134,7 @@ def test_a_worker_killed_around_its_request_is_followed_by_one_that_copies_once(
     call: str,
     when: str,
     cluster: LocalCluster,
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     ledger_url: str,
     within: Callable[[int], Within],
@@ -149,7 +149,7 @@ def test_a_worker_killed_around_its_request_is_followed_by_one_that_copies_once(
 
 @pytest.fixture
 def moving(
-    gateway: ClusterGateway,
+    gateway: OwnGateway,
     ledger: Ledger,
     throttled: Callable[..., None],
     within: Callable[[int], Within],
@@ -163,7 +163,7 @@ def moving(
 
 
 def test_a_cancelled_copy_leaves_its_replica_where_it_is(
-    gateway: ClusterGateway, ledger: Ledger, moving: Within
+    gateway: OwnGateway, ledger: Ledger, moving: Within
 ) -> None:
     abort(moving.plan.plan_id, ledger, gateway, "enough")
     assert moving.copies() == {"current": moving.here}
@@ -172,7 +172,7 @@ def test_a_cancelled_copy_leaves_its_replica_where_it_is(
 
 
 def test_a_copy_that_another_client_takes_back_is_not_begun_again(
-    gateway: ClusterGateway, ledger: Ledger, moving: Within
+    gateway: OwnGateway, ledger: Ledger, moving: Within
 ) -> None:
     assert gateway.alter_replica_log_dirs({moving.replica: moving.here}) == {moving.replica: None}
     assert run(moving.plan, ledger, gateway, SLOW).finished is PlanState.FAILED
@@ -183,7 +183,7 @@ def test_a_copy_that_another_client_takes_back_is_not_begun_again(
 
 
 def test_replicas_move_between_log_dirs_and_land_in_the_dirs_that_are_wanted(
-    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    cluster: LocalCluster, gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [1, 2]])
     topics.fill(topic, 500)
@@ -213,7 +213,7 @@ def test_replicas_move_between_log_dirs_and_land_in_the_dirs_that_are_wanted(
 
 
 def test_a_plan_names_log_dirs_where_there_is_little_free_space_and_copies_go_there(
-    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    cluster: LocalCluster, gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     """Broker 4 would put two of four copies into each log dir. The test's brokers share a disk, so
     that what is free is written into the snapshot: three copies fit here, one there.
@@ -256,7 +256,7 @@ def test_a_plan_names_log_dirs_where_there_is_little_free_space_and_copies_go_th
 
 
 def test_a_log_dir_that_does_not_exist_fails_the_move_before_anything_moves(
-    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = approved(move(topic, 0, (1, 2), (4, 2), 0, ("any", "any"), ("/nowhere", "any")))

@@ -10,7 +10,6 @@ from confluent_kafka.cimpl import NewTopic
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
@@ -21,6 +20,7 @@ from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.base.records import ThrottleState
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics
+from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.throttle.cordon.cordons import cordon_of, uncordoned_afterwards
 from tests.ledger.small_plans import move
 
@@ -31,7 +31,7 @@ UNDO = replace(KEEP, cordon=Cordon.UNDO)
 
 
 @pytest.fixture(autouse=True)
-def as_before(gateway: ClusterGateway) -> Iterator[None]:
+def as_before(gateway: OwnGateway) -> Iterator[None]:
     with uncordoned_afterwards(gateway, DRAINED):
         yield
 
@@ -42,7 +42,7 @@ def plan(topics: Topics, approved: Callable[..., Plan]) -> Plan:
 
 
 def test_a_cordon_is_kept_when_the_plan_ends_and_kafka_places_nothing_new_there(
-    gateway: ClusterGateway, topics: Topics, ledger: Ledger, plan: Plan
+    gateway: OwnGateway, topics: Topics, ledger: Ledger, plan: Plan
 ) -> None:
     set_up_throttle(plan, ledger, gateway, 1_000_000)
     assert cordon(plan, KEEP, ledger, gateway) == (DRAINED,)
@@ -63,7 +63,7 @@ def test_a_cordon_is_kept_when_the_plan_ends_and_kafka_places_nothing_new_there(
 
 
 def test_a_cordon_is_undone_on_request_and_the_earlier_value_is_put_back(
-    cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, plan: Plan
+    cluster: LocalCluster, gateway: OwnGateway, ledger: Ledger, plan: Plan
 ) -> None:
     theirs = str(cluster.log_dirs(DRAINED)[0])
     set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, theirs)
@@ -79,7 +79,7 @@ def test_a_cordon_is_undone_on_request_and_the_earlier_value_is_put_back(
 
 
 def test_what_another_client_has_cordoned_stays_cordoned(
-    gateway: ClusterGateway, ledger: Ledger, plan: Plan
+    gateway: OwnGateway, ledger: Ledger, plan: Plan
 ) -> None:
     set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, "*")
     assert gateway.alter_configs([set_it]) == {BROKER: None}
@@ -92,7 +92,7 @@ def test_what_another_client_has_cordoned_stays_cordoned(
 
 
 def test_without_being_asked_nothing_is_cordoned(
-    gateway: ClusterGateway, ledger: Ledger, plan: Plan
+    gateway: OwnGateway, ledger: Ledger, plan: Plan
 ) -> None:
     request = replace(KEEP, cordon=Cordon.NO)
     assert cordon(plan, request, ledger, gateway) == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -90,7 +90,7 @@ class Box:
         return self.model.world.image.config(resource).get(key)
 
     @property
-    def marks(self) -> set[str]:
+    def marks(self) -> Set[str]:
         return {key for key in self.model.world.image.config(DEFAULT) if key.startswith("rehome")}
 
 

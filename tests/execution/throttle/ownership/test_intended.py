@@ -6,7 +6,7 @@ items that read like those that the plan needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -44,7 +44,7 @@ class _Unanswered(ModelPort):
         self._arrives = arrives
 
     def alter_configs(
-        self, changes: Collection[ConfigChange], *, validate_only: bool = False
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> dict[ConfigResource, BrokerError | None]:
         marks = any(change.key.startswith("rehome.lists.") for change in changes)
         answer = {} if marks and not self._arrives else super().alter_configs(changes)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
+from rehome.domain.clock import utc_now
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.ledger.base.audit_tables import AUDIT
-from rehome.ledger.base.database import utc_now
 from rehome.ledger.base.records import EndReason
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.audit.entries import LONGEST_DETAIL, LONGEST_TEXT

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.errors import PlanConflictError
 from rehome.ledger.base.audit_entry import AuditEntry, AuditExport, Decided, Door
-from rehome.ledger.base.database import utc_now
 from rehome.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan

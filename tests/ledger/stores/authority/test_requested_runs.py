@@ -32,7 +32,7 @@ def test_what_was_asked_for_never_changes(ledger: Ledger) -> None:
 
 
 def test_only_the_very_parameters_are_those_that_were_asked_for() -> None:
-    assert RUN.has_conf(dict(reversed(RUN.conf.items())))
+    assert RUN.has_conf(dict(reversed(list(RUN.conf.items()))))
     for other in (None, {}, {**RUN.conf, "throttle": 8}, {**RUN.conf, "brokers": [1]}):
         assert not RUN.has_conf(other)
     assert replace(RUN, conf={}).has_conf(None), "Airflow keeps no empty ones"

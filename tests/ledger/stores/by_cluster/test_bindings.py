@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert
 
+from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
 from rehome.errors import PlanConflictError
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.base.authority_models import CONNECTIONS
-from rehome.ledger.base.database import utc_now
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_cluster.bindings import Bound
 

@@ -48,6 +48,11 @@ def ended(ledger: Ledger, plan_id: str) -> None:
     ledger.transition(plan_id, PlanState.DONE, "all ended")
 
 
+def ended_under_a_throttle(ledger: Ledger) -> None:
+    ended(ledger, "p1")
+    ledger.journal_throttles([ENTRY])
+
+
 def newer(ledger: Ledger, clock: SetClock) -> None:
     """A plan of the same cluster that is not old."""
     clock.pass_s(YEAR.total_seconds())
@@ -93,7 +98,7 @@ def test_a_plan_that_was_never_begun_goes_too(ledger: Ledger, clock: SetClock) -
     [
         lambda ledger: started(ledger, "p1"),
         lambda ledger: (recorded(ledger, "p1"), ledger.hand_over("p1", "ann")),
-        lambda ledger: (ended(ledger, "p1"), ledger.journal_throttles([ENTRY])),
+        ended_under_a_throttle,
         lambda ledger: recorded(ledger, "p1", "another"),
     ],
     ids=["it is active", "it waits for a window", "its throttle may be set", "no newer plan"],

@@ -37,7 +37,7 @@ def elsewhere() -> Iterator[tuple[str, list[dict[str, str]]]]:
         seen.append(dict(request.headers))
         if len(seen) == 1:
             raise HTTPException(403, "Token Expired")
-        answer = {"clusters": [], "problem": None, "notes": []}
+        answer: dict[str, Any] = {"clusters": [], "problem": None, "notes": []}
         from fastapi.responses import JSONResponse
 
         sent = JSONResponse(answer)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rehome.cli.failures import ExitCode
-from rehome.cli.remote import plan as plan_command
+from rehome.cli.remote.ask import PLANS_DAG
 from rehome.cli.request_options import NOT_OPTIONS
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.run.causes.cause import Cause, CauseKind
@@ -115,4 +115,4 @@ def test_every_parameter_has_an_option() -> None:
     written = " ".join(name for name, _ in parser.arguments())
     for name in set(ReassignmentParams.model_fields) - NOT_OPTIONS:
         assert f"--{name.replace('_', '-')}" in written
-    assert plan_command.PLANS_DAG == "reassign_partitions"
+    assert PLANS_DAG == "reassign_partitions"

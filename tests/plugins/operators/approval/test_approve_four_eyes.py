@@ -19,9 +19,9 @@ from rehome.execution.access.connection_policy import PolicyError
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ledger.store import Ledger
 from rehome.operators.approval.approve import ApprovePlanOperator
-from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import approval_terms
+from rehome.run.causes.errors import AskedAgainError
 from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import SEND_BACK, Given, answered, answered_by
 from tests.ledger.people import approve_as
@@ -61,8 +61,8 @@ def resume(ledger: Ledger, directory: PlanDirectory) -> Resume:
             ledger.claim("p1")
             ledger.transition("p1", PlanState.PAUSED, "a test")
         bounds = {"approval": True, **bounds}
-        who = {"lease_s": 0, "rate_bytes_per_s": rate}
-        ledger.take_up("p1", "reassign_partitions", run_id, bounds, by, **who)
+        given: dict[str, Any] = {"lease_s": 0, "rate_bytes_per_s": rate}
+        ledger.take_up("p1", "reassign_partitions", run_id, bounds, by, **given)
         return tried_out(directory, context(by, rate, run_id), rate)
 
     return resumed

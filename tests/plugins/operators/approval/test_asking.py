@@ -20,11 +20,11 @@ from rehome.ledger.base.approval_tables import DRY_RUNS
 from rehome.ledger.base.database import LedgerUnavailableError
 from rehome.ledger.store import Ledger
 from rehome.operators.approval.approve import ApprovePlanOperator
-from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import evidence
 from rehome.run.asking import hitl
+from rehome.run.causes.errors import AskedAgainError
 from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import Given, answered
 from tests.ledger.people import answers_of, approve_as

@@ -24,11 +24,11 @@ from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyEr
 from rehome.execution.foreign.named import NamedReassignment, NamedReassignments
 from rehome.ledger.store import Ledger
 from rehome.operators.approval import without_plan
-from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.foreign.approve import ApproveForeignOperator
 from rehome.operators.foreign.asked import NAMED_FILE, require_person
 from rehome.run import evidence, plan_ids, recorded_plans
 from rehome.run.asking import hitl
+from rehome.run.causes.errors import AskedAgainError
 from tests.dags.approval.answers import Given
 from tests.ledger.people import answers_of
 from tests.plugins.run.asked import run_of, task_of

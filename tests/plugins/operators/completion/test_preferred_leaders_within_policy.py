@@ -63,7 +63,7 @@ def restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restore:
         task = RestorePreferredLeadersOperator(
             task_id="restore_leaders", kafka_config_id="kafka_default"
         )
-        task.execute({"dag_run": of, "params": {**params, "plan_id": "p1"}, "task": task})  # type: ignore[arg-type]
+        task.execute({"dag_run": of, "params": {**params, "plan_id": "p1"}, "task": task})
 
     return carried_out
 

@@ -42,21 +42,21 @@ def text_of(summary: PlanSummary) -> str:
     )
 
 
-def test_moves_between_log_dirs_are_distinguished_from_what_crosses_the_network():
+def test_moves_between_log_dirs_are_distinguished_from_what_crosses_the_network() -> None:
     of = Stored({(0, "/a"): {0: 100, 1: 100, 2: 100, 3: 100}, (0, "/b"): {}})
     text = text_of(plan(of, action="move_log_dirs", rate=10).summary)
     assert "| to move | 0 B;" in text
     assert "| 2 replicas (200 B) move between log dirs of the brokers they are on" in text
 
 
-def test_a_plan_without_moves_between_log_dirs_does_not_speak_of_them():
+def test_a_plan_without_moves_between_log_dirs_does_not_speak_of_them() -> None:
     drained = plan(cluster([""] * 3, [(0, 1)]), action="drain", brokers=[0], rate=10)
     text = text_of(drained.summary)
     assert "| to move | 100 B;" in text
     assert "log dirs" not in text
 
 
-def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
+def test_an_approver_reads_exactly_what_is_approved_and_for_how_long() -> None:
     drained = plan(cluster([""] * 3, [(0, 1)]), action="drain", brokers=[0], rate=10)
     text = text_of(drained.summary)
     assert drained.plan_hash in text
@@ -74,7 +74,7 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     assert "(http://airflow/plugin/reassignments/rehome/plans/p1)" in text
 
 
-def test_an_approver_reads_what_the_plan_weakens():
+def test_an_approver_reads_what_the_plan_weakens() -> None:
     away = plan(cluster(["a", "a", "b"], [(0, 2)]), action="drain", brokers=[2], rate=10)
     assert "| **weakens** | 1 partition, such as " in text_of(away.summary)
     assert "in 1 rack instead of 2" in text_of(away.summary)

@@ -134,8 +134,9 @@ def readers(patch: pytest.MonkeyPatch) -> Readers:
 def with_params(patch: pytest.MonkeyPatch, *params: Mapping[str, Any]) -> None:
     """Have runs be triggered with other parameters than the script's: of each run, in order."""
     import world.stage
+    from world.rehome import by_hand
 
-    others, made = iter(params), world.stage.params_of
+    others, made = iter(params), by_hand.params_of
 
     def params_of(*args: Any) -> dict[str, Any]:
         return {**made(*args), **next(others, {})}

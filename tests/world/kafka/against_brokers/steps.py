@@ -71,7 +71,8 @@ def describe_default(side: Side) -> Any:
     """Rates, and keys that brokers do not know."""
     default = ConfigResource.cluster_default()
     found = side.port.describe_configs([default])[default]
-    return {k: v for k, v in dict(found).items() if k.startswith("rehome") or k.endswith("rate")}
+    assert isinstance(found, dict)
+    return {k: v for k, v in found.items() if k.startswith("rehome") or k.endswith("rate")}
 
 
 def new_topic(side: Side, name: str, rows: Any, config: dict[str, str], validate_only: bool) -> Any:

@@ -17,7 +17,7 @@ from tests.world.kafka.against_brokers.sides import model_of
 from world.kafka.acls import AclResource, Binding, Operation
 
 USER = "nobody"
-GRANTED = (
+GRANTED: tuple[list[tuple[str, str]], ...] = (
     [],
     [("describe", "cluster"), ("describe", "topic")],
     [("alter", "cluster"), ("alter_configs", "topic")],
