@@ -21,5 +21,5 @@ def test_a_broker_is_replaced_in_its_places_and_its_leadership_goes_along(site: 
     assert run.note.startswith("Done. Replace broker 1 by 4: 2 replicas, ")
     wanted = {0: (4, [4, 2]), 1: (2, [2, 4]), 2: (3, [3, 2])}
     wait_until(lambda: led(site, topic) == wanted, "every replica in its place")
-    assert "Brokers 1 are empty." in run.log
+    assert "Broker 1 is empty." in run.log
     assert not site.ledger.throttles(open_only=True)

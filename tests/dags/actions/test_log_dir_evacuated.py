@@ -11,6 +11,7 @@ from local.process.waiting import wait_until
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import ReplicaId
+from rehome.domain.text import listed
 from rehome.execution.throttle.keys import CORDONED
 from tests.dags.site import Site
 
@@ -33,7 +34,7 @@ def test_a_log_dir_is_emptied_into_another_one_of_its_broker(site: Site) -> None
     wait_until(lambda: names <= {path.name for path in other.iterdir()}, "all in the other one")
     left = {path.name for path in one.iterdir() if path.is_dir()}
     assert not {name for name in left if not name.endswith("-delete")}
-    assert f"Log dirs 1:{one} are empty." in run.log
+    assert f"Log dir 1:{one} is empty." in run.log
     assert not site.ledger.throttles(open_only=True)
 
 
@@ -73,5 +74,5 @@ def test_cordoned_log_dirs_are_emptied_off_the_broker_where_it_has_no_other(
         return [path.name for path in dirs if path.is_dir() and not path.name.endswith("-delete")]
 
     wait_until(lambda: not on_disk(), "nothing to lie there")
-    assert f"Log dirs {', '.join(sorted(names))} are empty." in run.log
+    assert f"Log dirs {listed(sorted(names))} are empty." in run.log
     assert not site.ledger.throttles(open_only=True)

@@ -33,9 +33,9 @@ class Seen:
 @pytest.mark.parametrize(
     ("state", "reported"),
     [
-        (PartitionState(1, (1, 3), frozenset({1, 3})), "lead nothing that others could lead."),
-        (PartitionState(3, (1, 3), frozenset({1, 3})), "still lead, or are preferred for: t-0."),
-        (PartitionState(1, (3, 1), frozenset({1, 3})), "still lead, or are preferred for: t-0."),
+        (PartitionState(1, (1, 3), frozenset({1, 3})), "leads nothing that others could lead."),
+        (PartitionState(3, (1, 3), frozenset({1, 3})), "still leads, or is preferred for: t-0."),
+        (PartitionState(1, (3, 1), frozenset({1, 3})), "still leads, or is preferred for: t-0."),
         (
             PartitionState(3, (1, 3), frozenset({3})),
             "No other broker has a replica in sync of: t-0.",

@@ -121,11 +121,11 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     seen.silent = {3}
     unknown = found(seen)
     assert (unknown.left, unknown.as_planned, unknown.silent) == ((), False, frozenset({3}))
-    assert "Brokers 3 are not proved to be empty." in drained_text(unknown)
+    assert "Broker 3 is not proved to be empty." in drained_text(unknown)
     assert why_no_follow_up(unknown, DRAIN, PLAN, NOW) is NoFollowUp.UNREAD
     kept = {"brokers": [3], "left": [], "unread": unknown.unread}
     why = "broker 3: REQUEST_TIMED_OUT (7)"
-    assert still_there(kept) == f"What lies on brokers 3 is not known: {why}."
+    assert still_there(kept) == f"What lies on broker 3 is not known: {why}."
     failed = not_ended(kept, NoFollowUp.UNREAD)
     assert "what it was to empty is not proved to be empty" in failed
     assert "still there" not in failed, "nothing was found"
@@ -167,7 +167,7 @@ def test_log_dirs_that_no_one_could_read_are_not_called_empty() -> None:
     assert "only metadata" not in drained_text(gone)
     assert why_no_follow_up(gone, named, PLAN, NOW) is NoFollowUp.UNREAD
     kept = {"log_dirs": ["3:/d"], "brokers": [3], "left": [], "unread": gone.unread}
-    assert still_there(kept) == f"What lies in log dirs 3:/d is not known: broker 3: {why}."
+    assert still_there(kept) == f"What lies in log dir 3:/d is not known: broker 3: {why}."
 
 
 def test_log_dirs_that_a_plan_has_emptied_are_checked_though_no_longer_cordoned() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rehome.domain.text import brokers_text, count_text, listed
 from rehome.execution.completion.drained import Drained, LeftOver
 from rehome.execution.completion.preferred_leaders import RestoredLeaders
 from rehome.execution.completion.verify import Verification
@@ -15,12 +16,14 @@ _SHOWN = 20
 
 def drained_text(found: Drained) -> str:
     """A sentence, and a line for each of the first replicas found."""
-    names = ", ".join(map(str, found.log_dirs or found.brokers))
-    kind = "Log dirs" if found.log_dirs else "Brokers"
+    emptied = found.log_dirs or found.brokers
+    where = _log_dirs(found.log_dirs) if found.log_dirs else brokers_text(found.brokers)
+    are = "is" if len(emptied) == 1 else "are"
     verdict = "not empty" if found.left or found.unpaid else "empty"
     if found.unproved and not found.left:
         verdict = "not proved to be empty"
-    lines = [f"{kind} {names} are {verdict}." if names else "No log dir was to be emptied."]
+    said = f"{_begun(where)} {are} {verdict}."
+    lines = [said if emptied else "No log dir was to be emptied."]
     then = "what lies there is not known" if found.log_dirs else "only metadata was read"
     lines += _listed("What ought not to be there:", found.left)
     lines += _listed("What the plan has left there because its budget was spent:", found.unpaid)
@@ -31,6 +34,15 @@ def drained_text(found: Drained) -> str:
     return "\n".join(lines)
 
 
+def _log_dirs(names: Sequence[Any]) -> str:
+    return f"log {'dir' if len(names) == 1 else 'dirs'} {listed([str(name) for name in names])}"
+
+
+def _begun(text: str) -> str:
+    """At the beginning of a sentence."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
     lines = [head, *(f"  {item}" for item in items[:_SHOWN])] if items else []
     return [*lines, f"  and {len(items) - _SHOWN} more"] if len(items) > _SHOWN else lines
@@ -38,20 +50,17 @@ def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
 
 def still_there(content: Mapping[str, Any]) -> str:
     """The text of drained.json."""
-    names = ", ".join(map(str, content["brokers"]))
     left = [
         f"{item['topic']}-{item['partition']} on broker {item['broker']} ({item['where']})"
         for item in content["left"]
     ]
-    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-    dirs = ", ".join(content.get("log_dirs") or ())
+    dirs = content.get("log_dirs")
+    where = f"in {_log_dirs(dirs)}" if dirs else f"on {brokers_text(content['brokers'])}"
     if not left:
-        where = f"in log dirs {dirs}" if dirs else f"on brokers {names}"
         unread = "; ".join(f"broker {b}: {why}" for b, why in content["unread"].items())
         return f"What lies {where} is not known: {unread}."
-    if dirs:
-        return f"In log dirs {dirs} lie: {', '.join(left[:_SHOWN])}{more}."
-    return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
+    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    return f"{count_text(len(left), 'replica')} {where}: {', '.join(left[:_SHOWN])}{more}."
 
 
 def not_ended(content: Mapping[str, Any], why: str) -> str:
@@ -70,10 +79,11 @@ def not_ended(content: Mapping[str, Any], why: str) -> str:
 
 def demotion_text(content: Mapping[str, Any]) -> str:
     """The text of demoted.json, for a log."""
-    names = ", ".join(map(str, content["brokers"]))
-    lines = [f"Brokers {names} lead nothing that others could lead."]
+    who, one = _begun(brokers_text(content["brokers"])), len(content["brokers"]) == 1
+    lead, are = ("leads", "is") if one else ("lead", "are")
+    lines = [f"{who} {lead} nothing that others could lead."]
     if content["led"]:
-        lines = [f"Brokers {names} still lead, or are preferred for: {_some(content['led'])}."]
+        lines = [f"{who} still {lead}, or {are} preferred for: {_some(content['led'])}."]
     if content["alone"]:
         lines.append(f"No other broker has a replica in sync of: {_some(content['alone'])}.")
     return " ".join(lines)
@@ -87,8 +97,8 @@ def _some(names: list[str]) -> str:
 def restored_text(found: RestoredLeaders) -> str:
     """One line, and one for each refusal."""
     lines = [
-        f"{found.already} preferred replicas led already, {len(found.elected)} were elected, "
-        f"{len(found.waiting)} are not in the ISR, {len(found.unread)} could not be read"
+        f"Preferred replicas: {found.already} led already, {len(found.elected)} elected, "
+        f"{len(found.waiting)} not in the ISR, {len(found.unread)} could not be read"
     ]
     return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in found.refused.items())])
 
