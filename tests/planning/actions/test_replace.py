@@ -138,7 +138,7 @@ def test_replaced_brokers_end_empty_and_all_else_stays_in_its_place(
         assert (target == straight) == (str(partition) not in named)
         if target != straight and len(set(straight)) == len(row) and not two:
             assert not is_even(straight, paths(of), left), "the replacement could have had it"
-        if is_even(row, paths(of), set(of.racks)) and target == straight:
+        if is_even(row, paths(of), set(of.racks)) and target == straight and not two:
             assert is_even(target, paths(of), left)
 
 
