@@ -44,6 +44,17 @@ def test_several_pairs_are_replaced_at_once_also_in_one_partition() -> None:
     assert targets(made) == {T[0]: (2, 3), T[1]: (3, 2)}
 
 
+def test_a_replacement_that_takes_the_place_after_all_is_not_named() -> None:
+    """The racks refuse it first, while the other replacement has not taken its place."""
+    of = cluster(["/a/a", "/a/a", "/b/a", "/a/a", "/c/a", "/b/a"], [(0, 2, 3, 4)])
+    made = plan(of, action="replace", replacements="3=5, 2=1")
+    assert targets(made) == {T[0]: (0, 1, 5, 4)}
+    assert infeasible(made) == ()
+    assert "which takes its place" in made.moves[0].why
+    assert "instead" not in made.moves[0].why
+    assert "less evenly" not in made.moves[0].why
+
+
 def test_a_replacement_that_holds_the_partition_already_leaves_the_place_to_another() -> None:
     of = cluster([""] * 4, [(0, 1, 3)])
     made = plan(of, action="replace", replacements={"0": 3})

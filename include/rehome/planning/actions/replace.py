@@ -60,6 +60,11 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
     for p in largest_first(layout, partitions):
         refused |= _to_replacements(layout, p, successor, spread)
     _elsewhere(layout, tree, partitions, hosts, request)
+    refused = {
+        (p, old): what
+        for (p, old), what in refused.items()
+        if layout.rows[p, _position(layout, p, old)] != successor[old]  # else it came after all
+    }
     ids = arrays.brokers.ids
 
     def why(p: int) -> str:
@@ -186,14 +191,17 @@ def _elsewhere(
             )
 
 
+def _position(layout: Layout, p: int, old: int) -> int:
+    return int(np.flatnonzero(layout.origin[p] == old)[0])
+
+
 def _note(layout: Layout, p: int, old: int, new: int, obstacle: Obstacle) -> Infeasible:
     ids = layout.arrays.brokers.ids
-    position = int(np.flatnonzero(layout.origin[p] == old)[0])
     return Infeasible(
         Subject.of_partition(layout.arrays.partition(p)),
         obstacle,
         1,
         0,
-        brokers=(int(ids[layout.rows[p, position]]),),
+        brokers=(int(ids[layout.rows[p, _position(layout, p, old)]]),),
         instead_of=(int(ids[new]),),
     )
