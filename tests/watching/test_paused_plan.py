@@ -32,7 +32,6 @@ def test_the_next_window_takes_it_up_where_its_dag_runs() -> None:
         "The end of the window has paused this plan. It goes on by itself when the next window "
         "opens, at 2030-01-03 01:00 UTC: rebalance_in_window takes it up."
     )
-    assert words.label == "goes on by itself at 2030-01-03 01:00 UTC"
     assert words.next_step.startswith("Nothing.")
 
 
@@ -42,7 +41,7 @@ def test_what_gets_nowhere_in_windows_is_said_to_with_ways_out(dag: DagState) ->
     words = paused_text(outlook(OPENS, dag, NOW, stuck=True))
     assert "No move of it could end in that window" in words.text
     assert words.next_step.startswith("Raise the plan's throttle")
-    assert "by itself" not in words.text + words.label
+    assert "by itself" not in words.text
 
 
 def test_what_fits_into_no_window_is_no_promise_when_it_is_handed_over() -> None:
@@ -50,7 +49,6 @@ def test_what_fits_into_no_window_is_no_promise_when_it_is_handed_over() -> None
     words = paused_text(found)
     assert "carries the plan out" not in words.text
     assert "starts no move of it" in words.text
-    assert words.label == "fits into no window"
     assert "higher throttle" in words.text
 
 
@@ -74,7 +72,7 @@ def test_what_is_not_known_of_a_dag_is_no_promise() -> None:
     assert found == GoesOn(OPENS, sure=False)
     words = paused_text(found)
     assert "if rebalance_in_window is unpaused" in words.text
-    assert "by itself" not in words.text + words.label
+    assert "by itself" not in words.text
 
 
 def test_a_window_that_is_open_by_now_is_said_to_be() -> None:
@@ -95,7 +93,7 @@ def test_what_needs_a_person_says_why_and_what_to_do(dag: DagState, why: Why, sa
     assert found == NeedsPerson(why)
     words = paused_text(found)
     assert said in words.text
-    assert "by itself" not in words.text + words.label
+    assert "by itself" not in words.text
     assert "control_reassignment" in words.next_step
 
 

@@ -84,7 +84,9 @@ class _Limits:
         return [each for each in known if not any(o.since > each.ended for o in agreed)]
 
     def _seen_at(self, asked: RatesAsked) -> float:
-        """When a process of the run has been alive for as long after the answer as it may take."""
+        """When a process of the run has been alive for as long after the answer as it may take; the
+        next one begins anew. Infinite = each has died before.
+        """
         seen = (max(span.since, asked.ended) + UNSEEN_S for span in self.ran)
         ends = zip(seen, (span.until for span in self.ran), strict=True)
         return min((at for at, until in ends if at <= until), default=inf)

@@ -27,7 +27,6 @@ WAYS_OUT_PLANNED = (
 )
 RUN_BEFORE = "To carry it out now, run it; to stop for good, cancel it"
 BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
-FITS_NOT = "fits into no window"
 DECIDE_HERE = "Resume the plan, or cancel it."
 DECIDE = "Resume the plan, or cancel it, with control_reassignment."
 
@@ -36,13 +35,11 @@ DECIDE = "Resume the plan, or cancel it, with control_reassignment."
 class PausedText:
     """What people read of a plan that waits.
 
-    :param label: a few words, for a table.
     :param text: what it waits for.
     :param next_step: what the reader should do; ``step_here``: the same for one who has the button
         that resumes it.
     """
 
-    label: str
     text: str
     next_step: str
     step_here: str = DECIDE_HERE
@@ -86,15 +83,13 @@ def _handed_over(outlook: Outlook) -> PausedText:
     text = f"This plan is handed over to the windows of its cluster. {handed_over_text(outlook)}"
     match outlook:
         case GoesOn():
-            label, step = f"for the window of {_time(outlook.opens_at)}", "Nothing."
-            if outlook.stuck:
-                label, step = FITS_NOT, ""
+            step = "" if outlook.stuck else "Nothing."
             if not outlook.sure:
                 step = _REMEDIES[Why.WINDOW_DAG_PAUSED]
         case NeedsPerson():
-            label, step = "waits for a person", _REMEDIES[outlook.why]
+            step = _REMEDIES[outlook.why]
     step = f"{step} {RUN_BEFORE}".lstrip()
-    return PausedText(label, text, f"{step}, with control_reassignment.", f"{step}.")
+    return PausedText(text, f"{step}, with control_reassignment.", f"{step}.")
 
 
 def _why_refused(refused: RefusedResume) -> str:
@@ -137,15 +132,14 @@ def _goes_on(found: GoesOn) -> PausedText:
             f"{cause} No move of it could end in that window, and perhaps none can end in the next "
             f"one. rebalance_in_window takes it up once more {when}{unless}."
         )
-        return PausedText(FITS_NOT, text, f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE)
+        return PausedText(text, f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE)
     if not found.sure:
         text = f"{cause} It goes on {when}, if rebalance_in_window is unpaused."
-        label = f"goes on at {at} if rebalance_in_window is unpaused"
         step = "See that rebalance_in_window is unpaused."
-        return PausedText(label, text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
+        return PausedText(text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
     text = f"{cause} It goes on by itself {when}: rebalance_in_window takes it up."
     step, here = f"Nothing. {BEFORE}", f"Nothing. {BEFORE_HERE}"
-    return PausedText(f"goes on by itself at {at}", text, step, here)
+    return PausedText(text, step, here)
 
 
 def _needs_person(found: NeedsPerson) -> PausedText:
@@ -154,14 +148,14 @@ def _needs_person(found: NeedsPerson) -> PausedText:
             "A person has paused this plan. No window goes on with it: it waits until a person "
             "resumes or cancels it, and no other plan of its cluster starts meanwhile."
         )
-        return PausedText("paused by a person", text, DECIDE)
+        return PausedText(text, DECIDE)
     because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
     text = (
         f"The end of the window has paused this plan. No window goes on with it, because {because}."
     )
     remedy = _REMEDIES[found.why]
     here = f"{remedy} Or resume the plan, or cancel it." if remedy else DECIDE_HERE
-    return PausedText("waits for a person", text, _step(remedy), here)
+    return PausedText(text, _step(remedy), here)
 
 
 _REASONS: Mapping[Why, str] = {

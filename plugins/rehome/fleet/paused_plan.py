@@ -93,9 +93,11 @@ def _fits_not(
     ledger: Ledger, plan: PlanRecord, window: FixedWindow | None, rate: int | None
 ) -> bool:
     """Whether even the smallest move of a plan copies for longer than a window is open, at the
-    throttle that was asked for. Of what is not known this is not said.
+    throttle that was asked for. Copies between log dirs take none of a window's time, as for what
+    starts moves. Of what is not known this is not said.
     """
     from rehome.domain.request.request import OnWindowEnd
+    from rehome.errors import RehomeError
 
     rate = rate or plan.asked_rate_bytes_per_s
     at_its_end = OnWindowEnd(plan.request.get("on_window_end", OnWindowEnd.FINISH))
@@ -103,8 +105,15 @@ def _fits_not(
         return False
     if at_its_end is not OnWindowEnd.FINISH:
         return False
+    lets = rate * (window.ends - window.begins).total_seconds()
     smallest = ledger.smallest_move_bytes(plan.plan_id)
-    return smallest is not None and smallest / rate > (window.ends - window.begins).total_seconds()
+    if smallest is None or smallest <= lets:
+        return False
+    try:
+        moves = ledger.planned_moves(plan.plan_id)
+    except RehomeError:  # an earlier version has recorded them
+        return False
+    return all(move.size_bytes * len(move.adding) > lets for move in moves)
 
 
 def _state_of(dag_ids: Collection[str], dag_paused: DagPaused) -> DagState:

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from rehome.domain.configs import ConfigResource
+from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import EventKind
 from rehome.execution.access.own_cluster import OwnCluster
@@ -40,8 +41,8 @@ def test_one_of_several_new_replicas_may_lead_while_the_next_is_copied() -> None
 class World:
     """A plan of one move, its ledger, and its cluster in memory."""
 
-    def __init__(self, url: str) -> None:
-        self.plan: Plan = make_plan("p", TWO_MORE)
+    def __init__(self, url: str, *moves: Move) -> None:
+        self.plan: Plan = make_plan("p", TWO_MORE, *moves)
         features = {METADATA_VERSION: DEFAULT_HONOURED_SINCE}
         self.cluster = SimulatedCluster([1, 2, 3], self.plan.moves, features)
         self.url = url
@@ -60,9 +61,11 @@ class World:
         moves = self.plan.moves
         self.with_ledger(lambda led, port: cover(self.plan, led, port, moves, in_flight=True))
 
-    def times_gone(self) -> int:
+    def gone(self) -> list[str]:
+        """What the events say of losses."""
         with Ledger.open(self.url) as ledger:
-            return [event.kind for event in ledger.events("p")].count(EventKind.THROTTLE_GONE)
+            events = ledger.events("p")
+        return [event.detail for event in events if event.kind is EventKind.THROTTLE_GONE]
 
 
 @pytest.fixture
@@ -82,7 +85,7 @@ def test_a_plan_of_an_earlier_version_gets_the_items_that_it_lacks_and_nothing_i
     assert world.cluster.configs[TOPIC, LEADER_REPLICAS] == "0:1"
     world.poll()
     assert world.cluster.configs[TOPIC, LEADER_REPLICAS] == "0:1,0:2,0:3"
-    assert world.times_gone() == 0
+    assert world.gone() == []
 
 
 @pytest.mark.parametrize("rest", ["0:1", "0:2,0:3", ""])
@@ -92,4 +95,21 @@ def test_items_that_another_client_has_taken_off_are_a_loss(world: World, rest: 
     world.poll()
     items = world.cluster.configs[TOPIC, LEADER_REPLICAS].split(",")
     assert sorted(filter(None, items)) == ["0:1", "0:2", "0:3"]
-    assert world.times_gone() == 1
+    assert len(world.gone()) == 1
+
+
+def test_a_loss_of_one_list_is_told_of_that_list_alone(
+    tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = World(f"sqlite:///{tmp_path}/two.db", move("u", 0, (1,), (2,)))
+    with monkeypatch.context() as earlier:
+        of_t = {LEADERS: ("0:1",), FOLLOWERS: ("0:2", "0:3")}
+        of_u = {("u", LEADER_REPLICAS): ("0:1",), ("u", FOLLOWER_REPLICAS): ("0:2",)}
+        earlier.setattr(plan_throttle, "list_items", lambda _moves: of_t | of_u)
+        two.set_up()
+    two.cluster.configs[ConfigResource.topic("u"), FOLLOWER_REPLICAS] = ""
+    two.poll()
+    assert two.cluster.configs[TOPIC, LEADER_REPLICAS] == "0:1,0:2,0:3"
+    (told,) = two.gone()
+    assert "topic u" in told
+    assert "0:2 was not on it any more" in told

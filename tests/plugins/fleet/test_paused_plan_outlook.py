@@ -94,6 +94,19 @@ def test_a_plan_whose_smallest_move_outlasts_the_window_is_known_to_before_it_is
         assert seen.stuck is stuck
 
 
+def test_copies_between_log_dirs_start_in_any_window() -> None:
+    dirs = {"current_log_dirs": ("/a", "/a"), "target_log_dirs": ("/b", "/a")}
+    plan = make_plan("p1", move("t", 0, (1, 3), (1, 3), 2_000_000, **dirs), cluster_id=CLUSTER)
+    with installation.open_ledger() as ledger:
+        asked = {"throttle": 1_000}
+        ledger.create_plan(plan, asked, "file:///nowhere", "run-1", "ann", CONNECTION, "a_dag")
+        assert ledger.smallest_move_bytes("p1") == 2_000_000
+        record, now = ledger.plan("p1"), datetime.now(UTC)
+        seen = paused_plan.next_window(ledger, record, now, lambda _: False)
+        assert isinstance(seen, GoesOn)
+        assert not seen.stuck
+
+
 def test_a_person_is_needed_by_a_persons_pause_and_by_settings_that_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

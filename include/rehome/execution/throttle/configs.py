@@ -174,7 +174,7 @@ def put(
     *,
     marks: Sequence[ConfigChange] = (),
     inherits: bool = False,
-    gone: bool = False,
+    gone: Collection[ThrottleEntry] = (),
     revises: bool = False,
     may_refuse: Collection[ConfigResource] = (),
 ) -> Refusals:
@@ -183,7 +183,7 @@ def put(
     :param marks: what goes before, as a request of its own. Entries that are intended stay so until
         it is answered: another client may set the same meanwhile. Brokers may refuse it.
     :param inherits: the entries hold what other plans still owe at their keys, too.
-    :param gone: something in flight relies on them already, and found them gone.
+    :param gone: those of them that something in flight relies on already, and found gone.
     :param revises: the entries' prior values hold from now on, also where others are journalled.
     :param may_refuse: resources that may refuse it, or to be read afterwards, or not answer; their
         entries stay journalled.

@@ -77,7 +77,7 @@ class _ListWork:
     :param own: open entries of the plan; ``others``: what others still owe on the cluster.
     :ivar found_there: entries of which nothing was asked, and all is there.
     :ivar shared: others had put some of what is needed there before.
-    :ivar is_lost: something that moves in flight rely on was there, and is there no more.
+    :ivar lost: entries of which something that moves in flight rely on is there no more.
     """
 
     own: Mapping[_ConfigKey, ThrottleEntry]
@@ -90,7 +90,7 @@ class _ListWork:
     found_there: list[ThrottleEntry] = field(default_factory=list)
     too_long: set[str] = field(default_factory=set)
     shared: bool = False
-    is_lost: bool = False
+    lost: list[ThrottleEntry] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Setting:
         return put(
             *(self.ledger, self.cluster, entries, changes),
             inherits=True,
-            gone=gone,
+            gone=entries if gone else (),
             revises=True,
             may_refuse=brokers,
         )
@@ -226,7 +226,7 @@ class Setting:
             *(self.ledger, self.cluster, work.entries, work.changes),
             marks=self._marks_first(work),
             inherits=True,
-            gone=work.is_lost,
+            gone=work.lost,
             may_refuse=found if trim else (),
         )
         return ListsSet(frozenset(work.too_long), unread | refused)
@@ -255,9 +255,9 @@ class Setting:
             work.too_long.add(resource.name)
         elif missing or entry.ours:
             if work.in_flight and (lost := _lost(missing, before)):
-                work.is_lost = True
                 gone = f"{','.join(lost)} was not on it any more, and is set again"
                 entry = replace(entry, detail=gone)
+                work.lost.append(entry)
             work.entries.append(entry)
             if missing:
                 append = (ConfigOperation.APPEND, ",".join(missing))
@@ -371,7 +371,8 @@ def _missing(wanted: Collection[str], present: str | None) -> tuple[str, ...]:
 
 def _lost(missing: Collection[str], before: ThrottleEntry | None) -> list[str]:
     """Missing items that have been on the list. Not those that an earlier version of Rehome has not
-    put there: of the same partition, the entry has other ones.
+    put there: of the same partition, the entry has other ones. One that another client has put
+    there since counts as such, too.
     """
     if before is None:
         return list(missing)

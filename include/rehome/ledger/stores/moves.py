@@ -269,7 +269,9 @@ class MoveStore(Database):
         return {record.partition: record for record in records}
 
     def smallest_move_bytes(self, plan_id: str) -> int | None:
-        """What the plan's smallest move was to copy; None = it has no moves."""
+        """What the smallest move was to copy, between brokers and between log dirs; None = there
+        are no moves.
+        """
         query = select(func.min(MOVES.c.bytes_to_move)).where(MOVES.c.plan_id == plan_id)
         with self.reading() as connection:
             found: int | None = connection.execute(query).scalar_one()

@@ -67,7 +67,7 @@ class ThrottleStore(Database):
         entries: Collection[ThrottleEntry],
         *,
         inherits: bool = False,
-        gone: bool = False,
+        gone: Collection[ThrottleEntry] = (),
         revises: bool = False,
     ) -> None:
         """Write down, before the cluster is changed, what was set there and what will be added.
@@ -77,7 +77,8 @@ class ThrottleStore(Database):
 
         :param inherits: the entries hold what other plans still owe there, and the value from
             before those: the others' entries are closed.
-        :param gone: something in flight relies on them, and found them gone: that is counted.
+        :param gone: those of them that something in flight relies on, and found gone: that is
+            counted.
         :param revises: their prior values replace those of open entries: another client has changed
             what it wants to have there.
         """
@@ -85,10 +86,11 @@ class ThrottleStore(Database):
             return
         with self.writing() as connection:
             now, known = self._clock(), _known(connection, entries)
+            places = set(map(_place, gone))
             new, changed = [], []
             for entry in entries:
                 row = known.get(_place(entry))
-                if gone:
+                if _place(entry) in places:
                     entry = replace(entry, times_gone=entry.times_gone + 1)
                     _tell(connection, now, EventKind.THROTTLE_GONE, entry)
                 if row is None:
