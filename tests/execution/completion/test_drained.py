@@ -133,7 +133,7 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     def answers(_: float) -> None:
         seen.silent = set()
 
-    monkeypatch.setattr("time.sleep", answers)
+    monkeypatch.setattr("rehome.execution.completion.drained.sleep", answers)
     cluster = OwnCluster.itself(cast(ClusterPort, seen))
     assert wait_until_drained(cluster, DRAIN).as_planned, "it is asked again"
 

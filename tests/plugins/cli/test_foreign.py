@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.cli import foreign
 from rehome.cli.failures import ExitCode
 from rehome.cli.main import main
 from rehome.cluster.gateway import ClusterGateway
@@ -84,7 +85,7 @@ def test_it_is_listed_described_and_followed_to_its_end(
         looks.append(seconds)
         throttle_by_hand(gateway, moving.topic, rate=100_000_000)
 
-    monkeypatch.setattr(time, "sleep", no_throttle)
+    monkeypatch.setattr(foreign, "time", SimpleNamespace(sleep=no_throttle))
     assert main(["foreign", "follow", *of_it, *HERE]) == ExitCode.DONE
     assert "1 of 1 are complete." in capsys.readouterr().out
     assert looks
@@ -107,7 +108,7 @@ def test_what_is_cancelled_while_it_is_followed_ends_the_command_with_1(
         gateway.alter_reassignments({moving: None})
         wait_until(lambda: moving not in gateway.list_reassignments(), "the cancel")
 
-    monkeypatch.setattr(time, "sleep", cancelled)
+    monkeypatch.setattr(foreign, "time", SimpleNamespace(sleep=cancelled))
     of_it = ("--topics", moving.topic)
     assert main(["foreign", "follow", *of_it, *HERE]) == ExitCode.FAILED
     assert "another client cancelled it" in capsys.readouterr().out

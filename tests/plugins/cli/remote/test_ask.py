@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -154,7 +154,7 @@ def test_watching_ends_with_the_plan_and_says_how(
         monkeypatch.setattr("rehome.ui.plans.FRESH_S", -1.0)
         steps.pop(0)()
 
-    monkeypatch.setattr(time, "sleep", next_step)
+    monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=next_step))
     ann = shell("viewer")
     assert ann("watch", "p1") == ExitCode.DONE
     lines = ann.out.splitlines()
@@ -191,6 +191,6 @@ def test_a_plan_that_a_run_is_about_to_take_up_is_watched_on(
         looked.append(seconds)
         going.clear()
 
-    monkeypatch.setattr(time, "sleep", next_step)
+    monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=next_step))
     assert shell("viewer")("watch", "p1") == ExitCode.DONE
     assert looked == [watch.EACH_LOOK_S]
