@@ -272,3 +272,15 @@ def test_nothing_after_the_group_runs_where_a_person_rejects_it_or_nothing_is_in
     assert set(site.gateway.list_reassignments()) == {TopicPartition(topic, 0)}
     assert state_of(site.gateway, [topic])["throttles"] == theirs
     site.gateway.alter_reassignments({TopicPartition(topic, 0): None})
+
+
+def test_a_task_of_the_author_runs_whatever_its_id_is(site: Site) -> None:
+    """Only an adoption has a task ``report`` of Rehome's: where it is not, the id is free."""
+    with DAG(OWN, schedule=None) as dag:
+
+        @task
+        def report() -> None: ...
+
+        foreign_reassignments(action="describe") >> report()
+    run = site.run(dag=register(dag))
+    assert (run.tasks["look"], run.tasks["report"]) == ("success", "success"), run.log

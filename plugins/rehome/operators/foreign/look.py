@@ -24,6 +24,7 @@ from rehome.operators.foreign.asked import (
     required,
 )
 from rehome.run import evidence, plan_ids, recorded_plans, run_authority
+from rehome.run.causes.operator import RecordedOperator
 from rehome.sensors.reassignment import ReassignmentSensor
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
     Which reassignments, and what is asked of them, say the parameters of the run
     (:func:`~rehome.params.fixed_foreign_params`). For ``cancel`` and ``adopt`` it names each one in
     the ledger, and returns the SHA-256 digest of them, which a person is to approve; else None. Of
-    the tasks after it, those of other actions are skipped; where there is nothing to cancel or to
+    Rehome's tasks after it, those of other actions are skipped; where there is nothing to cancel or to
     adopt, all are.
 
     :raises InvalidRequestError: the parameters of the run cannot be carried out; lists every
@@ -134,10 +135,16 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         return asked.digest
 
     def _skip(self, context: Context, kept: Collection[str], *, everything: bool) -> None:
-        """Skip the tasks of other actions; where there is nothing to do, all that comes after."""
+        """Skip Rehome's tasks of other actions; where there is nothing to do, all that comes after.
+        A task of the DAG's author may have any id that the action leaves free.
+        """
         after = context["task"].get_flat_relatives(upstream=False)
         of_others = {*FOREIGN_TASKS}.difference(kept)
-        skipped = [each for each in after if everything or each.task_id in of_others]
+        skipped = [
+            each
+            for each in after
+            if everything or (isinstance(each, RecordedOperator) and each.task_id in of_others)
+        ]
         self.skip(ti=context["ti"], tasks=skipped)
 
 
