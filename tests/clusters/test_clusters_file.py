@@ -256,3 +256,20 @@ def test_targets_of_single_brokers_are_left_out_where_a_run_can_have_none(choice
     params = filled({**FORM_DEFAULTS, "action": "rebalance", choice: True}, FORM_DEFAULTS, utc_now)
     found = with_targets(params, targets, FORM_DEFAULTS)
     assert not parse_request({**found.params, "dry_run": True}).throttle_by_broker
+
+
+def test_a_plan_that_goes_on_gets_no_rates_of_targets_after_a_person_has_removed_its_own() -> None:
+    """Control says "none any more" by an empty value; a form that was left alone sends null."""
+    targets = read_clusters(RATES_OF_FILE).clusters["berlin"].targets
+    run = {**FORM_DEFAULTS, "action": "rebalance", "plan_id": "p1", "throttle_by_broker": {}}
+    found = with_targets(filled(run, FORM_DEFAULTS, utc_now), targets, FORM_DEFAULTS)
+    assert found.params["throttle_by_broker"] == {}
+
+
+def test_a_target_unthrottled_refuses_no_run_that_names_rates_of_single_brokers() -> None:
+    run = {**FORM_DEFAULTS, "action": "rebalance", "throttle_by_broker": {"4": 5_000_000}}
+    params = filled(run, FORM_DEFAULTS, utc_now)
+    found = with_targets(params, {"unthrottled": True}, FORM_DEFAULTS)
+    request = parse_request({**found.params, "dry_run": True})
+    assert not request.unthrottled
+    assert request.throttle_by_broker.brokers

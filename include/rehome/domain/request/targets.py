@@ -72,7 +72,8 @@ def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]
     """Targets about the throttle that a choice of a person, a preset or a plan rules out."""
     decided = set()
     goes_on = not is_blank(params.get("plan_id")) and params.get("action") != Action.ROLLBACK.value
-    if goes_on or params.get("throttle") not in (None, "", defaults.get("throttle")):
+    throttled = params.get("throttle") not in (None, "", defaults.get("throttle"))
+    if goes_on or throttled or params.get(_RATES):
         decided.add("unthrottled")  # a plan that was made with a throttle does not lose it
     if _is_on(params.get("unthrottled")):
         decided |= {"throttle", _RATES}
