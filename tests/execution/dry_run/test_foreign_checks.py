@@ -73,6 +73,12 @@ def test_one_whose_cancel_the_controller_refuses_names_what_else_ends_it() -> No
     assert "--cancel" not in found.remedy
     assert found.remedy.startswith(
         "Have it ended by another target: kafka-reassign-partitions.sh --execute --additional, to "
-        "broker 3 and a live broker that has no replica of it."
+        "as many live brokers as the partition is to have replicas, among them broker 3 (in sync) "
+        "and at least one that has no replica of it. It also ends when that broker is back."
     )
+    several = finding(3, 4, 5, leader=3, isr=(3,))
+    assert "adds replicas on brokers 4 and 5, which are not alive" in several.message
+    assert "It also ends when those brokers are back." in several.remedy
+    without_source = finding(3, leader=None, isr=(3,)).remedy
+    assert without_source.startswith("It ends when a broker with a complete replica is back.")
     assert "--execute" not in finding(3, leader=None, isr=(3,)).remedy

@@ -144,12 +144,26 @@ TAKEN, REFUSED = CancelOutlook.TAKEN, CancelOutlook.REFUSED
             Hindrance(NeverEnds.TARGET_AWAY, (5,), REFUSED, (4,)),
             "refuses a cancel, unless the topic allows an unclean leader election. Kafka's own "
             "tool ends it by another target: kafka-reassign-partitions.sh --execute --additional, "
-            "to broker 4 and a live broker that has no replica of it.",
+            "to as many live brokers as the partition is to have replicas, among them broker 4 "
+            "(in sync) and at least one that has no replica of it.",
+        ),
+        (
+            *(OngoingReassignment((4, 5, 6, 7, 1), (4, 5, 6, 7), (1,)), (1, 4, 5), 1, (1, 4, 5)),
+            Hindrance(NeverEnds.TARGET_AWAY, (6, 7), TAKEN, (4, 5, 1)),
+            "it adds replicas on brokers 6 and 7, which are not alive. It ends when those brokers "
+            "are back, or by a cancel",
+        ),
+        (
+            *(OngoingReassignment((2, 3, 4, 1), (), (1,)), (1, 2), 2, (1, 2)),
+            Hindrance(NeverEnds.KEPT_AWAY, (3, 4), TAKEN, (2, 1)),
+            "and brokers 3 and 4 are not alive. It ends when those brokers are back",
         ),
         (
             *(ENTRY, (4,), None, (1,)),
             Hindrance(NeverEnds.NO_SOURCE, (2, 3, 1), TAKEN),
-            "A cancel leaves the partition without a leader until then, too.",
+            "no leader to copy from: brokers 2, 3 and 1 are not alive. It ends when a broker with "
+            "a complete replica is back. A cancel leaves the partition without a leader until "
+            "then, too.",
         ),
         (
             *(ENTRY, (1, 2, 3, 4), None, (4,)),

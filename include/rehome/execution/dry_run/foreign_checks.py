@@ -14,6 +14,7 @@ from rehome.execution.observation.foreign_reassignments import (
     CancelOutlook,
     Hindrance,
     another_target_text,
+    back_text,
     hindrance,
     hindrance_text,
 )
@@ -50,12 +51,16 @@ def foreign_findings(
 
 def _without_cancel(hangs: Hindrance) -> str:
     """What ends it where the controller refuses a cancel: no replica of before is in sync."""
-    another = another_target_text(hangs)
-    ends = f"Have it ended by another target: {another}. " if another else ""
-    return (
-        f"{ends}It also ends when the brokers that it waits for are back. No replica of before is "
-        "in sync, so the controller refuses a cancel, unless the topic allows an unclean leader "
-        "election."
+    another, back = another_target_text(hangs), back_text(hangs)
+    ends = [f"Have it ended by another target: {another}."] if another else []
+    if back:
+        ends.append(f"It {'also ' if another else ''}ends when {back}.")
+    return " ".join(
+        [
+            *ends,
+            "No replica of before is in sync, so the controller refuses a cancel, unless the topic "
+            "allows an unclean leader election.",
+        ]
     )
 
 

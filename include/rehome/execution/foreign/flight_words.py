@@ -20,6 +20,7 @@ from rehome.execution.observation.foreign_reassignments import (
     Hindrance,
     NeverEnds,
     another_target_text,
+    back_text,
     hindrance_text,
 )
 from rehome.execution.progress.progress import status_table
@@ -93,12 +94,8 @@ def never_ends_text(found: Flight) -> str:
 
 def _ended_by(found: Hindrance) -> str:
     """What ends a reassignment that cannot end as the brokers are."""
-    back = {
-        NeverEnds.SENT_BACK: "",
-        NeverEnds.TARGET_AWAY: "It ends when that broker is back",
-        NeverEnds.KEPT_AWAY: "It ends when that broker is back",
-        NeverEnds.NO_SOURCE: "It ends when a broker with a complete replica is back",
-    }[found.kind]
+    again = back_text(found)
+    back = again and f"It ends when {again}"
     match found.cancel:
         case CancelOutlook.REFUSED:
             return " ".join(filter(None, (back and f"{back}.", _refused(found))))

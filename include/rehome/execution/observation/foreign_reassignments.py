@@ -17,7 +17,7 @@ from rehome.domain.kafka import (
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.run_policy import METADATA_GRACE_S
-from rehome.domain.text import listed
+from rehome.domain.text import brokers_text
 from rehome.execution.observation.move_status import Fate, fate
 from rehome.execution.observation.observe import moves_of
 
@@ -95,17 +95,34 @@ def _hindered(
 
 def hindrance_text(found: Hindrance) -> str:
     """In words that follow "it cannot end:"."""
-    brokers = listed([str(broker) for broker in found.brokers])
-    if found.kind is NeverEnds.NO_SOURCE:
-        away = f": broker {brokers} is not alive" if brokers else ""
-        return f"the partition has no leader to copy from{away}"
-    return {
-        NeverEnds.SENT_BACK: f"it was sent back in mid-copy, and so adds and removes broker "
-        f"{brokers}",
-        NeverEnds.TARGET_AWAY: f"it adds a replica on broker {brokers}, which is not alive",
-        NeverEnds.KEPT_AWAY: f"it keeps fewer replicas than there were, all of which have to be in "
-        f"sync, and broker {brokers} is not alive",
-    }[found.kind]
+    brokers, one = brokers_text(found.brokers), len(found.brokers) == 1
+    are = "is" if one else "are"
+    match found.kind:
+        case NeverEnds.SENT_BACK:
+            return f"it was sent back in mid-copy, and so adds and removes {brokers}"
+        case NeverEnds.TARGET_AWAY:
+            replicas = "a replica" if one else "replicas"
+            return f"it adds {replicas} on {brokers}, which {are} not alive"
+        case NeverEnds.NO_SOURCE:
+            away = f": {brokers} {are} not alive" if found.brokers else ""
+            return f"the partition has no leader to copy from{away}"
+        case NeverEnds.KEPT_AWAY:
+            return (
+                "it keeps fewer replicas than there were, all of which have to be in sync, and "
+                f"{brokers} {are} not alive"
+            )
+
+
+def back_text(found: Hindrance) -> str:
+    """Who has to be back, in words that follow "it ends when"; "" = the brokers are all there."""
+    match found.kind:
+        case NeverEnds.SENT_BACK:
+            return ""
+        case NeverEnds.NO_SOURCE:
+            return "a broker with a complete replica is back"
+        case NeverEnds.TARGET_AWAY | NeverEnds.KEPT_AWAY:
+            one = len(found.brokers) == 1
+            return "that broker is back" if one else "those brokers are back"
 
 
 def another_target_text(found: Hindrance) -> str:
@@ -115,9 +132,9 @@ def another_target_text(found: Hindrance) -> str:
     if not found.in_sync:
         return ""
     return (
-        "kafka-reassign-partitions.sh --execute --additional, to broker "
-        f"{listed([str(broker) for broker in found.in_sync])} and a live broker that has no "
-        "replica of it"
+        "kafka-reassign-partitions.sh --execute --additional, to as many live brokers as the "
+        f"partition is to have replicas, among them {brokers_text(found.in_sync)} (in sync) and at "
+        "least one that has no replica of it"
     )
 
 
