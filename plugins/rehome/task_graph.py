@@ -160,7 +160,10 @@ def _group(
     try:
         group = TaskGroup(name, prefix_group_id=False, default_args=dict(defaults))
     except AirflowException as error:
-        raise ValueError(f"A DAG has {call} once: {error}") from error
+        raise ValueError(
+            f"The DAG has a group or task named {name} already; call {call} once in a DAG, and "
+            "give groups and tasks of your own other names"
+        ) from error
     dag, within = group.dag, group.parent_group
     if not dag.dag_id.startswith(prefix) or dag.dag_id == prefix:
         raise ValueError(

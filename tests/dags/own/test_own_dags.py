@@ -139,7 +139,7 @@ def once() -> None:
     [
         ("weekend", {}, once, "begins with reassign_partitions__, and this one is weekend"),
         ("reassign_partitions__", {}, once, "begins with reassign_partitions__"),
-        (OWN, {}, twice, "A DAG has reassign\\(\\) once"),
+        (OWN, {}, twice, "The DAG has a group or task named reassign already"),
         (OWN, {}, within_a_group, "within the task group mine: call it in no task group"),
         (OWN, {}, beside_a_task_plan, "has tasks of these ids already: plan"),
         (OWN, {"brokers": [1]}, once, "has parameters of these names: brokers"),

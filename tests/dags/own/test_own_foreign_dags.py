@@ -11,6 +11,7 @@ import pytest
 from tests.session.airflow_home import HOME  # noqa: F401 - before Airflow is imported
 
 # isort: split
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task
 from airflow.sdk.exceptions import ParamValidationError
 
@@ -34,6 +35,7 @@ from tests.dags.runs import fresh_dag, register
 from tests.dags.site import Site
 
 OWN = "foreign_reassignments__own"
+NAME_TAKEN = "The DAG has a group or task named foreign_reassignments already"
 
 
 def own(dag_id: str = OWN, **values: Any) -> DAG:
@@ -126,6 +128,11 @@ def twice() -> None:
     follows()
 
 
+def beside_a_task_of_its_name() -> None:
+    EmptyOperator(task_id="foreign_reassignments")
+    follows()
+
+
 def within_a_group() -> None:
     with TaskGroup("mine"):
         follows()
@@ -140,7 +147,8 @@ def beside_a_task_look() -> None:
     ("dag_id", "params", "write", "why"),
     [
         ("weekend", {}, follows, "begins with foreign_reassignments__, and this one is weekend"),
-        (OWN, {}, twice, "A DAG has foreign_reassignments\\(\\) once"),
+        (OWN, {}, twice, NAME_TAKEN),
+        (OWN, {}, beside_a_task_of_its_name, NAME_TAKEN),
         (OWN, {}, within_a_group, "within the task group mine: call it in no task group"),
         (OWN, {}, beside_a_task_look, "has tasks of these ids already: look"),
         (OWN, {"topics": []}, follows, "has parameters of these names: topics"),
@@ -284,3 +292,9 @@ def test_a_task_of_the_author_runs_whatever_its_id_is(site: Site) -> None:
         foreign_reassignments(action="describe") >> report()
     run = site.run(dag=register(dag))
     assert (run.tasks["look"], run.tasks["report"]) == ("success", "success"), run.log
+
+
+@pytest.mark.parametrize("action", ["describe", "follow"])
+def test_what_comes_after_reading_runs_where_nothing_is_in_flight(action: str, site: Site) -> None:
+    run = site.run(dag=register(own(action=action)))
+    assert run.tasks["after"] == "success", run.log
