@@ -112,7 +112,8 @@ def foreign_reassignments(*, action: str, form: Collection[str] = (), **values: 
     ``adopt``: `look`, `approve`, `adopt`, `progress`, `clear_throttle`, `verify`, `report`,
     `verdict`, `done`. Cancel and adopt ask a person about each reassignment by name, always, and
     refuse where something else was set meanwhile. What is adopted is a plan of Rehome, whose id the
-    task `done` returns. Tasks after the group run when what was asked for is done; they are skipped
+    task `done` returns. Tasks after the group run when what was asked for is done; of ``describe``
+    and ``follow`` also when nothing was in flight. After ``cancel`` and ``adopt`` they are skipped
     when nothing was in flight, when a person has rejected it, and when an adopted plan has paused.
 
     The DAG's id has to begin with ``foreign_reassignments__``, and a DAG holds one such group, in

@@ -64,8 +64,8 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
     Which reassignments, and what is asked of them, say the parameters of the run
     (:func:`~rehome.params.fixed_foreign_params`). For ``cancel`` and ``adopt`` it names each one in
     the ledger, and returns the SHA-256 digest of them, which a person is to approve; else None. Of
-    Rehome's tasks after it, those of other actions are skipped; where there is nothing to cancel or to
-    adopt, all are.
+    Rehome's tasks after it, those of other actions are skipped; where there is nothing to cancel or
+    to adopt, all tasks after it are.
 
     :raises InvalidRequestError: the parameters of the run cannot be carried out; lists every
         problem.
