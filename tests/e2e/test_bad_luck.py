@@ -114,7 +114,7 @@ def test_a_cancel_that_the_controller_refuses_for_good_has_an_end_that_says_what
     wait_until(lambda: ledger.plan(plan_id).state.ended, "the plan to be given up", GIVEN_UP_S)
     record = ledger.plan(plan_id)
     assert record.state is PlanState.CANCELLED
-    left = "could not be cancelled and goes on, throttled"
+    left = "what of the plan could not be cancelled goes on, throttled"
     assert f"{left}: {topic}-0: INVALID_REPLICA_ASSIGNMENT (39)" in record.cause
     refused = [e for e in ledger.events(plan_id) if e.kind is EventKind.NOT_CANCELLED]
     assert len({event.detail for event in refused}) == len(refused) <= 2, "one for each new answer"

@@ -130,8 +130,8 @@ DEAD = RefusedResume("broker 3: is not alive", "Start it")
         (
             DEAD,
             False,
-            "Start it. After that the plan goes on by itself. Or resume it at once with "
-            "control_reassignment.",
+            "Start it. Once that is mended, the next window goes on with the plan by itself. To go "
+            "on before, resume it with control_reassignment.",
         ),
     ],
 )

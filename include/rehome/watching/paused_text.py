@@ -109,8 +109,11 @@ def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
             "Nothing: the next window's run cancels the plan if the plan still breaks a limit. "
             f"Or {_lower(remedy)}"
         )
-    who = "After that the plan" if remedy else "The plan"
-    ways = f"{who} goes on by itself. Or resume it at once with control_reassignment."
+    once = "Once that is mended, the" if remedy else "The"
+    ways = (
+        f"{once} next window goes on with the plan by itself. To go on before, resume it with "
+        "control_reassignment."
+    )
     return f"{remedy} {ways}".lstrip()
 
 
@@ -162,7 +165,7 @@ _REASONS: Mapping[Why, str] = {
     Why.NO_WINDOW: "its cluster has no window that is still to come",
     Why.NO_WINDOW_DAG: "no rebalance_in_window runs for this cluster",
     Why.WINDOW_DAG_PAUSED: "rebalance_in_window is paused in Airflow",
-    Why.NOT_KNOWN: "the settings that say whether one does cannot be read: {detail}",
+    Why.NOT_KNOWN: "the settings of its cluster's windows cannot be read: {detail}",
 }
 _REMEDIES: Mapping[Why, str] = {
     Why.NO_WINDOW: "",

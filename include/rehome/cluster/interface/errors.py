@@ -40,7 +40,8 @@ class MissingRightError(ClusterError):
         super().__init__(
             f"{call} needs the right {right}, which this principal lacks",
             error=error,
-            next_step=f"Grant {right} to the principal of the connection (docs/security.md).",
+            next_step=f"Grant {right} to the principal of the connection (docs/security.md). Then "
+            "repeat what was refused: clear the task, or ask again.",
         )
 
 

@@ -52,7 +52,7 @@ class PolicyError(RehomeError):
         super().__init__(
             f"The policy of connection {connection} does not allow this: {' '.join(refusals)}",
             state_left="This step changed nothing.",
-            next_step=f"{next_step}, or have {place} changed.",
+            next_step=f"{next_step}, or have {place} changed; then ask again, by a new run.",
         )
 
 
@@ -67,7 +67,7 @@ class ConnectionPolicy:
     :param largest_throttle: bytes per second, per broker and direction; None = any.
     :param largest_throttle_by_broker: the same of single brokers, each by direction: no plan lets
         them send or receive more, whatever its own throttle is.
-    :param windows: when the cluster may be changed; empty = always.
+    :param windows: when the cluster may be changed. Without the key always; it takes no empty list.
     :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
         even a policy.
     :param because: keys that another connection to the cluster has made stricter, and which one,

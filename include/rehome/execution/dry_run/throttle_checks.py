@@ -215,7 +215,8 @@ def _unreadable(resource: ConfigResource, error: BrokerError) -> Finding:
         _CHECK,
         named(resource),
         f"its present throttle cannot be read: {error.name}: {error.message}",
-        "Mend what the broker names: a throttle is only set where the one before it is known.",
+        "Mend what the broker names, then trigger a new run: a throttle is only set where the one "
+        "before it is known.",
         error.code,
     )
 

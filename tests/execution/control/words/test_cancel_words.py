@@ -36,7 +36,7 @@ def record(ledger: Ledger) -> PlanRecord:
 def test_a_cause_names_what_goes_on_what_is_owed_and_what_was_not_read(record: PlanRecord) -> None:
     assert left_in_flight("enough", record, {}) == "enough"
     assert left_in_flight("enough", record, LEFT) == (
-        f"enough; could not be cancelled and goes on, throttled: {NAMED}"
+        f"enough; what of the plan could not be cancelled goes on, throttled: {NAMED}"
     )
     assert owed_until_back("enough", {}) == "enough"
     assert owed_until_back("enough", LEFT) == (
@@ -44,7 +44,8 @@ def test_a_cause_names_what_goes_on_what_is_owed_and_what_was_not_read(record: P
     )
     assert with_unread("enough", {}) == "enough"
     assert with_unread("enough", LEFT) == (
-        "enough; nothing of these is in flight, but their replicas could not be read: " + NAMED
+        "enough; nothing is in flight of the following partitions, but their replicas could not be "
+        "read: " + NAMED
     )
     assert found_ended("enough") == "found when cancelling: enough"
     assert not_as_wanted((1, 2)) == "nothing is in flight, but its replicas read [1, 2]"

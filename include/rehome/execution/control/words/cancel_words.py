@@ -26,7 +26,8 @@ def left_in_flight(
     """Why a plan has ended, with what of it could not be cancelled."""
     if not left:
         return cause
-    return f"{cause}; could not be cancelled and goes on, {record.goes_on}: {named_errors(left)}"
+    goes_on = f"what of the plan could not be cancelled goes on, {record.goes_on}"
+    return f"{cause}; {goes_on}: {named_errors(left)}"
 
 
 def owed_until_back(cause: str, owed: Mapping[TopicPartition, BrokerError]) -> str:
@@ -51,7 +52,7 @@ def named_errors(left: Mapping[TopicPartition, BrokerError]) -> str:
 def not_read_text(unread: Mapping[TopicPartition, BrokerError]) -> str:
     """What could not be read after a cancel, as a part of a sentence."""
     return (
-        "nothing of these is in flight, but their replicas could not be read: "
+        "nothing is in flight of the following partitions, but their replicas could not be read: "
         f"{named_errors(unread)}"
     )
 
