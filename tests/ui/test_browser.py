@@ -183,7 +183,7 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         head = page.locator("#plan-head")
         expect(head.locator(".headline")).to_have_text(
             "The end of the window has paused this plan. It goes on by itself when the next window "
-            f"opens, at {opens}: rebalance_in_window takes it up."
+            f"opens, at {opens}: rebalance_in_window takes it up. 3 of 12 moves are done."
         )
         expect(head).to_contain_text("Nothing. To go on before")
         assert serious(page) == []

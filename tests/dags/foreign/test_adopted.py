@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
-from local.process.waiting import wait_until
-from rehome.domain.run.event_kind import AnyKind, EventKind
+from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import Throttles, state_of
 from tests.dags.conftest import CRAWL, Throttle
+from tests.dags.foreign.once_adopted import kinds, once_adopted
 from tests.dags.foreign.test_cancelled import DAG, started_by_the_tool
 from tests.dags.site import Site
-
-
-def kinds(site: Site) -> list[AnyKind]:
-    return [event.kind for event in site.ledger.events()]
 
 
 def test_it_goes_on_as_a_plan_to_its_end_beside_the_throttle_of_others(
@@ -32,16 +27,9 @@ def test_it_goes_on_as_a_plan_to_its_end_beside_the_throttle_of_others(
     another_clients_throttle(topic, CRAWL)
     started_by_the_tool(site, tmp_path, topic, 4)
     theirs: list[Throttles] = []
-
-    def hurry() -> None:
-        wait_until(lambda: EventKind.ADOPTED in kinds(site), "the plan to have it")
-        theirs.append(another_clients_throttle(topic, 5_000_000))
-
-    another_client = threading.Thread(target=hurry, daemon=True)
-    another_client.start()
     asked = answered(monkeypatch, lambda _: Given())
-    run = site.run(dag=DAG, action="adopt", topics=[topic], throttle=5_000_000)
-    another_client.join(120)
+    with once_adopted(site, lambda: theirs.append(another_clients_throttle(topic, 5_000_000))):
+        run = site.run(dag=DAG, action="adopt", topics=[topic], throttle=5_000_000)
     assert run.state == "success", run.log
     assert {run.tasks[task] for task in ("follow", "cancel")} == {"skipped"}
     assert {run.tasks[task] for task in ("adopt", "progress", "clear_throttle", "verify")} == {

@@ -27,8 +27,9 @@ from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_graph import foreign_reassignments
 from rehome.trigger_check import is_ours, problems_of
 from tests.dags.approval.answers import Given, answered
-from tests.dags.clusters import state_of
+from tests.dags.clusters import Throttles, state_of
 from tests.dags.conftest import CRAWL, Throttle
+from tests.dags.foreign.once_adopted import once_adopted
 from tests.dags.foreign.test_cancelled import started_by_the_tool
 from tests.dags.own.how_to import OF_OTHERS, blocks, parsed
 from tests.dags.runs import fresh_dag, register
@@ -175,17 +176,13 @@ def test_the_dag_of_the_how_to_adopts_what_kafkas_tool_has_started(
 ) -> None:
     topic = site.topics.create([[1, 2]] * 2)
     site.topics.fill(topic, 300, size_bytes=10_000)
-    theirs = another_clients_throttle(topic, CRAWL)
+    another_clients_throttle(topic, CRAWL)
     started_by_the_tool(site, tmp_path, topic, 2)
-
-    def approves(_: object) -> Given:
-        theirs.clear()
-        theirs.update(another_clients_throttle(topic, 5_000_000))
-        return Given()
-
-    asked = answered(monkeypatch, approves)
+    theirs: list[Throttles] = []
+    asked = answered(monkeypatch, lambda _: Given())
     dag = register(parsed(code_for(topic), tmp_path))
-    run = site.run(dag=dag)
+    with once_adopted(site, lambda: theirs.append(another_clients_throttle(topic, 5_000_000))):
+        run = site.run(dag=dag)
     assert run.state == "success", run.log
     (body,) = asked.bodies
     assert f"- {topic}-0: adds [3], removes [1], leads to [3, 2]" in body
@@ -196,7 +193,7 @@ def test_the_dag_of_the_how_to_adopts_what_kafkas_tool_has_started(
     assert f"Plan {plan.plan_id} is done\n" in run.log
     state = state_of(site.gateway, [topic])
     assert state["replicas"] == {(topic, n): (3 + n % 2, 2) for n in range(2)}
-    assert state["throttles"] == theirs
+    assert state["throttles"] == theirs[0]
 
 
 def test_operators_one_by_one_adopt_it_and_return_the_digest_and_the_plan(
@@ -209,12 +206,7 @@ def test_operators_one_by_one_adopt_it_and_return_the_digest_and_the_plan(
     site.topics.fill(topic, 300, size_bytes=10_000)
     another_clients_throttle(topic, CRAWL)
     started_by_the_tool(site, tmp_path, topic, 1)
-
-    def approves(_: object) -> Given:
-        another_clients_throttle(topic, 5_000_000)
-        return Given()
-
-    asked = answered(monkeypatch, approves)
+    asked = answered(monkeypatch, lambda _: Given())
     params = fixed_foreign_params("adopt", topics=[topic], throttle=5_000_000)
     with DAG(OWN, schedule=None, params=params) as dag:
         look = LookAtReassignmentsOperator(task_id="look")
@@ -229,7 +221,8 @@ def test_operators_one_by_one_adopt_it_and_return_the_digest_and_the_plan(
 
         look >> approve >> adopt >> progress >> clear.as_teardown(setups=adopt)
         progress >> tell(look.output, adopt.output)
-    run = site.run(dag=register(dag))
+    with once_adopted(site, lambda: another_clients_throttle(topic, 5_000_000)):
+        run = site.run(dag=register(dag))
     assert run.state == "success", run.log
     (plan,), (body,) = site.ledger.plans(), asked.bodies
     digest = body.partition("digest `")[2][:64]

@@ -160,7 +160,8 @@ def test_a_cancel_that_is_refused_for_good_has_a_bound_and_an_end_that_says_what
     step = advance(plan, ledger, port, policy, clock)
     record = ledger.plan(plan.plan_id)
     assert (step.finished, record.state) == (PlanState.CANCELLED, PlanState.CANCELLED)
-    left = "what of the plan could not be cancelled goes on, throttled: t-0: INVALID_REPLICA_ASSIGNMENT (39)"
+    goes_on = "what of the plan could not be cancelled goes on, throttled"
+    left = f"{goes_on}: t-0: INVALID_REPLICA_ASSIGNMENT (39)"
     assert record.cause.startswith(f"cancel requested; {left}")
     assert "t-1: INVALID_REPLICA_ASSIGNMENT (39)" in record.cause
     assert ledger.stopped_with_admitted("sim") == [plan.plan_id]

@@ -67,7 +67,7 @@ def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
     resource = ConfigResource.topic(topic)
     set_up_throttle(plan, ledger, gateway, 5_000_000)
     assert throttle_settings(gateway, topic) == {
-        (resource, LEADER_REPLICAS): "0:1,0:2,1:2,1:3",
+        (resource, LEADER_REPLICAS): "0:1,0:2,1:2,1:3,1:4,1:1",
         (resource, FOLLOWER_REPLICAS): "0:3,1:4,1:1",
         (DEFAULT, LEADER_RATE): "5000000",
         (DEFAULT, FOLLOWER_RATE): "5000000",
