@@ -9,12 +9,14 @@ import pytest
 
 from rehome.account.standing import PlanStep, Stand, Tone
 from rehome.account.words.standing_words import next_step_of, status_of
+from rehome.alerts.run_end import Ended, RunEnd
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.ledger.base.records import EndReason, ThrottleState
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.reporting.data import ReportData
+from rehome.watching.paused_plan import GoesOn
 from tests.reporting.reported_plans import (
     NO_ROOM,
     START,
@@ -76,7 +78,7 @@ def test_each_is_shown() -> None:
     assert list(STANDS) == list(Stand)
 
 
-@pytest.mark.parametrize(("stand", "data"), STANDS.items(), ids=[each.code for each in STANDS])
+@pytest.mark.parametrize(("stand", "data"), STANDS.items(), ids=[each.name for each in STANDS])
 def test_each_has_its_state_and_says_it_with_a_step(stand: Stand, data: ReportData) -> None:
     account = data.account
     assert (account.standing.stand, account.standing.tone) == (stand, stand.tone)
@@ -120,6 +122,20 @@ def test_while_its_run_still_works_no_one_is_sent_to_sweep() -> None:
     assert PlanStep.SWEEP not in driven.account.standing.steps
 
 
+@pytest.mark.parametrize(
+    "waits",
+    [STANDS[Stand.DRY_RUN_TO_COME], STANDS[Stand.GOING_ON], ASKS, STANDS[Stand.APPROVED]],
+    ids=["dry_run_to_come", "going_on", "asks", "approved"],
+)
+def test_nothing_goes_on_by_itself_once_its_run_is_over(waits: ReportData) -> None:
+    over = with_evidence(waits, run_over=True).account
+    assert over.standing.stand is waits.account.standing.stand
+    assert over.standing.steps == (PlanStep.REMOVE_AND_TRIGGER,)
+    alert = RunEnd("dag", "run-1", Ended.FAILED, plan=over).alert()
+    assert alert.next_step == next_step_of(over)[0]
+    assert alert.next_step.startswith("Remove the cause, then trigger a new run")
+
+
 def tried(data: ReportData, kind: CauseKind, remedy: str = "Grant it.") -> ReportData:
     cause = Cause(kind, "Alter is missing.", "Nothing moved.", remedy, START, "snapshot")
     return with_evidence(data, ended_runs=(EndedRun("dag", "run-2", cause, "plan-1"),))
@@ -133,6 +149,21 @@ def tried(data: ReportData, kind: CauseKind, remedy: str = "Grant it.") -> Repor
         (tried(PLANNED, CauseKind.RIGHTS, ""), (PlanStep.RUN,), Tone.BAD),
         (
             tried(STANDS[Stand.APPROVED], CauseKind.RIGHTS, ""),
+            (PlanStep.REMOVE_AND_TRIGGER,),
+            Tone.BAD,
+        ),
+        (
+            tried(STANDS[Stand.HANDED_OVER], CauseKind.RIGHTS, ""),
+            (PlanStep.AS_IT_WAITS,),
+            Tone.BAD,
+        ),
+        (
+            tried(STANDS[Stand.HANDED_OVER], CauseKind.RIGHTS),
+            (PlanStep.REMEDY, PlanStep.THEN_RUN),
+            Tone.BAD,
+        ),
+        (
+            tried(STANDS[Stand.HANDED_OVER], CauseKind.STALE, ""),
             (PlanStep.REMOVE_AND_TRIGGER,),
             Tone.BAD,
         ),
@@ -151,6 +182,17 @@ def test_what_was_last_tried_comes_first(
     standing = data.account.standing
     assert (standing.steps, standing.tone) == (steps, tone)
     assert status_of(data.account).headline.startswith("Alter is missing. (Run run-2")
+
+
+def test_a_window_that_still_takes_the_plan_up_is_said_after_what_was_tried() -> None:
+    handed_over = STANDS[Stand.HANDED_OVER]
+    window = with_evidence(handed_over, outlook=GoesOn(START, handed_over=True))
+    said = status_of(tried(window, CauseKind.RIGHTS, "").account)
+    assert (
+        "task snapshot.) This plan is handed over to the windows of its cluster." in said.headline
+    )
+    stale = status_of(tried(window, CauseKind.STALE, "").account)
+    assert "handed over" not in stale.headline
 
 
 def test_of_a_plan_that_is_well_nothing_that_was_tried_is_said() -> None:

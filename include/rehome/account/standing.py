@@ -75,8 +75,7 @@ class Stand(enum.Enum):
     CANCELLED = "cancelled", Tone.BAD
     ROLLED_BACK = "rolled_back", Tone.CALM
 
-    def __init__(self, code: str, tone: Tone) -> None:
-        self.code = code
+    def __init__(self, _: str, tone: Tone) -> None:
         self.tone = tone
 
 
@@ -88,7 +87,7 @@ class PlanStep(enum.Enum):
     REMEDY = "remedy"
     """What the last run about it has named."""
     THEN_RUN = "then_run"
-    """After that: the button of who has it."""
+    """After the remedy, run the plan: for readers who have the button."""
     REMOVE_AND_TRIGGER = "remove_and_trigger"
     AWAIT_DRY_RUN = "await_dry_run"
     MEND_FINDINGS = "mend_findings"
@@ -136,6 +135,8 @@ _OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
 """Kinds of causes that are the plan's own."""
 _LESS_THAN_A_REMEDY = (PlanStep.MEND_FINDINGS, PlanStep.REMOVE_AND_TRIGGER, PlanStep.NOTHING)
 """Steps that say less than what the last run has named."""
+_BY_ITS_RUN = (PlanStep.AWAIT_DRY_RUN, PlanStep.APPROVE, PlanStep.GOES_ON)
+"""Steps of a plan that has not started, whose run is still at work."""
 _BY_STAND = {
     Stand.DRY_RUN_TO_COME: (PlanStep.AWAIT_DRY_RUN, None),
     Stand.REFUSED: (PlanStep.MEND_FINDINGS, None),
@@ -170,7 +171,10 @@ def standing_of(
     if barred_by(evidence) is Barred.SUPERSEDED:
         return Standing(Stand.SUPERSEDED, Tone.BAD, (PlanStep.PLAN_ANEW,))
     stand = _stand(evidence, moves, throttles, hurts)
-    standing = Standing(stand, stand.tone, *_steps(stand, evidence, moves, throttles))
+    steps, control = _steps(stand, evidence, moves, throttles)
+    if evidence.run_over and steps[0] in _BY_ITS_RUN:
+        steps = (PlanStep.REMOVE_AND_TRIGGER,)
+    standing = Standing(stand, stand.tone, steps, control)
     last = attempt_of(evidence)
     if last is None or last.cause.kind in _OF_THE_PLAN:
         return standing
@@ -182,9 +186,10 @@ def _with_attempt(standing: Standing, last: EndedRun, evidence: PlanEvidence) ->
     cause, remedy = last.cause, (PlanStep.REMEDY,) if last.cause.remedy else ()
     match evidence.record.state:
         case PlanState.PLANNED | PlanState.APPROVED:
+            own = standing.steps if standing.stand is Stand.HANDED_OVER else (PlanStep.RUN,)
             runs = Control.RUN in controls_of(evidence)
-            instead = PlanStep.RUN if runs else PlanStep.REMOVE_AND_TRIGGER
-            steps = (*remedy, PlanStep.THEN_RUN) if remedy else (instead,)
+            instead = own if runs else (PlanStep.REMOVE_AND_TRIGGER,)
+            steps = (*remedy, PlanStep.THEN_RUN) if remedy else instead
             tone = Tone.CALM if cause.kind.by_person else Tone.BAD
             return Standing(standing.stand, tone, steps, Control.RUN, last)
         case PlanState.PAUSED:

@@ -51,7 +51,8 @@ def status_of(account: PlanAccount) -> StatusText:
     label, headline = _LABELS[stand](account), _HEADLINES[stand](account)
     left = _left(account)
     if tried is not None and account.waits_to_start:
-        label, headline = label_of(tried.cause.kind), tried_text(tried)
+        waits = f" {headline}" if PlanStep.AS_IT_WAITS in account.standing.steps else ""
+        label, headline = label_of(tried.cause.kind), f"{tried_text(tried)}{waits}"
         left = tried.cause.left or left
     elif tried is not None and account.state in (PlanState.FAILED, PlanState.CANCELLED):
         headline = tried_text(tried)
