@@ -145,6 +145,14 @@ def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:
     return EvidenceFollower(ledger, plan_id).read()
 
 
+def still_set_by(ledger: Ledger, plan_id: str) -> tuple[str, ...]:
+    """Names of a plan's settings that may be set, in whatever state it is: while it runs, these may
+    be many, and only the message about a run's end reads them then.
+    """
+    entries = ledger.throttles(plan_id, open_only=True)
+    return tuple(f"{entry.resource} {entry.key}" for entry in entries)
+
+
 class PaceFollower:
     """Reads what the copies of a plan that runs receive, again and again: only what is new.
 
@@ -212,7 +220,7 @@ class EvidenceFollower:
             overtaken_by = ledger.overtaken_by(plan_id) if waits else None
             throttles = ledger.throttle_counts(plan_id)
             still_set = any(state.open for state in throttles)
-            owed = ledger.throttles(plan_id, open_only=True) if still_set and not running else []
+            owed = still_set_by(ledger, plan_id) if still_set and not running else ()
             holder = ledger.holder(record.cluster_id) if record.ended_at is not None else None
             cancelled_by = ledger.last_actor(plan_id, EventKind.CANCELLED)
             rates = ledger.rate_changes(plan_id) if record.started_at is not None else []
@@ -231,7 +239,7 @@ class EvidenceFollower:
             tuple(alerts),
             rates=tuple(rates),
             throttles=throttles,
-            owed=tuple(f"{entry.resource} {entry.key}" for entry in owed),
+            owed=owed,
             driven=holder is not None and holder.owner == record.driver,
             cancelled_by=cancelled_by or "",
         )

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rehome.account.account import PlanAccount, account_of
-from rehome.account.evidence import FilesRead, read_evidence
+from rehome.account.evidence import FilesRead, read_evidence, still_set_by
 from rehome.account.plan_bytes import byte_facts
 from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
+from rehome.account.standing import Stand
 from rehome.account.words.byte_words import bytes_sentence
 from rehome.account.words.run_words import changed_text
 from rehome.account.words.standing_words import next_step_of, waits_text
@@ -35,16 +36,33 @@ class Ended(enum.StrEnum):
 
 
 def plan_end(
-    record: PlanRecord, ledger: Ledger, files: FilesRead, outlook: Outlook | None = None
+    record: PlanRecord,
+    ledger: Ledger,
+    files: FilesRead,
+    outlook: Outlook | None = None,
+    *,
+    run_over: bool,
 ) -> PlanAccount:
-    """What is known of a plan when its run has ended.
+    """What is known of a plan when a run that is about it has ended.
 
     :param files: as far as they can be read.
     :param outlook: what it waits for while it is paused; None = that is not known.
+    :param run_over: whether the run that has ended is the one that drives the plan.
     """
-    evidence = read_evidence(ledger, record.plan_id)
-    known = replace(evidence, files=files, outlook=outlook, run_over=True)
+    with ledger.reading():
+        evidence = read_evidence(ledger, record.plan_id)
+        owed = still_set_by(ledger, record.plan_id)
+    known = replace(evidence, files=files, outlook=outlook, owed=owed, run_over=run_over)
     return account_of(known, utc_now())
+
+
+def _still_driven(plan: PlanAccount) -> bool:
+    """Whether another run is at work on it, which takes its throttles back."""
+    return plan.standing.stand in (Stand.RUNNING, Stand.HURT) or plan.throttles.finishing
+
+
+def _owes(plan: PlanAccount) -> bool:
+    return plan.throttles.still_set > 0 and not _still_driven(plan)
 
 
 def _report(plan: PlanAccount) -> str:
@@ -190,9 +208,7 @@ class RunEnd:
         return f"{self._own_step()} {next_step(self.of_finding)}"
 
     def _own_step(self) -> str:
-        open_end = any(
-            plan.throttles.still_set or plan.state is PlanState.PAUSED for plan in self.plans
-        )
+        open_end = any(_owes(plan) or plan.state is PlanState.PAUSED for plan in self.plans)
         if self.cause is not None and self.cause.remedy and not open_end:
             return self.cause.remedy
         if not self.plans:
@@ -207,9 +223,10 @@ def _plan_text(plan: PlanAccount) -> str:
     done = plan.state is PlanState.DONE
     took = f" {time_taken(plan)}" if done and plan.moves.total else ""
     copied = f" {bytes_sentence(plan.bytes)}" if record.started_at and plan.moves.total else ""
+    names = ", ".join(plan.throttles.names) or "none"
     return (
         f"Plan {record.plan_id} is {record.state}{cause}.{took}{copied} "
-        f"Moves: {moves}. Throttles owed: {', '.join(plan.throttles.names) or 'none'}."
+        f"Moves: {moves}. Throttles {'set' if _still_driven(plan) else 'owed'}: {names}."
     )
 
 
@@ -219,7 +236,7 @@ def _next_step(plans: Sequence[PlanAccount]) -> str:
 
     :param plans: of the run, the last one first.
     """
-    if any(plan.throttles.still_set for plan in plans):
+    if any(map(_owes, plans)):
         return alert_text.owed((), (), plans[0].record.planned_through or "")[1]
     last = next((plan for plan in plans if plan.state is PlanState.PAUSED), plans[0])
     waits = waits_text(last)

@@ -13,7 +13,7 @@ from rehome import alerting, installation
 from rehome.domain.clock import utc_now
 from rehome.errors import RehomeError
 from rehome.fleet import attempts, clusters, paused_plan
-from rehome.run import plan_ids, plan_of_run
+from rehome.run import drivers, plan_ids, plan_of_run
 from rehome.run.authority import own_plan
 from rehome.run.causes import recorded
 
@@ -125,12 +125,13 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
-            return {"plan": _plan_end(record, ledger), **_follow_up(record, ledger)}
+            first = _plan_end(context, record, ledger)
+            return {"plan": first, **_follow_up(context, record, ledger)}
     except RehomeError as error:
         return {"unknown": str(error)}
 
 
-def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
+def _follow_up(context: Mapping[str, Any], record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
     from rehome.domain.request.request import FOLLOWED_UP_ACTIONS
 
@@ -140,10 +141,10 @@ def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
         follow_up = plan_of_run.known(plan_ids.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
-    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
+    return {} if follow_up is None else {"follow_up": _plan_end(context, follow_up, ledger)}
 
 
-def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanAccount:
+def _plan_end(context: Mapping[str, Any], record: PlanRecord, ledger: Ledger) -> PlanAccount:
     """The plan, with what its files hold where they can be read."""
     from rehome.alerts.run_end import plan_end
     from rehome.page.files import files_of
@@ -153,4 +154,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanAccount:
     if files.problem:
         log.warning("Not all of plan %s is known here: %s", record.plan_id, files.problem)
     outlook = paused_plan.outlook(ledger, record, utc_now())
-    return plan_end(record, ledger, read, outlook)
+    run_over = drivers.drives(context, record)  # a run of control_reassignment drives none
+    return plan_end(record, ledger, read, outlook, run_over=run_over)

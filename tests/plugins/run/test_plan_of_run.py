@@ -146,6 +146,25 @@ def test_a_run_with_a_follow_up_reports_both_plans(
     assert f"Plan {second} is failed (its broker died)" in sent["text"]
 
 
+def test_only_the_run_that_drives_a_plan_leaves_it_without_one(
+    site: Site, notified: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run of control_reassignment that fails is about the plan, and does not drive it."""
+    plan = site.plan(recorded=True).load()
+    with installation.open_ledger() as ledger:
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        ledger.acquire_lease(plan.cluster_id, "run-1", 60)
+        ledger.claim(plan.plan_id)
+    assert "Resume the plan, or cancel it" in notified(site)
+    caplog.clear()
+    after = site.context["dag_run"].run_after
+    run = SimpleNamespace(dag_id="control_reassignment", run_id="run-2", run_after=after)
+    params = {"action": "pause", "plan_id": plan.plan_id}
+    RehomeNotifier("failed").notify({**site.context, "dag_run": run, "params": params})
+    assert f"Plan {plan.plan_id} is running" in caplog.text
+    assert "Resume the plan, or cancel it" not in caplog.text
+
+
 def test_a_follow_up_that_is_not_known_is_reported_as_that(
     site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
 ) -> None:
