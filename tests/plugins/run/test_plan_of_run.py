@@ -237,6 +237,17 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
     assert "whether the result was verified is not known" in site.reported_by(VerdictOperator)
 
 
+def test_a_proof_that_fails_says_also_that_partitions_may_be_unread(site: Site) -> None:
+    directory = site.plan(recorded=True)
+    with installation.open_ledger() as ledger:
+        plan = directory.load()
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        for state in (PlanState.RUNNING, PlanState.DONE):
+            ledger.transition(plan.plan_id, state, "because")
+    keep(directory, "verification.json", {"ok": False})
+    assert "that have lost messages, or that could not be read" in site.reported_by(VerdictOperator)
+
+
 def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
     """They are all that was asked for."""
     directory = site.plan(recorded=True, action="elect_preferred")

@@ -174,7 +174,7 @@ class VerdictOperator(ClusterOperator):
             raise EndedError(
                 CauseKind.NOT_VERIFIED,
                 f"Plan {record.plan_id} is done, but a fresh read finds partitions that differ "
-                "from the plan, or that have lost messages",
+                "from the plan, that have lost messages, or that could not be read",
                 next_step="See the report, which names each. Where replicas differ, a new run "
                 "plans with what is there now.",
             )
