@@ -17,9 +17,12 @@ def test_files_that_are_away_are_no_error_and_are_named(tmp_path: Path) -> None:
     missing = PlanFiles((tmp_path / "away").as_uri())
     assert missing.summary is None
     assert (missing.there, missing.problem) == ((), "")
+    assert missing.gates == ()
+    (tmp_path / "gates.json").write_text('[{"gate": "snapshot"}]')
     (tmp_path / "dry_run.json").write_text("{")
     damaged = PlanFiles(tmp_path.as_uri())
     assert damaged.read.tried is None
+    assert damaged.gates == damaged.read.gates == ({"gate": "snapshot"},)
     assert "dry_run.json is damaged" in damaged.problem
     unknown = PlanFiles("nosuch://bucket/plans/p1")
     assert unknown.text("report.html") is None

@@ -9,7 +9,7 @@ from json import loads as parse_json
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from rehome.account.evidence import FilesRead, files_read
+from rehome.account.evidence import GATES, FilesRead, files_read
 from rehome.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE
 from rehome.domain.plan.summary import PlanSummary, summary_from_json
 from rehome.errors import RehomeError
@@ -99,6 +99,11 @@ class PlanFiles:
             return None
         content.pop("allow_replication_factor_change", None)
         return summary_from_json(content)
+
+    @cached_property
+    def gates(self) -> tuple[Mapping[str, Any], ...]:
+        """What its gates have found; also of a run that has made no plan."""
+        return tuple(self.json(GATES) or ())
 
     @cached_property
     def read(self) -> FilesRead:

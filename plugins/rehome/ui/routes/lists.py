@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from rehome import installation
-from rehome.account.evidence import GATES, read_line
+from rehome.account.evidence import read_line
 from rehome.account.known import Fact, Known
 from rehome.account.plan_bytes import PlanBytes, bytes_of
 from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
@@ -157,7 +157,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},
         judged=recent[0] if recent else None,
-        gates=tuple(files_of(ledger, recent[0]).json(GATES) or ()) if recent else (),
+        gates=files_of(ledger, recent[0]).gates if recent else (),
     )
 
 
@@ -226,7 +226,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
         account=account,
         changed=changed_text(account),
         steps=steps,
-        gates=tuple(files.json(GATES) or ()) if files else (),
+        gates=files.gates if files else (),
         problem=files.problem if files else "",
     )
 
@@ -243,7 +243,7 @@ def _unplanned(
         _is_planning(dag_id, run_id, steps),
         plans.ledger.cause_of(dag_id, run_id),
         files.json("failure.json") if files else None,
-        tuple(files.json(GATES) or ()) if files else (),
+        files.gates if files else (),
         files is not None and "summary.json" in files.there,
     )
     return account_of_run(evidence), files
