@@ -25,7 +25,7 @@ def write_plan_report(
     """Write ``report.html`` for a plan as it is now; returns its URI.
 
     :param outlook: what the plan waits for while it is paused.
-    :raises RehomeError: the directory holds no plan.
+    :raises RehomeError: the directory holds no plan, or the ledger does not have it.
     """
     data = report_data(ledger, directory, outlook)
     return directory.write_text("report.html", render(data))
@@ -35,6 +35,7 @@ def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | Non
     """What has become of the plan in a directory, in a few sentences, for the note of its run.
 
     :param outlook: what the plan waits for while it is paused.
+    :raises RehomeError: the directory holds no plan, or the ledger does not have it.
     """
     data = report_data(ledger, directory, outlook)
     status, waits = status_of(data.account), waits_text(data.account)
