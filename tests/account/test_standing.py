@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from rehome.account.standing import PlanStep, Stand, Tone
-from rehome.account.words.standing_words import next_step_of, status_of
+from rehome.account.words.standing_words import status_of
+from rehome.account.words.step_words import next_step_of
 from rehome.alerts.run_end import Ended, RunEnd
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind

@@ -14,7 +14,7 @@ from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.standing import Stand
 from rehome.account.words.byte_words import bytes_sentence
 from rehome.account.words.run_words import changed_text
-from rehome.account.words.standing_words import next_step_of, waits_text
+from rehome.account.words.step_words import next_step_of, waits_text
 from rehome.account.words.time_words import time_taken
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert

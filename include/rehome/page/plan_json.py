@@ -21,7 +21,7 @@ from rehome.account.words import (
     finding_words,
     hurt_words,
     pace_words,
-    standing_words,
+    step_words,
     steps_here,
     time_words,
 )
@@ -52,7 +52,7 @@ class ForReader:
 def plan_json(view: PlanView, reader: ForReader) -> dict[str, Any]:
     """One plan at one moment."""
     record, account, status = view.record, view.account, view.status
-    waits = standing_words.waits_text(account)
+    waits = step_words.waits_text(account)
     return {
         **_head(record),
         "title": view.title,

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from rehome.account.evidence import files_read, read_evidence, read_samples
-from rehome.account.words.standing_words import status_of, waits_text
+from rehome.account.words.standing_words import status_of
+from rehome.account.words.step_words import waits_text
 from rehome.domain.run.flows import answered
 from rehome.domain.run.progress import PACE_WINDOW
 from rehome.ledger.store import Ledger

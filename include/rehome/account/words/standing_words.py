@@ -1,4 +1,4 @@
-"""Where a plan stands, and what to do next: for its page, report, notes and messages."""
+"""Where a plan stands, in words: for its page, report, notes and messages."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from dataclasses import dataclass
 
 from rehome.account.account import PlanAccount
 from rehome.account.standing import PlanStep, Stand
-from rehome.account.words.attempt_words import PLAN_ANEW, label_of, superseded_text, tried_text
+from rehome.account.words.attempt_words import label_of, superseded_text, tried_text
 from rehome.account.words.finding_words import found_sentence
 from rehome.account.words.hurt_words import hurt_text
+from rehome.account.words.step_words import handed_over_words, next_step_of, waits_text, worst_hurt
 from rehome.domain.plan.infeasible_lines import lines_not_reached
-from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.domain.text import count_text, duration_text
 from rehome.errors import sentence
 from rehome.execution.completion.words.end_words import demotion_text, not_elected_text
-from rehome.watching.paused_plan import NeedsPerson, Why
-from rehome.watching.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
 
-SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 _UNCHANGED = "Nothing was changed on the cluster."
 _IN_PLACE = "Every partition is where the plan says"
 
@@ -60,13 +57,6 @@ def status_of(account: PlanAccount) -> StatusText:
         headline = f"{tried_text(tried)} {headline}"
     step, here = next_step_of(account)
     return StatusText(label, headline, left, step, here)
-
-
-def next_step_of(account: PlanAccount) -> tuple[str, str]:
-    """What to do, for any reader; and for one who has the button that it is about."""
-    both = [_STEPS[step](account) for step in account.standing.steps]
-    everywhere, here = (" ".join(filter(None, texts)) for texts in zip(*both, strict=True))
-    return everywhere, here
 
 
 def _left(account: PlanAccount) -> str:
@@ -203,24 +193,8 @@ def _refused(account: PlanAccount) -> str:
     return f"The dry run refuses this plan: {count_text(errors, 'error')}."
 
 
-def waits_text(account: PlanAccount) -> PausedText | None:
-    """What it waits for, that is paused or handed over; None = for nothing, or not known."""
-    if account.outlook is None:
-        return None
-    return paused_text(account.outlook, account.resume_refused)
-
-
-def _handed_over(account: PlanAccount) -> PausedText:
-    unknown = NeedsPerson(Why.NOT_KNOWN, "see its page", handed_over=True)
-    return waits_text(account) or paused_text(unknown)
-
-
-def _worst(account: PlanAccount) -> Hurt:
-    return next(each for each in account.hurts if each.kind is not HurtKind.ALERT)
-
-
 def _hurt(account: PlanAccount) -> str:
-    return f"{hurt_text(_worst(account))[0]} {_done_of_all(account)} so far."
+    return f"{hurt_text(worst_hurt(account))[0]} {_done_of_all(account)} so far."
 
 
 def _paused(account: PlanAccount) -> str:
@@ -277,7 +251,7 @@ _HEADLINES: Mapping[Stand, _Text] = {
     Stand.SUPERSEDED: lambda account: superseded_text(account.overtaken_by or ""),
     Stand.DRY_RUN_TO_COME: _always("The plan is made; its dry run is still to come."),
     Stand.REFUSED: _refused,
-    Stand.HANDED_OVER: lambda account: _handed_over(account).text,
+    Stand.HANDED_OVER: lambda account: handed_over_words(account).text,
     Stand.READY: lambda account: found_sentence(account.findings),
     Stand.GOING_ON: lambda account: found_sentence(account.findings),
     Stand.APPROVED: _always("The plan is approved and about to start."),
@@ -305,99 +279,4 @@ _HEADLINES: Mapping[Stand, _Text] = {
     Stand.CANCELLED_BEFORE: _with_cause("was cancelled"),
     Stand.CANCELLED: _with_cause("was cancelled"),
     Stand.ROLLED_BACK: _with_cause("was rolled back"),
-}
-
-_Texts = Callable[[PlanAccount], tuple[str, str]]
-
-
-def _both(text: str) -> _Texts:
-    return lambda _: (text, text)
-
-
-def _remedy(account: PlanAccount) -> tuple[str, str]:
-    remedy = account.cause.remedy if account.cause is not None else ""
-    return remedy, remedy
-
-
-def _as_it_waits(account: PlanAccount) -> tuple[str, str]:
-    if account.standing.stand is Stand.HANDED_OVER:
-        words = _handed_over(account)
-        return words.next_step, words.step_here
-    found = waits_text(account)
-    return (DECIDE, DECIDE_HERE) if found is None else (found.next_step, found.step_here)
-
-
-def _approve(account: PlanAccount) -> tuple[str, str]:
-    text = (
-        f"Approve it in Airflow, task approve. The approval holds for hash "
-        f"{account.record.plan_hash[:12]} only, and for the rate and the window that it names."
-    )
-    return text, text
-
-
-def _of_worst(account: PlanAccount) -> tuple[str, str]:
-    step = hurt_text(_worst(account))[1]
-    return step, step
-
-
-def _empty_again(account: PlanAccount) -> tuple[str, str]:
-    drained = account.files.drained or {}
-    what = "the log dirs" if drained.get("log_dirs") else "the brokers"
-    step = f"See below what was found. Do not take {what} away; trigger a new run of the action."
-    if drained.get("follow_up") is not None:
-        step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
-    return step, step
-
-
-def _roll_back(account: PlanAccount) -> str:
-    return f"reassign_partitions with action rollback and plan_id {account.record.plan_id}"
-
-
-_STEPS: Mapping[PlanStep, _Texts] = {
-    PlanStep.NOTHING: _both("Nothing is left to do."),
-    PlanStep.PLAN_ANEW: _both(PLAN_ANEW),
-    PlanStep.REMEDY: _remedy,
-    PlanStep.THEN_RUN: lambda _: ("", "Then run it."),
-    PlanStep.REMOVE_AND_TRIGGER: _both(
-        "Remove the cause, then trigger a new run: it plans with what is there then."
-    ),
-    PlanStep.AWAIT_DRY_RUN: _both("Wait for the dry run."),
-    PlanStep.MEND_FINDINGS: _both("Each finding below names its remedy. Then plan anew."),
-    PlanStep.AS_IT_WAITS: _as_it_waits,
-    PlanStep.RUN: lambda _: (
-        "Run it as it is: on its page, or by control_reassignment with action run.",
-        "Run it as it is.",
-    ),
-    PlanStep.APPROVE: _approve,
-    PlanStep.GOES_ON: _both("Nothing: the run goes on by itself."),
-    PlanStep.HURT: _of_worst,
-    PlanStep.WATCH: _both("Watch the log of the task progress in Airflow."),
-    PlanStep.RESUME_OR_CANCEL: lambda _: (DECIDE, DECIDE_HERE),
-    PlanStep.AWAIT_PROOF: _both("Wait for the proof."),
-    PlanStep.COMPARE: _both(
-        "See below what differs, or compare with kafka-reassign-partitions --verify."
-    ),
-    PlanStep.SWEEP: _both(SWEEP),
-    PlanStep.EMPTY_AGAIN: _empty_again,
-    PlanStep.DEMOTE_AGAIN: _both("Trigger a new run of the demotion."),
-    PlanStep.ELECT_AGAIN: _both("Trigger a new run of it when they are in sync."),
-    PlanStep.ASK_FOR_LESS: _both("Change what is in the way, or ask for less; then plan anew."),
-    PlanStep.CHECK_ISR: _both(
-        "See below which replicas are out of the ISR, and check their brokers."
-    ),
-    PlanStep.MAY_ROLL_BACK: lambda account: (
-        f"To roll it back: {_roll_back(account)}.",
-        "Roll it back, if it is not to stay.",
-    ),
-    PlanStep.SEE_IN_FLIGHT: _both(
-        "See with kafka-reassign-partitions --list what is still in flight."
-    ),
-    PlanStep.REST_OR_ROLL_BACK: lambda account: (
-        f"Trigger a new run to move the rest, or take back what moved: {_roll_back(account)}.",
-        "Plan again to move the rest, or roll back what moved.",
-    ),
-    PlanStep.ROLL_BACK: lambda account: (
-        f"Nothing is left to move. Take back what moved: {_roll_back(account)}.",
-        "Nothing is left to move. Roll back what moved.",
-    ),
 }
