@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from sqlalchemy import update
@@ -27,7 +28,7 @@ from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.execution.access.connection_policy import ANYTHING
 from rehome.ledger.base.models import MOVES
 from rehome.ledger.base.paging import PlanFilter
-from rehome.ledger.base.records import ThrottleEntry
+from rehome.ledger.base.records import PlanRecord, ThrottleEntry
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.page.controls import offer
@@ -106,6 +107,39 @@ def test_what_a_paused_plan_waits_for_is_in_its_head(ledger: Ledger, clock: SetC
     assert view.account.outlook == waits
     assert view.status.headline.startswith(paused_text(waits).text)
     assert view.status.next_step == paused_text(waits).next_step
+
+
+def test_what_was_asked_of_a_state_that_is_over_is_not_shown(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    ledger.transition("p1", PlanState.PAUSED, "the window has closed")
+
+    def resumed_meanwhile(_: PlanRecord) -> GoesOn:
+        ledger.claim("p1")
+        return GoesOn(clock() + timedelta(hours=1))
+
+    view = PlanFollower(ledger, "p1", 60.0, outlook=resumed_meanwhile).view(clock())
+    assert view.account.state is PlanState.RUNNING
+    assert view.account.outlook is None
+
+
+def test_airflow_is_asked_while_others_may_view_the_plan(ledger: Ledger, clock: SetClock) -> None:
+    asked: list[object] = []
+
+    def ask(about: PlanRecord | str) -> None:
+        another = Thread(target=lambda: follower.files)
+        another.start()
+        another.join(10)
+        assert not another.is_alive()
+        asked.append(about)
+
+    def is_paused(dag_id: str) -> bool:
+        ask(dag_id)
+        return False
+
+    follower = PlanFollower(ledger, "p1", 60.0, dag_paused=is_paused, outlook=ask)
+    assert follower.view(clock()).account.state is PlanState.RUNNING
+    assert len(asked) == 2
 
 
 def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: SetClock) -> None:

@@ -60,6 +60,15 @@ class PlanView:
         return self.account.record
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What Airflow knows of a plan, that was in this state then."""
+
+    state: PlanState
+    outlook: Outlook | None
+    dag_paused: bool
+
+
 class PlanFollower:
     """Keeps what it has read of one plan. Threads may share it.
 
@@ -101,8 +110,9 @@ class PlanFollower:
 
         :raises PlanConflictError: there is no such plan.
         """
+        asked = self._ask()
         with self._lock:
-            return self._view(now)
+            return self._view(asked, now)
 
     def throughput(self, rates: Sequence[RateChange]) -> Throughput:
         """The chart's columns up to now.
@@ -120,15 +130,23 @@ class PlanFollower:
         with self._lock:
             return self._files_in(self._ledger.plan(self._plan_id))
 
-    def _view(self, now: datetime) -> PlanView:
+    def _ask(self) -> _Asked:
+        """Of Airflow, whose database may be slow: other threads view the plan meanwhile."""
         record = self._ledger.plan(self._plan_id)
-        files, outlook = self._files_in(record), self._outlook(record)
+        runs = record.state is PlanState.RUNNING and record.dag_id is not None
+        paused = runs and self._dag_paused(record.dag_id or "")
+        return _Asked(record.state, self._outlook(record), dag_paused=paused)
+
+    def _view(self, asked: _Asked, now: datetime) -> PlanView:
+        files = self._files_in(self._ledger.plan(self._plan_id))
         _ = files.read  # from the warehouse, which may be slow: not while the ledger is read
         with self._ledger.reading():
-            return self._view_with(files, outlook, now)
+            return self._view_with(files, asked, now)
 
-    def _view_with(self, files: PlanFiles, outlook: Outlook | None, now: datetime) -> PlanView:
-        evidence = replace(self._evidence.read(), files=files.read, outlook=outlook)
+    def _view_with(self, files: PlanFiles, asked: _Asked, now: datetime) -> PlanView:
+        found = self._evidence.read()
+        outlook = asked.outlook if found.record.state is asked.state else None
+        evidence = replace(found, files=files.read, outlook=outlook)
         self._gained.update(shifted(self._evidence.newly_done))
         account = account_of(evidence, now)
         record, sample = account.record, evidence.sample
@@ -148,7 +166,7 @@ class PlanFollower:
             lost=self._ledger.lost_data(self._plan_id),
             raised=evidence.alerts,
             hurts=evidence.hurts,
-            dag_paused=active and record.dag_id is not None and self._dag_paused(record.dag_id),
+            dag_paused=active and asked.dag_paused,
         )
         covered = covered_by(account.hurts)
         infeasible = files.summary.infeasible if files.summary is not None else ()
