@@ -37,7 +37,7 @@ WORDS = (
 """Modules whose every text is one."""
 PAIRS = ("_TEXTS", "_STEPS")
 """Two tables by the same keys: what is so, and what to do about it."""
-HEADS = ("_HEADLINES", "_STEPS", "_BY_STAND")
+HEADS = ("_HEADLINES", "STEP_TEXTS", "_BY_STAND")
 """Where plans stand, steps, and which of these has which of those."""
 LEAST = 8
 """Words of a message; shorter ones are parts of one."""
@@ -106,15 +106,14 @@ def _said_by(reader: Reader, call: ast.Call, scope: Scope) -> str:
 
 def _of_words(reader: Reader, module: Module) -> Iterator[str]:
     tables = [module.values[name] for name in PAIRS if name in module.values]
-    paired = set()
+    paired = {*HEADS}
     if len(tables) == len(PAIRS) and all(isinstance(each, ast.Dict) for each in tables):
         texts, steps = (_entries(each) for each in tables)
         for key, text in texts.items():
             yield sentences(_of_entry(reader, each) for each in (text, steps[key]))
-        paired = {*PAIRS, *(each.id for each in texts.values() if isinstance(each, ast.Name))}
+        paired |= {*PAIRS, *(each.id for each in texts.values() if isinstance(each, ast.Name))}
     if HEADS[0] in module.values:
         yield from _of_standings(reader, module)
-        paired |= {*HEADS}
     for name, value in module.values.items():
         if name not in paired and isinstance(value, ast.Dict):
             yield from (part(_of_entry(reader, each)) for each in value.values)
@@ -127,6 +126,8 @@ def _of_standings(reader: Reader, module: Module) -> Iterator[str]:
     """Each with its step, where it has one step; and the steps of those that have several."""
     values = (reader.house.common.values | module.values).__getitem__
     heads, steps, by_stand = (_entries(values(name)) for name in HEADS)
+    words = next(each for each in reader.house.modules.values() if HEADS[1] in each.values)
+    of_steps = Reader(reader.house, words)
     of_one = {
         stand: ast.dump(each.elts[0])
         for stand, each in by_stand.items()
@@ -135,11 +136,11 @@ def _of_standings(reader: Reader, module: Module) -> Iterator[str]:
     for stand, head in heads.items():
         said = [_of_entry(reader, head)]
         if stand in of_one:
-            said.append(f"Next step: {_of_entry(reader, steps[of_one[stand]])}")
+            said.append(f"Next step: {_of_entry(of_steps, steps[of_one[stand]])}")
         yield sentences(said)
     for step, text in steps.items():
         if step not in of_one.values():
-            yield part(_of_entry(reader, text))
+            yield part(_of_entry(of_steps, text))
 
 
 def _entries(table: ast.expr) -> dict[str, ast.expr]:

@@ -19,7 +19,7 @@ _Texts = Callable[[PlanAccount], tuple[str, str]]
 
 def next_step_of(account: PlanAccount) -> tuple[str, str]:
     """What to do, for any reader; and for one who has the button that it is about."""
-    both = [_STEPS[step](account) for step in account.standing.steps]
+    both = [STEP_TEXTS[step](account) for step in account.standing.steps]
     everywhere, here = (" ".join(filter(None, texts)) for texts in zip(*both, strict=True))
     return everywhere, here
 
@@ -85,7 +85,7 @@ def _roll_back(account: PlanAccount) -> str:
     return f"reassign_partitions with action rollback and plan_id {account.record.plan_id}"
 
 
-_STEPS: Mapping[PlanStep, _Texts] = {
+STEP_TEXTS: Mapping[PlanStep, _Texts] = {
     PlanStep.NOTHING: _both("Nothing is left to do."),
     PlanStep.PLAN_ANEW: _both(PLAN_ANEW),
     PlanStep.REMEDY: _remedy,
@@ -133,3 +133,4 @@ _STEPS: Mapping[PlanStep, _Texts] = {
         "Nothing is left to move. Roll back what moved.",
     ),
 }
+"""Each step, for any reader, and for one who has the button."""
