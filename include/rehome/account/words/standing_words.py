@@ -136,7 +136,8 @@ def _throttles(account: PlanAccount) -> str:
     if not found.still_set:
         return "None of its throttles is owed."
     if account.state.active:
-        return f"{count_text(found.still_set, 'throttle setting')} set, as its ledger has it."
+        settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
+        return f"By its ledger {settings} set for it now."
     if found.finishing:
         settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
         return f"{settings} still to be taken back by its run."

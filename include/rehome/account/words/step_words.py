@@ -115,7 +115,8 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
     PlanStep.ELECT_AGAIN: _both("Trigger a new run of it when they are in sync."),
     PlanStep.ASK_FOR_LESS: _both("Change what is in the way, or ask for less; then plan anew."),
     PlanStep.CHECK_ISR: _both(
-        "See below which replicas are out of the ISR, and check their brokers."
+        "See below which replicas of the plan are out of the ISR, and check their brokers: the "
+        "moves themselves are done."
     ),
     PlanStep.MAY_ROLL_BACK: lambda account: (
         f"To roll it back: {_roll_back(account)}.",
