@@ -1,4 +1,4 @@
-"""Whether a window that people were told of as the one that takes a plan up was there then."""
+"""Whether a window that was named as the one that takes a plan up was there then."""
 
 from __future__ import annotations
 
