@@ -10,9 +10,9 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import Throttles, state_of
-from tests.dags.conftest import CRAWL, Throttle
+from tests.dags.conftest import Throttle
+from tests.dags.foreign.by_the_tool import DAG, crawling, started_by_the_tool
 from tests.dags.foreign.once_adopted import kinds, once_adopted
-from tests.dags.foreign.test_cancelled import DAG, started_by_the_tool
 from tests.dags.site import Site
 
 
@@ -22,10 +22,7 @@ def test_it_goes_on_as_a_plan_to_its_end_beside_the_throttle_of_others(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic = site.topics.create([[1, 2]] * 4)
-    site.topics.fill(topic, 300, size_bytes=10_000)
-    another_clients_throttle(topic, CRAWL)
-    started_by_the_tool(site, tmp_path, topic, 4)
+    topic, _ = crawling(site, tmp_path, another_clients_throttle, 4)
     theirs: list[Throttles] = []
     asked = answered(monkeypatch, lambda _: Given())
     with once_adopted(site, lambda: theirs.append(another_clients_throttle(topic, 5_000_000))):

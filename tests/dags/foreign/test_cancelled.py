@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,10 @@ from local.process.waiting import wait_until
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.event_kind import EventKind
 from tests.dags.approval.answers import Given, answered
-from tests.dags.clusters import state_of, to
+from tests.dags.clusters import state_of
 from tests.dags.conftest import CRAWL, Throttle
+from tests.dags.foreign.by_the_tool import DAG, crawling, started_by_the_tool
 from tests.dags.site import Site
-
-DAG = "foreign_reassignments"
-TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-
-
-def started_by_the_tool(site: Site, tmp_path: Path, topic: str, partitions: int) -> None:
-    """Kafka's own tool moves each of these from broker 1 to broker 3 or 4, without a throttle."""
-    file = tmp_path / "reassignment.json"
-    targets = {number: [3 + number % 2, 2] for number in range(partitions)}
-    file.write_text(json.dumps(to(topic, targets)))
-    done = site.cluster.run_tool(TOOL, "--execute", "--reassignment-json-file", str(file))
-    assert "Successfully started" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -93,10 +81,7 @@ def test_nothing_is_cancelled_that_a_person_has_rejected(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic = site.topics.create([[1, 2]])
-    site.topics.fill(topic, 300, size_bytes=10_000)
-    another_clients_throttle(topic, CRAWL)
-    started_by_the_tool(site, tmp_path, topic, 1)
+    topic, _ = crawling(site, tmp_path, another_clients_throttle, 1)
     answered(monkeypatch, lambda _: Given("Reject"))
     run = site.run(dag=DAG, action="cancel", topics=[topic])
     assert run.tasks["cancel"] == "skipped"

@@ -7,9 +7,8 @@ import threading
 from rehome.domain.kafka import TopicPartition
 from tests.dags.clusters import to
 from tests.dags.conftest import CRAWL, Throttle
+from tests.dags.foreign.by_the_tool import DAG
 from tests.dags.site import Site
-
-DAG = "foreign_reassignments"
 
 
 def test_what_others_have_in_flight_is_described_once_and_followed_to_its_end(

@@ -29,8 +29,8 @@ from rehome.trigger_check import is_ours, problems_of
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import Throttles, state_of
 from tests.dags.conftest import CRAWL, Throttle
+from tests.dags.foreign.by_the_tool import crawling, started_by_the_tool
 from tests.dags.foreign.once_adopted import once_adopted
-from tests.dags.foreign.test_cancelled import started_by_the_tool
 from tests.dags.own.how_to import OF_OTHERS, blocks, parsed
 from tests.dags.runs import fresh_dag, register
 from tests.dags.site import Site
@@ -174,10 +174,7 @@ def test_the_dag_of_the_how_to_adopts_what_kafkas_tool_has_started(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic = site.topics.create([[1, 2]] * 2)
-    site.topics.fill(topic, 300, size_bytes=10_000)
-    another_clients_throttle(topic, CRAWL)
-    started_by_the_tool(site, tmp_path, topic, 2)
+    topic, _ = crawling(site, tmp_path, another_clients_throttle, 2)
     theirs: list[Throttles] = []
     asked = answered(monkeypatch, lambda _: Given())
     dag = register(parsed(code_for(topic), tmp_path))
@@ -202,10 +199,7 @@ def test_operators_one_by_one_adopt_it_and_return_the_digest_and_the_plan(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic = site.topics.create([[1, 2]])
-    site.topics.fill(topic, 300, size_bytes=10_000)
-    another_clients_throttle(topic, CRAWL)
-    started_by_the_tool(site, tmp_path, topic, 1)
+    topic, _ = crawling(site, tmp_path, another_clients_throttle, 1)
     asked = answered(monkeypatch, lambda _: Given())
     params = fixed_foreign_params("adopt", topics=[topic], throttle=5_000_000)
     with DAG(OWN, schedule=None, params=params) as dag:
@@ -233,10 +227,7 @@ def test_operators_one_by_one_adopt_it_and_return_the_digest_and_the_plan(
 def test_without_a_persons_answer_to_the_run_nothing_is_adopted(
     another_clients_throttle: Throttle, site: Site, tmp_path: Path
 ) -> None:
-    topic = site.topics.create([[1, 2]])
-    site.topics.fill(topic, 300, size_bytes=10_000)
-    theirs = another_clients_throttle(topic, CRAWL)
-    started_by_the_tool(site, tmp_path, topic, 1)
+    topic, theirs = crawling(site, tmp_path, another_clients_throttle, 1)
     params = fixed_foreign_params("adopt", topics=[topic], throttle=5_000_000)
     with DAG(OWN, schedule=None, params=params) as dag:
         look = LookAtReassignmentsOperator(task_id="look")

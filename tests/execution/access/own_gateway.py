@@ -1,8 +1,8 @@
 """A gateway that code takes where it asks for the cluster of a plan.
 
-A test's gateway leads to the one cluster that the test has made, and its calls are counted or made
-to fail: an :class:`OwnCluster` around it would add a call of its own. So mypy is told that the
-gateway is one. What an :class:`OwnCluster` does is tested in ``test_own_cluster``.
+A test's gateway leads to the one cluster that the test has made. Tests count its calls or make them
+fail, and an :class:`OwnCluster` around it would add one. So the gateway counts as an
+:class:`OwnCluster` for mypy. What an :class:`OwnCluster` does is tested in ``test_own_cluster``.
 """
 
 from __future__ import annotations
