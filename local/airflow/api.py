@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,6 +14,10 @@ from local.process.waiting import wait_until
 ANSWER_TIMEOUT_S = 120.0
 """Just started on a busy machine, the API server may take most of a minute for an answer."""
 ENDED = frozenset({"success", "failed"})
+DATABASE_BUSY_S = 30.0
+"""So long a request is repeated that Airflow's database did not take, as SQLite does when two write
+at once. Airflow has rolled it back then: nothing is done twice."""
+BETWEEN_S = 0.5
 
 
 class AirflowApi:
@@ -149,7 +154,11 @@ class AirflowApi:
         :raises httpx.HTTPStatusError: with what Airflow says.
         """
         self._authenticate()
+        deadline = time.monotonic() + DATABASE_BUSY_S
         answer = self._client.request(method, f"/api/v2{path}", json=body)
+        while _is_database_busy(answer) and time.monotonic() < deadline:
+            time.sleep(BETWEEN_S)
+            answer = self._client.request(method, f"/api/v2{path}", json=body)
         if answer.is_error:
             raise httpx.HTTPStatusError(
                 f"{method} {path}: {answer.status_code} {answer.text}",
@@ -157,3 +166,10 @@ class AirflowApi:
                 response=answer,
             )
         return answer.json()
+
+
+def _is_database_busy(answer: httpx.Response) -> bool:
+    """Whether Airflow answered with its general error of the database."""
+    return (
+        answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "Database error" in answer.text
+    )
