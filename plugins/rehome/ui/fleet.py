@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.clusters.overlaps import overlap_notes
+from rehome.clusters.refused_targets import refused_target_notes
 from rehome.domain.clock import utc_now
 from rehome.fleet import bound
 from rehome.fleet.clusters import DEFAULT_CONNECTION, file, windowed
@@ -20,7 +21,7 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
     try:
         found = file()
         named = {name: entry.connection for name, entry in found.clusters.items()}
-        notes = overlap_notes(found, utc_now())
+        notes = [*refused_target_notes(found), *overlap_notes(found, utc_now())]
         windowed(DEFAULT_CONNECTION)
     except ClustersFileError as error:
         problem = str(error)

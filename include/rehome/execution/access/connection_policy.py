@@ -152,8 +152,8 @@ class ConnectionPolicy:
         :param by_broker: throttles of brokers that are to have one of their own.
         :raises PolicyError: it may not.
         """
-        refusals = [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]
-        refusals += self._of_own_rates(by_broker)
+        pace = self.refused_pace(rate_bytes_per_s, unthrottled=unthrottled, by_broker=by_broker)
+        refusals = [*self._of_action(action), *pace]
         if self.windows and self._open_until(now) is None:
             opens = self._opens_after(now)
             then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
@@ -176,8 +176,8 @@ class ConnectionPolicy:
         :param by_broker: throttles of brokers that are to have one of their own.
         :raises PolicyError: it may not.
         """
-        refusals = [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]
-        if refusals := [*refusals, *self._of_own_rates(by_broker)]:
+        pace = self.refused_pace(rate_bytes_per_s, unthrottled=unthrottled, by_broker=by_broker)
+        if refusals := [*self._of_action(action), *pace]:
             raise PolicyError(self.connection, refusals, self._place)
 
     def require_control(
@@ -237,12 +237,21 @@ class ConnectionPolicy:
         allowed = ", ".join(sorted(self.actions)) or "none"
         return [f"Action {action} is not among the allowed ones: {allowed}."]
 
-    def _of_pace(self, rate_bytes_per_s: int | None, unthrottled: bool) -> list[str]:
+    def refused_pace(
+        self, rate_bytes_per_s: int | None, *, unthrottled: bool, by_broker: BrokerRates
+    ) -> list[str]:
+        """What the policy has against a plan's throttle, a sentence each; [] = nothing.
+
+        :param rate_bytes_per_s: None = it is not known yet, or there is none.
+        """
         if not unthrottled:
-            return self._of_rate(rate_bytes_per_s)
-        if self.unthrottled:
-            return []
-        return [f"No plan may run without a throttle ({UNTHROTTLED}){self._why(UNTHROTTLED)}."]
+            refusals = self._of_rate(rate_bytes_per_s)
+        elif self.unthrottled:
+            refusals = []
+        else:
+            why = self._why(UNTHROTTLED)
+            refusals = [f"No plan may run without a throttle ({UNTHROTTLED}){why}."]
+        return [*refusals, *self._of_own_rates(by_broker)]
 
     def _of_rate(self, rate_bytes_per_s: int | None) -> list[str]:
         largest = self.largest_throttle
