@@ -189,3 +189,85 @@ LED_BY_A_NEW_REPLICA = Script(
     quiet_s=400.0,
 )
 """A new replica comes to lead while the next is copied, and its broker has a rate of its own."""
+
+SLOWED_AFTER_ITS_WINDOW = Script(
+    18817,
+    4,
+    (Topic("t", ((1, 4),), 90_000_000),),
+    (Plan("A", (("t", 0, (2, 3)),), 5_000_000, window_s=140, own=((3, None, 1_000_000),)),),
+    does=(
+        Do(1.1, "A", What.START, (0,)),
+        Do(42.0, "fate", What.BROKER_KILLED, (1,)),
+        Do(43.0, "fate", What.BROKER_KILLED, (4,)),
+        Do(45.0, "A", What.CHANGE_RATES, (5_000_000, ((3, None, 200_000),))),
+        Do(150.0, "A", What.CHANGE_RATES, (5_000_000, ((3, None, 50_000),))),
+    ),
+    quiet_s=500.0,
+)
+"""A lower rate is asked for when the window has ended, and the move cannot be cancelled."""
+
+_LOWER = ((1, 1_000_000, 500_000), (2, 1_000_000, None))
+RATE_OF_A_BROKER_THAT_IS_AWAY = Script(
+    18817,
+    3,
+    (Topic("t", ((1,), (2,)), 20_000_000),),
+    (Plan("A", (("t", 0, (2,)),), slots=2, window_s=96, own=((2, 1_000_000, 1_000_000),)),),
+    does=(
+        Do(1.1, "A", What.START, (0,)),
+        Do(17.8, "fate", What.BROKER_KILLED, (1,)),
+        Do(89.3, "A", What.CHANGE_RATES, (5_000_000, _LOWER)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 18817: a broker that is away is to have a rate of its own, which only it can take."""
+
+STEP_OVER_ANOTHERS_MOVE = Script(
+    18705,
+    4,
+    (Topic("t", ((3, 1),), 20_000_000, min_isr=2),),
+    (
+        Plan("A", (("t", 0, (2, 4)),), 5_000_000),
+        Plan(
+            *("B", (("t", 0, (4, 2, 3, 1)),), 1_000_000),
+            slots=1,
+            window_s=310,
+            own=((2, 5_000_000, 5_000_000),),
+            at_once=1,
+        ),
+    ),
+    does=(Do(7.2, "B", What.START, (1,)), Do(7.8, "A", What.START, (0,))),
+    quiet_s=400.0,
+)
+"""Two Rehomes move one partition within a second; the second one goes in steps."""
+
+LIST_SET_BEHIND_A_LAG = Script(
+    19789,
+    6,
+    (
+        Topic("t", ((4,), (5,), (4,)), 60_000_000, inflow=200_000),
+        Topic("u", ((6, 2),), 60_000_000, inflow=200_000),
+        Topic("v", ((4, 6), (6, 5), (5, 2)), 5_000_000, inflow=50_000),
+    ),
+    (Plan("A", (), slots=1, drains=(5,), tried_out=True),),
+    does=(
+        Do(6.5, "A", What.START, (0,)),
+        Do(168.1, "admin", What.TOOL_EXECUTE, ("t", 0, (3,), 1_000_000)),
+    ),
+    strikes=(Strike("A", 537, Blow.DEATH), Strike("A", 235, Blow.FAILURE)),
+    quiet_s=400.0,
+)
+"""Seed 19788: Kafka's tool sets lists, which the broker that answers our reading lacks still."""
+
+ASKED_FOR_WHAT_GOES_ON = Script(
+    14548,
+    4,
+    (Topic("u", ((1,), (1,)), 5_000_000),),
+    (Plan("A", (("u", 1, (4,)),), 5_000_000, slots=1, window_s=68),),
+    does=(
+        Do(3.0, "A", What.START, (0,)),
+        Do(19.2, "fate", What.BROKER_STOPPED, (1,)),
+        Do(183.0, "admin", What.REASSIGN, ("u", 1, (4,))),
+    ),
+    quiet_s=400.0,
+)
+"""Another client asks for the target of a move whose cancel was refused: nothing shows that."""

@@ -97,12 +97,14 @@ class KeyHistory:
     :ivar written: when each Rehome has last changed it.
     :ivar ever_ours: what a Rehome has put there, or has asked to be put.
     :ivar foreign: what others wanted from each of their writes on, by its number.
+    :ivar lost_unseen: what a Rehome took away of others' when it could not have read it.
     """
 
     key: ConfigKey
     moments: list[Moment]
     foreign: dict[int, str | None]
     ever_ours: set[str] = field(default_factory=set)
+    lost_unseen: set[str] = field(default_factory=set)
     written: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -271,6 +273,7 @@ class Configs:
         unseen = not known.is_list and after.seen is None
         if unseen or not known.seen_by(write):
             self.unavoidable += 1
+            known.lost_unseen |= {str(each) for each in lost}
             return
         text = f"{', '.join(map(str, lost))} of {write.resource} {write.key} by {write.process}"
         self.taken_away.append(Violation(Kind.TAKEN_AWAY, str(write.resource), text, write.at))

@@ -82,14 +82,15 @@ def foreign_unthrottled(
     alters: Collection[Alter],
     ours: Collection[PartitionKey],
 ) -> Iterator[Violation]:
-    """Copies of others that lost a throttle that others want, because of what we have written.
+    """Copies of others that lost a throttle that others want, because of what we have written, and
+    could have read.
 
     :param ours: partitions of our plans: whose copy one of these is cannot be told.
     """
     theirs = {alter.partition for alter in alters if alter.owner == OTHERS and alter.target}
     for key, placed in partitions.states.items():
         name = TopicPartition(partitions.names[key.topic_id], key.number)
-        if key in ours or name not in theirs:
+        if key in ours or name not in theirs or _is_lost_unseen(configs, name):
             continue
         changes = {each.at for each in placed}
         changes |= {moment.at for known in configs.keys.values() for moment in known.moments}
@@ -102,6 +103,13 @@ def foreign_unthrottled(
                 text = f"{name} is copied by others, and the throttle that they want is not there"
                 yield Violation(Kind.FOREIGN_UNTHROTTLED, str(name), text, when)
                 break
+
+
+def _is_lost_unseen(configs: Configs, partition: TopicPartition) -> bool:
+    """Whether we took replicas of a partition off a list, on which we could not have read them."""
+    topic, of = ConfigResource.topic(partition.topic), f"{partition.partition}:"
+    lists = (configs.keys.get((topic, key)) for key in (LEADER_LIST, FOLLOWER_LIST))
+    return any(item.startswith(of) for known in lists if known for item in known.lost_unseen)
 
 
 def _common(one: Span, other: Span) -> float:

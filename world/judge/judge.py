@@ -264,7 +264,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
     for plan in seen.plans:
         if plan.throttled:
             yield from unthrottled(partitions, configs, plan.lists, plan.able)
-        yield from over_their_rates(partitions, configs, seen.history.writes, plan)
+        yield from over_their_rates(partitions, configs, seen.history, plan)
         yield from too_many_at_once(partitions, plan, seen.history.alters)
         if plan.plan_id in seen.never_ended:
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} still"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from rehome.domain.kafka import BrokerId
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Registration
@@ -85,6 +86,19 @@ def absences(states: Sequence[Alive], broker: BrokerId) -> list[float]:
             found.append(state.at - since)
             since = None
     return found
+
+
+def stays(states: Sequence[Alive], broker: BrokerId) -> Iterator[tuple[float, float]]:
+    """From when until when a broker was alive, each time; the last one may never end."""
+    since: float | None = None
+    for state in states:
+        if broker in state.live:
+            since = state.at if since is None else since
+        elif since is not None:
+            yield since, state.at
+            since = None
+    if since is not None:
+        yield since, inf
 
 
 def away_all_the_time(states: Sequence[Alive], since: float, until: float) -> set[str]:

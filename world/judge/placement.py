@@ -157,14 +157,19 @@ def taken_over(
     :param let_act: by the name of a run: it may cancel what it had read before a person was asked.
     """
     foreign: dict[TopicPartition, Alter] = {}
-    ours: dict[TopicPartition, Alter] = {}
+    ours: dict[TopicPartition, set[Replicas | None]] = {}
+    last: dict[TopicPartition, Replicas | None] = {}
     for alter in alters:
         if alter.owner == OTHERS:
-            own = ours.get(alter.partition)
-            same = own is not None and own.target == alter.target
+            own = ours.get(alter.partition, set())
+            same = alter.target in own and (
+                alter.target == last.get(alter.partition)
+                or _leads_to(partitions, alter.partition, alter.target, alter.at)
+            )
             foreign[alter.partition] = replace(alter, target=None) if same else alter
             continue
-        ours[alter.partition] = alter
+        last[alter.partition] = alter.target
+        ours.setdefault(alter.partition, set()).add(alter.target)
         theirs = foreign.get(alter.partition)
         if theirs is None or theirs.target is None:
             continue

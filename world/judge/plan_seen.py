@@ -150,13 +150,16 @@ def too_many_at_once(
     for key, lists in plan.lists.items():
         for placed in partitions.states.get(key, ()):
             state = placed.state
-            if state is None or target_of(state) not in lists or len(state.adding) <= plan.at_once:
+            if state is None or (target := target_of(state)) not in lists:
+                continue
+            came = [b for b in state.adding if b in target]  # others' are taken off again
+            if len(came) <= plan.at_once:
                 continue
             part = TopicPartition(partitions.names[key.topic_id], key.number)
             asked = [a.owner for a in alters if a.partition == part and a.at <= placed.at]
             if asked and asked[-1] != plan.by:
                 continue
             name = str(part)
-            text = f"{name} got {list(state.adding)} at once; {plan.at_once} may come at once"
+            text = f"{name} got {came} at once; {plan.at_once} may come at once"
             yield Violation(Kind.TOO_MANY_NEW, name, text, placed.at)
             break

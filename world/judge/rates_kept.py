@@ -4,13 +4,13 @@ brokers and of all others, at the beginning and in mid-run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
 from rehome.domain.configs import ConfigResource
-from world.history import ConfigKey, ConfigWrite, TopicChanged
+from world.history import ConfigKey, ConfigWrite, History
 from world.judge.configs import Configs
 from world.judge.flights import (
     ACTUAL,
@@ -23,6 +23,7 @@ from world.judge.flights import (
     is_listed,
     rate_of,
 )
+from world.judge.living import Alive, states_of, stays
 from world.judge.placement import Partitions, target_of
 from world.judge.plan_seen import OwnRate, PlanSeen, RatesAsked
 from world.judge.violations import Kind, Violation
@@ -95,17 +96,19 @@ class _Limits:
 def over_their_rates(
     partitions: Partitions,
     configs: Configs,
-    writes: Collection[ConfigWrite | TopicChanged],
+    history: History,
     plan: PlanSeen,
 ) -> Iterator[Violation]:
     """Brokers that could send or receive more for a plan than was asked for. Where another client
     has changed what limits them, that is not judged: such a copy is throttled, or it is not.
+    A rate of a single broker is set by a request to itself: of one that was away it is judged from
+    when its return can have been seen.
     """
     if not plan.rates or not plan.ran:
         return
     others = {
         (write.resource, write.key)
-        for write in writes
+        for write in history.writes
         if isinstance(write, ConfigWrite) and write.owner != plan.by
     }
     limits = _Limits(plan.rates, plan.ran)
@@ -120,13 +123,25 @@ def over_their_rates(
                     partitions, configs, key, side, limits, since
                 ):
                     _add(found.setdefault(_Copy(key, side), []), Span(since, until))
+    alive = states_of(history.log) if found else []
+    singly = {side for each in plan.rates for side in each.own or ()}
     for copy, spans in found.items():
-        for span in spans:
+        for span in _settable(alive, copy, spans) if copy.side in singly else spans:
             while_it_ran = [_common(span, ran) for ran in plan.ran]
             longest = max(while_it_ran, default=0.0)
             if longest > PASSING_S:
                 yield _violation(partitions, copy, limits, span, longest)
                 break
+
+
+def _settable(alive: Sequence[Alive], copy: _Copy, spans: Sequence[Span]) -> Iterator[Span]:
+    """When the broker's own rate could have been set."""
+    for since, until in stays(alive, copy.side[0]):
+        seen = since if since <= alive[0].at else since + UNSEEN_S
+        for span in spans:
+            part = Span(max(span.since, seen), min(span.until, until))
+            if part.since < part.until:
+                yield part
 
 
 def _keys(partitions: Partitions, key: PartitionKey, side: OwnRate) -> set[ConfigKey]:

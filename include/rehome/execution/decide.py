@@ -105,7 +105,8 @@ def _ending(
 
 def _stop(now_true: Assessed, to: PlanState, cause: str, then: MoveState) -> list[Decision]:
     """Cancel what is in flight, and end. What is refused is asked again, less and less often; when
-    that has lasted as long as a stall may, the plan ends with it in flight.
+    that has lasted as long as a stall may, the plan ends with it in flight. What goes on meanwhile
+    goes on at the throttle that is asked for.
     """
     started = tuple(move.partition for move in now_true.started)
     if not started:
@@ -114,11 +115,14 @@ def _stop(now_true: Assessed, to: PlanState, cause: str, then: MoveState) -> lis
         return [Cancel(started, cause, then), Finish(to, cause, despite=True)]
     due = tuple(filter(now_true.may_cancel, started))
     waits = len(started) - len(due)
+    go_on = not now_true.view.refused_cancels.keys().isdisjoint(started)
+    rate = _rate(now_true.view, now_true.now, now_true.policy) if go_on else []
     if due:
-        return [Cancel(due, cause, then), Finish(to, cause, waits)]
+        return [*rate, Cancel(due, cause, then), Finish(to, cause, waits)]
     answers = sorted({now_true.view.refused_cancels[p].answer for p in started})
     what = count_text(waits, "move")
-    return [Hold(f"{cause}, but {what} in flight could not be cancelled yet: {'; '.join(answers)}")]
+    why = f"{cause}, but {what} in flight could not be cancelled yet: {'; '.join(answers)}"
+    return [*rate, Hold(why)]
 
 
 def _finish(states: Mapping[MoveState, int]) -> Finish:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import update
 
 from rehome.domain.broker_rates import RateSide
+from rehome.execution.actions import SetRate
 from rehome.execution.foreign.cancel_foreign import ForeignCancelled
 from rehome.execution.observation.foreign_reassignments import CancelOutlook, NeverEnds
 from rehome.execution.observation.move_status import Fate
@@ -19,7 +20,7 @@ from rehome.ledger.base.models import PLANS
 from tests.world.mutants import Mutant, Original, returns
 from world import cases_of_requests as cases
 from world.airflow.shape import FOREIGN as FOREIGN_DAG
-from world.cases_of_rare_seeds import LED_BY_A_NEW_REPLICA
+from world.cases_of_rare_seeds import LED_BY_A_NEW_REPLICA, SLOWED_AFTER_ITS_WINDOW
 from world.judge.violations import Kind
 
 EXECUTION = "rehome.execution"
@@ -100,6 +101,11 @@ def _knows_no_starts(original: Original) -> Original:
 def _leaves_some_out(original: Original) -> Original:
     """A listing of all leaves the first one out."""
     return lambda self, ongoing: original(self, ongoing)[1:]
+
+
+def _changes_no_rate(original: Original) -> Original:
+    """A plan that is to stop changes no rates."""
+    return lambda *args: [each for each in original(*args) if not isinstance(each, SetRate)]
 
 
 def _all_complete(original: Original) -> Original:
@@ -208,6 +214,12 @@ OF_REQUESTS = (
         OVER,
     ),
     Mutant(
+        "what cannot be cancelled goes on at its old rate",
+        f"{EXECUTION}.decide:_stop",
+        _changes_no_rate,
+        OVER,
+    ),
+    Mutant(
         "rates of single brokers do not change in mid-run",
         f"{EXECUTION}.governor.rate_lines:asked_change",
         _leaves_own_rates,
@@ -297,6 +309,7 @@ OF_REQUESTS_FOUND_BY = {
     "rates of single brokers are set for the other direction": cases.RATES_BY_BROKER,
     "brokers with a rate of their own have the plan's": cases.RATES_BY_BROKER,
     "a new replica that comes to lead sends at any rate": LED_BY_A_NEW_REPLICA,
+    "what cannot be cancelled goes on at its old rate": SLOWED_AFTER_ITS_WINDOW,
     "rates of single brokers do not change in mid-run": cases.RATES_BY_BROKER_LOWERED,
     "what was approved is cancelled, whatever is in flight by then": cases.FOREIGN_SET_MEANWHILE,
     "what a person has not let go is cancelled": cases.FOREIGN_REJECTED,

@@ -20,7 +20,7 @@ from world.judge.flights import FOLLOWER_RATE, LEADER_RATE, UNSEEN_S, Span
 from world.judge.placement import Partitions
 from world.judge.plan_seen import PlanSeen, RatesAsked
 from world.judge.rates_kept import over_their_rates
-from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Table
+from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Registration, Table
 from world.others import LISTS
 from world.running.outside import EPOCH
 
@@ -39,7 +39,9 @@ def world() -> History:
     """A copy of 200 seconds from broker 1 to broker 3, with both on their lists."""
     history = History(MetadataLog())
     topic = [Table("topics", "t", KEY.topic_id), Table("names", KEY.topic_id, "t")]
-    history.log.append(0.0, [*topic, Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
+    brokers = [registered(broker) for broker in (1, 2, 3, 4)]
+    began = Table("partitions", KEY, Partition((1, 2), (1, 2), 1))
+    history.log.append(0.0, [*topic, *brokers, began])
     history.begin()
     for key, value in zip(LISTS, ("0:1,0:2", "0:3"), strict=True):
         write(history, 1.0, TOPIC, key, value)
@@ -49,6 +51,11 @@ def world() -> History:
     history.log.append(2.0, [Table("partitions", KEY, copying)])
     history.log.append(202.0, [Table("partitions", KEY, Partition((3, 2), (2, 3), 2))])
     return history
+
+
+def registered(broker: int, *, fenced: bool = False) -> Table:
+    """A broker that is alive, or not."""
+    return Table("brokers", broker, Registration(broker, None, 1, fenced, (), ()))
 
 
 def write(
@@ -68,7 +75,7 @@ def write(
 def found(history: History, *asked: RatesAsked, plan: PlanSeen = PLAN) -> list[str]:
     configs, partitions = Configs.of(history), Partitions.of(history.log)
     rated = replace(plan, rates=asked)
-    return [each.subject for each in over_their_rates(partitions, configs, history.writes, rated)]
+    return [each.subject for each in over_their_rates(partitions, configs, history, rated)]
 
 
 def test_what_is_set_is_above_what_is_wanted_by_what_brokers_do_not_deliver() -> None:
@@ -132,6 +139,28 @@ def test_a_lower_rate_is_seen_by_who_goes_on_after_a_death(
     write(history, 100.0 + set_after_s, BROKER(3), FOLLOWER_RATE, "110")
     died = replace(PLAN, able=[Span(0.0, 40.0), Span(100.0, 400.0)])
     assert found(history, FIRST, lower, plan=died) == over
+
+
+@pytest.mark.parametrize(
+    ("set_after_s", "over"),
+    [(UNSEEN_S, []), (UNSEEN_S + 2, ["3 receives"]), (None, ["3 receives"])],
+)
+def test_an_own_rate_is_set_through_its_broker_once_its_return_is_seen(
+    set_after_s: float | None, over: list[str]
+) -> None:
+    history = world()
+    history.log.append(1.0, [registered(3, fenced=True)])
+    history.log.append(60.0, [registered(3)])
+    if set_after_s is not None:
+        write(history, 60.0 + set_after_s, BROKER(3), FOLLOWER_RATE, "110")
+    assert found(history, OWN) == over
+
+
+def test_the_rate_of_all_holds_for_a_broker_that_returns() -> None:
+    history = world()
+    history.log.append(1.0, [registered(3, fenced=True)])
+    history.log.append(60.0, [registered(3)])
+    assert found(history, replace(FIRST, rate=600)) == ["3 receives", "1 sends"]
 
 
 def test_a_higher_rate_may_hold_from_when_it_is_asked_for() -> None:
