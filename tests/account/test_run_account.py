@@ -66,10 +66,12 @@ def test_what_a_run_has_changed_is_said_only_where_it_is_known() -> None:
         (
             *(replace(RUN, plan_elsewhere=True), Changed.NOT_KNOWN),
             "What the run has changed is not known here: the warehouse holds a plan of it, and "
-            "this ledger does not.",
+            "this ledger does not. See the logs of its tasks.",
         ),
     ):
         account = account_of_run(evidence)
         assert (account.changed, changed_text(account)) == (changed, text)
     unknown = account_of_run(replace(RUN, unknown="The ledger is away."))
-    assert changed_text(unknown, "The ledger is away.").endswith("here: The ledger is away.")
+    assert changed_text(unknown, "The ledger is away.").endswith(
+        "here: The ledger is away. See the logs of its tasks."
+    )

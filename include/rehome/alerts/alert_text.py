@@ -136,9 +136,9 @@ def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
     return (
         f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
         f"{first:%H:%M:%S} UTC: {named}.",
-        "Start the brokers that hold the old replicas: each poll asks the controller again. If the "
-        f"plan is to end, it ends after {gives_up_s:g} s in any case; copies that could not be "
-        f"cancelled then go on, {record.goes_on}, until they have ended.",
+        "Start the brokers that hold the old replicas: the controller is asked again about once a "
+        f"minute. If the plan is to end, it ends after {gives_up_s:g} s in any case; copies that "
+        f"could not be cancelled then go on, {record.goes_on}, until they have ended.",
     )
 
 

@@ -117,10 +117,11 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
         raise RehomeError(
             "The brokers refused to create: "
             + "; ".join(f"{topic}: {error}" for topic, error in sorted(refused.items())),
-            state_left=f"Created, and staying: {', '.join(made) or 'none'}.",
+            state_left=f"Created, and staying: {', '.join(made)}."
+            if made
+            else "Nothing was created.",
             next_step="Correct what the brokers name, then clear this task: it creates only what "
-            "is "
-            "missing. If the request itself has to change, trigger a new run for the rest.",
+            "is missing. If the request itself has to change, trigger a new run.",
         )
     _prove(plan, cluster)
     return tuple(partition for partition in sorted(plan.assignments) if partition.topic in wanted)

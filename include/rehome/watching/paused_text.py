@@ -27,6 +27,7 @@ WAYS_OUT_PLANNED = (
 )
 RUN_BEFORE = "To carry it out now, run it; to stop for good, cancel it"
 BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
+_BY_PERSON = "Then a window can resume the plan. Or resume it now, or cancel it"
 DECIDE_HERE = "Resume the plan, or cancel it."
 DECIDE = "Resume the plan, or cancel it, with control_reassignment."
 
@@ -157,7 +158,7 @@ def _needs_person(found: NeedsPerson) -> PausedText:
         f"The end of the window has paused this plan. No window goes on with it, because {because}."
     )
     remedy = _REMEDIES[found.why]
-    here = f"{remedy} Or resume the plan, or cancel it." if remedy else DECIDE_HERE
+    here = f"{remedy} {_BY_PERSON}." if remedy else DECIDE_HERE
     return PausedText(text, _step(remedy), here)
 
 
@@ -176,11 +177,7 @@ _REMEDIES: Mapping[Why, str] = {
 
 
 def _step(remedy: str) -> str:
-    return (
-        f"{remedy} Or resume the plan, or cancel it, with control_reassignment."
-        if remedy
-        else DECIDE
-    )
+    return f"{remedy} {_BY_PERSON}, with control_reassignment." if remedy else DECIDE
 
 
 def _time(at: datetime) -> str:

@@ -87,7 +87,7 @@ def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, r
     except PlanConflictError:
         out.unlink()
         raise  # of any other error it is not known whether rows are gone: the file may be all of it
-    print(f"{out}: {_text(made)}; {count_text(removed, 'row')} removed from the ledger.")
+    print(f"{out} holds {_text(made)}; {count_text(removed, 'row')} removed from the ledger.")
     return removed
 
 
@@ -102,7 +102,8 @@ def verify(ledger: Ledger, path: Path) -> bool:
         )
         return False
     print(
-        f"{path} is as {found.by} exported it at {found.at:%Y-%m-%d %H:%M:%S} UTC: {_text(found)}."
+        f"{path} is as {found.by} exported it at {found.at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"It holds {_text(found)}."
     )
     return True
 
@@ -111,7 +112,7 @@ def _text(made: AuditExport) -> str:
     return (
         f"{made.audit_rows} audit rows and {made.events_rows} events from "
         f"{made.since.isoformat() if made.since else 'the first one'} until "
-        f"{made.until.isoformat()}, SHA-256 {made.digest}"
+        f"{made.until.isoformat()}; its SHA-256 is {made.digest}"
     )
 
 

@@ -124,5 +124,5 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
                 NotAsked.NO_REQUEST,
                 f"Run {run.run_id} was started by a task: who asks for {asked.control} is not "
                 "known",
-                next_step="Trigger it on Rehome's page, in Airflow's UI or through its API",
+                next_step="Trigger a new run on Rehome's page, in Airflow's UI or through its API",
             )

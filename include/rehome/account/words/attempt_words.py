@@ -28,7 +28,9 @@ REQUEST_WORDS: Mapping[RequestState, str] = {
     RequestState.FAILED: "Failed",
     RequestState.REJECTED: "Rejected",
 }
-PLAN_ANEW = "Plan anew: a new run of the same request plans with what the cluster has now."
+PLAN_ANEW = (
+    "Trigger a new run with the same parameters: it makes a plan for the cluster as it is now."
+)
 
 
 def label_of(kind: CauseKind) -> str:

@@ -127,14 +127,15 @@ _STEPS: Mapping[HurtKind, str] = {
     HurtKind.DEAD_BROKERS: "Start what is dead: the moves then go on by themselves. Or cancel the "
     "plan, and plan without dead brokers.",
     HurtKind.SILENT_BROKERS: "Check load and network there: each poll asks again.",
-    HurtKind.NOT_CANCELLED: "Start the brokers that hold the old replicas: each poll asks the "
-    "controller again.",
+    HurtKind.NOT_CANCELLED: "Start the brokers that hold the old replicas: the controller is "
+    "asked again about once a minute.",
     HurtKind.NOT_THROTTLED: "The next step sets the throttle again. Find out which client has "
     "changed it.",
     HurtKind.THROTTLES_UNREAD: "The next poll reads them again. If this stays, check the "
     "brokers named here.",
-    HurtKind.TAKEN_OVER: "This plan does nothing more with these partitions. Find out which client "
-    "has reassigned them.",
+    HurtKind.TAKEN_OVER: "The plan goes on without these partitions. Kafka does not record which "
+    "client has reassigned them: ask who runs other tools. To move them after all, trigger a new "
+    "run when that reassignment has ended.",
     HurtKind.FOREIGN: "See it on the cluster's page, or with kafka-reassign-partitions --list. "
     "Wait for its end, have its owner end it, or cancel it with foreign_reassignments.",
     HurtKind.WAITS_FOR_ROOM: "Free disk space there, or cancel the plan and choose other brokers.",

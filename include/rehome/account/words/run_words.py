@@ -17,4 +17,4 @@ def changed_text(account: RunAccount, why_unknown: str = "") -> str:
             return ""
         case Changed.NOT_KNOWN:
             why = why_unknown or "the warehouse holds a plan of it, and this ledger does not."
-            return f"What the run has changed is not known here: {why}"
+            return f"What the run has changed is not known here: {why} See the logs of its tasks."

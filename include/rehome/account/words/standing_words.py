@@ -85,7 +85,7 @@ def _gone(partitions: int) -> str:
     if not partitions:
         return ""
     are = count_text(partitions, "partition of the plan is", "partitions of the plan are")
-    return f"{are} gone, with the topic: nothing of it is left to move. "
+    return f"{are} gone, as the topic was deleted: these need no moving any more. "
 
 
 def _unpaid(account: PlanAccount) -> str:
@@ -94,7 +94,9 @@ def _unpaid(account: PlanAccount) -> str:
     if not found:
         return ""
     stay = count_text(found, "replica stays", "replicas stay")
-    return f"{stay} on the brokers to be drained, because the budget is spent: they are not empty. "
+    return (
+        f"{stay} on the brokers to be drained, because the budget is spent: these are not empty. "
+    )
 
 
 def _out_of_isr(partitions: int) -> str:

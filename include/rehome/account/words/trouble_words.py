@@ -50,7 +50,7 @@ _TEXTS: Mapping[TroubleKind, Text] = {
     TroubleKind.WRONG_CONNECTION: lambda trouble: f"{trouble.said}.",
     TroubleKind.NO_LEADER: _counted("partition had no leader", "partitions had no leader"),
     TroubleKind.BROKER_DEAD: _of_broker("was not alive"),
-    TroubleKind.BROKER_SILENT: _of_broker("answered in part"),
+    TroubleKind.BROKER_SILENT: _of_broker("did not answer every request"),
     TroubleKind.PLAN: lambda trouble: (
         f"Plan {trouble.names[0]}, which holds the cluster, is slowed down or held up by "
         f"{count_text(trouble.count, 'problem')}."
@@ -84,7 +84,10 @@ _STEPS: Mapping[TroubleKind, Text] = {
     ),
     TroubleKind.NO_LEADER: _always("Bring back a broker that holds an in-sync replica."),
     TroubleKind.BROKER_DEAD: _always("Start it, or plan its drain."),
-    TroubleKind.BROKER_SILENT: _always("See its log, and the connection's rights."),
+    TroubleKind.BROKER_SILENT: _always(
+        "What it did not answer is not known. See its log, and the rights of the connection's "
+        "principal: the next snapshot asks again."
+    ),
     TroubleKind.PLAN: _always("The plan's page says what each is, and what to do about it."),
     TroubleKind.OWED: _always("sweep_throttles takes them back."),
     TroubleKind.FINDINGS: _always(""),
@@ -93,7 +96,9 @@ _STEPS: Mapping[TroubleKind, Text] = {
     TroubleKind.FOREIGN_THROTTLES: _always("If no other client needs them, delete them by hand."),
     TroubleKind.NOT_SENT: _always(UNSENT_STEP),
     TroubleKind.POLICIES_DIFFER: _always("The strictest holds."),
-    TroubleKind.HIDDEN_TOPICS: _always("Grant it DESCRIBE on them (docs/security.md)."),
+    TroubleKind.HIDDEN_TOPICS: _always(
+        "Grant its principal DESCRIBE on them (docs/security.md): the next snapshot has them, too."
+    ),
 }
 _SHORT: Mapping[TroubleKind, Callable[[int], str]] = {
     TroubleKind.WRONG_CONNECTION: lambda count: count_text(
@@ -101,7 +106,7 @@ _SHORT: Mapping[TroubleKind, Callable[[int], str]] = {
     ),
     TroubleKind.NO_LEADER: lambda count: f"{count_text(count, 'partition')} without a leader",
     TroubleKind.BROKER_DEAD: lambda count: f"{count_text(count, 'broker')} not alive",
-    TroubleKind.BROKER_SILENT: lambda count: f"{count_text(count, 'broker')} answered in part",
+    TroubleKind.BROKER_SILENT: lambda count: f"{count_text(count, 'broker')} without every answer",
     TroubleKind.PLAN: lambda count: f"{count_text(count, 'problem')} of its plan",
     TroubleKind.OWED: lambda count: f"{count_text(count, 'throttle setting')} of ended plans",
     TroubleKind.FINDINGS: lambda count: count_text(count, "finding"),

@@ -24,7 +24,8 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     "throttle lets through",
     NotKnown.AFTER_WINDOW: "not all ends before the window closes",
     NotKnown.PAST: "the predicted end has passed, and no poll has predicted another since",
-    NotKnown.BROKER_SILENT: "a broker of this copy did not answer the newest poll",
+    NotKnown.BROKER_SILENT: "the broker that sends this copy, or the one that receives it, did not "
+    "answer the newest poll",
     NotKnown.NO_SNAPSHOT: "there is no snapshot yet: collect_snapshots takes them",
     NotKnown.NOT_JUDGED: "watch_clusters has judged no snapshot of this cluster yet",
     NotKnown.SIZES_UNREAD: "a broker has not said how full its disks are",

@@ -49,7 +49,7 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             remedy = "Find out why, then run again."
             yield _error(f"broker {broker}", what, remedy, error.code)
         else:
-            remedy = "Nothing of the plan is on it."
+            remedy = "No move of the plan needs it: the plan can go on without it."
             subject = f"broker {broker}"
             yield Finding(Severity.WARNING, _CHECK, subject, what, remedy, error.code)
 

@@ -121,7 +121,10 @@ def test_each_answer_has_its_words(answer: ControlAnswer, text: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "pace"),
     [
-        ({"moves_per_broker": 1}, "At most 1 move at once for each broker and direction"),
+        (
+            {"moves_per_broker": 1},
+            "The plan is to make at most 1 move at once for each broker and direction",
+        ),
         ({"rate_bytes_per_s": 5}, "The throttle is to be 5 B/s per broker and direction"),
         (
             {"rate_bytes_per_s": 5, "by_broker": BrokerRates({3: 2_000_000})},

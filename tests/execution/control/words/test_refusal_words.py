@@ -44,7 +44,11 @@ def record(ledger: Ledger) -> PlanRecord:
 @pytest.mark.parametrize(
     ("why", "step"),
     [
-        (NotPossible.ENDED, "Use roll_back to take back what the plan has moved."),
+        (
+            NotPossible.ENDED,
+            "What it has moved can be taken back: by Roll back… on the plan's page, or by "
+            "control_reassignment with action roll_back.",
+        ),
         (NotPossible.OTHER_ACTIVE, "Plan p2 is paused on this cluster, and has to end first."),
         (
             NotPossible.NOTHING_TO_PAUSE,
@@ -67,7 +71,7 @@ def record(ledger: Ledger) -> PlanRecord:
         (NotPossible.TAKES_BACK, "Roll the plan back that it takes back."),
         (NotPossible.ACTIVE, "Cancel it first, then roll it back."),
         (NotPossible.TAKEN_BACK, "The plan has been taken back already."),
-        (NotPossible.NEVER_STARTED, "The plan never started: there is nothing to undo."),
+        (NotPossible.NEVER_STARTED, "The plan never started: there is nothing to take back."),
     ],
 )
 def test_each_reason_of_a_state_has_its_step(

@@ -114,7 +114,7 @@ def _pace(answer: PaceAsked) -> str:
 def _asked(answer: PaceAsked) -> str:
     if answer.moves_per_broker is not None:
         moves = count_text(answer.moves_per_broker, "move")
-        return f"At most {moves} at once for each broker and direction"
+        return f"The plan is to make at most {moves} at once for each broker and direction"
     said = []
     if answer.rate_bytes_per_s is not None:
         said.append(f"{bytes_text(answer.rate_bytes_per_s)}/s per broker and direction")

@@ -19,7 +19,8 @@ from rehome.execution.control.refusals import (
 )
 
 _STATE_STEPS: Mapping[NotPossible, str] = {
-    NotPossible.ENDED: "Use roll_back to take back what the plan has moved.",
+    NotPossible.ENDED: "What it has moved can be taken back: by Roll back… on the plan's page, or "
+    "by control_reassignment with action roll_back.",
     NotPossible.NOTHING_TO_PAUSE: "Nothing of the plan has started, so there is "
     "nothing to pause. To stop it for good, cancel it.",
     NotPossible.NOTHING_TO_RESUME: "The plan has not started, so there is nothing to "
@@ -29,7 +30,7 @@ _STATE_STEPS: Mapping[NotPossible, str] = {
     NotPossible.TAKES_BACK: "Roll the plan back that it takes back.",
     NotPossible.ACTIVE: "Cancel it first, then roll it back.",
     NotPossible.TAKEN_BACK: "The plan has been taken back already.",
-    NotPossible.NEVER_STARTED: "The plan never started: there is nothing to undo.",
+    NotPossible.NEVER_STARTED: "The plan never started: there is nothing to take back.",
 }
 """What to do, of reasons that need no more than that."""
 _MISSING: Mapping[PaceMissing, str] = {
