@@ -240,7 +240,8 @@ class Warehouse(Directory):
         if not is_snapshot(name):
             raise RehomeError(
                 f"{name[:200]!r} is the name of no snapshot",
-                next_step="The file that names it was damaged after it was written: plan anew.",
+                next_step="The file that names it was damaged after it was written. Trigger a new "
+                "run.",
             )
         return f"{self.uri}/snapshots/{name}"
 

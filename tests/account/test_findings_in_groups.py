@@ -89,7 +89,7 @@ def test_what_gates_have_found_is_in_the_same_list() -> None:
     assert crashed.names == ("no such column",)
     assert "has crashed" in crashed.kind.message
     assert thin.kind.severity is Severity.WARNING
-    assert thin.kind.message.endswith("the plan was made without what it lacks")
+    assert thin.kind.message.endswith("the plan was made without the data that it checks")
     assert note.names == ("x-0",)
 
 

@@ -36,7 +36,7 @@ def _of_rule(check: str, outcome: Mapping[str, Any], *, binding: bool) -> Iterat
     crashed = outcome["status"] == "crashed"
     what = f"the check that {rule} has crashed" if crashed else f"does not hold: {rule}"
     severity = Severity.ERROR if binding else Severity.WARNING
-    less = "" if binding else "; the plan was made without what it lacks"
+    less = "" if binding else "; the plan was made without the data that it checks"
     rows = outcome["offending_rows"] or [outcome.get("exception") or outcome["table"]]
     for place, row in enumerate(rows, start=1):
         more = max(0, outcome["offending_count"] - len(rows)) if place == len(rows) else 0

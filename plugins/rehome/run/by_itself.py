@@ -26,8 +26,8 @@ class LowersReplicationError(PlanConflictError):
     def __init__(self, plan_id: str, what: str) -> None:
         self.plan_id = plan_id
         super().__init__(
-            f"Plan {plan_id} takes replicas away ({what}), and no person has asked for it: nothing "
-            "that runs by itself does",
+            f"Plan {plan_id} takes replicas away ({what}), and no person has asked for it: a "
+            "run that starts by itself may not do that",
             state_left=STEP_UNCHANGED,
             next_step="Trigger reassign_partitions by hand, or have the run ask for approval",
         )

@@ -47,5 +47,5 @@ def superseded_text(by: str) -> str:
     """Why a plan is not to be run, where another one has moved its partitions."""
     return (
         f"Since this plan was made, plan {by} has moved partitions that this plan moves, too. So "
-        "this plan is out of date: plan anew, by a new run."
+        "this plan is out of date: trigger a new run."
     )

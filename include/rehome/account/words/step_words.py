@@ -94,7 +94,7 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
         "Remove the cause, then trigger a new run: it plans with what is there then."
     ),
     PlanStep.AWAIT_DRY_RUN: _both("Wait for the dry run."),
-    PlanStep.MEND_FINDINGS: _both("Each finding below names its remedy. Then plan anew."),
+    PlanStep.MEND_FINDINGS: _both("Each finding below names its remedy. Then trigger a new run."),
     PlanStep.AS_IT_WAITS: _as_it_waits,
     PlanStep.RUN: lambda _: (
         "Run it as it is: on its page, or by control_reassignment with action run.",
@@ -113,7 +113,9 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
     PlanStep.EMPTY_AGAIN: _empty_again,
     PlanStep.DEMOTE_AGAIN: _both("Trigger a new run of the demotion."),
     PlanStep.ELECT_AGAIN: _both("Trigger a new run of it when they are in sync."),
-    PlanStep.ASK_FOR_LESS: _both("Change what is in the way, or ask for less; then plan anew."),
+    PlanStep.ASK_FOR_LESS: _both(
+        "Change what is in the way, or ask for less; then trigger a new run."
+    ),
     PlanStep.CHECK_ISR: _both(
         "See below which replicas of the plan are out of the ISR, and check their brokers: the "
         "moves themselves are done."

@@ -175,8 +175,8 @@ class VerdictOperator(ClusterOperator):
                 CauseKind.NOT_VERIFIED,
                 f"Plan {record.plan_id} is done, but a fresh read finds partitions that differ "
                 "from the plan, that have lost messages, or that could not be read",
-                next_step="See the report, which names each. Where replicas differ, a new run "
-                "plans with what is there now.",
+                next_step="See the report, which names each. Where replicas differ, trigger a "
+                "new run: it plans with what is there now.",
             )
         return done.proof
 

@@ -108,8 +108,8 @@ def test_a_plan_that_has_ended_and_one_that_waits_for_a_window_say_so(record: Pl
         (
             NotContinued.NOT_OPEN,
             "No run can go on with plan p1: it is paused (as a person asked)",
-            "Only a paused plan, or one that a dry run has made, can be gone on with. Trigger a "
-            "new run: it makes a new plan.",
+            "A run can go on only with a plan that is paused, or that a dry run has made. Trigger "
+            "a new run: it makes a new plan.",
         ),
         (
             NotContinued.THROTTLES_SET,

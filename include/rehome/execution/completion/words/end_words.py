@@ -73,7 +73,7 @@ def not_ended(content: Mapping[str, Any], why: str) -> str:
         verdict, reason = "not proved to be empty", f"Why: {why or 'it could not be read'}"
     return (
         f"The plan is done, but what it was to empty is {verdict}. {still_there(content)}\n"
-        f"{reason}. Do not take that away. Trigger a new run of the action."
+        f"{reason}. Do not remove what is named here. Trigger a new run of the action."
     )
 
 

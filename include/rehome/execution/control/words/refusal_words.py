@@ -84,7 +84,7 @@ def continue_text(found: ContinueRefusal) -> tuple[str, str]:
             return (
                 f"No run can go on with plan {record.plan_id}: it is {record.state} "
                 f"({record.cause})",
-                "Only a paused plan, or one that a dry run has made, can be gone on with. "
+                "A run can go on only with a plan that is paused, or that a dry run has made. "
                 "Trigger a new run: it makes a new plan.",
             )
     return (
