@@ -44,6 +44,8 @@ from rehome.execution.dry_run.replica_checks import (
 )
 from rehome.execution.dry_run.result import DryRunResult, describe
 from rehome.execution.dry_run.throttle_checks import throttle_findings, without_throttle
+from rehome.execution.dry_run.words.isr_words import isr_finding
+from rehome.execution.dry_run.words.throttle_words import throttle_finding
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
 from rehome.execution.observation.agreed_topics import DISAGREE
@@ -115,11 +117,12 @@ def dry_run(
         REDUNDANCY_CHECK: lambda: redundancy_findings(
             plan, request, now, refuse=settings.refuse_fewer_domains
         ),
-        "in-sync replicas": lambda: isr_findings(plan, now),
+        "in-sync replicas": lambda: map(isr_finding, isr_findings(plan, now)),
         "drift": lambda: _drift(plan, now),
         FOREIGN_CHECK: lambda: foreign_findings(plan, request, now, in_flight),
         "verdict": lambda: _verdicts(plan, now),
-        "throttle": lambda: (
+        "throttle": lambda: map(
+            throttle_finding,
             without_throttle(policy)
             if request.unthrottled
             else throttle_findings(
@@ -128,7 +131,7 @@ def dry_run(
                 named=named,
                 ours=ours,
                 marked=not request.export,
-            )
+            ),
         ),
         "steps": lambda: step_findings(plan, request),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),

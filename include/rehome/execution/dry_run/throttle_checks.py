@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
@@ -11,9 +12,9 @@ from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource,
 from rehome.domain.kafka import BrokerError, BrokerId
 from rehome.domain.kafka_limits import LEAST_RATE
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.findings import Finding, Found, FoundKind, Severity
 from rehome.domain.run.run_policy import Policy
-from rehome.domain.text import bytes_text, count_text
+from rehome.domain.text import count_text
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.rates_found import RatesFound
 from rehome.execution.observation.move_status import relocating
@@ -27,12 +28,54 @@ from rehome.execution.throttle.keys import (
     LOG_DIR_RATE,
     list_items,
     own_value,
-    rate_name,
     split,
 )
 from rehome.execution.throttle.ownership.marks import DEFAULT, Before
 
 _CHECK = "throttle"
+
+
+class ThrottleKind(FoundKind):
+    """What is wrong with a plan's throttles."""
+
+    STOPS_ALL = "stops_all", _CHECK, Severity.ERROR
+    STOPS_ONE = "stops_one", _CHECK, Severity.ERROR
+    OF_NO_BROKER = "of_no_broker", _CHECK, Severity.ERROR
+    UNUSED = "unused", _CHECK, Severity.INFO
+    NO_THROTTLE = "no_throttle", _CHECK, Severity.WARNING
+    REFUSED = "refused", _CHECK, Severity.ERROR
+    UNREADABLE = "unreadable", _CHECK, Severity.ERROR
+    NOT_PUT_BACK = "not_put_back", _CHECK, Severity.WARNING
+    HELD_AT_NOTHING = "held_at_nothing", _CHECK, Severity.ERROR
+    HELD = "held", _CHECK, Severity.WARNING
+    LIST_FULL = "list_full", _CHECK, Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleFound(Found):
+    """What is wrong with a throttle.
+
+    :param key: of the config that it is about; ``before``: its value now; ``mark``: the
+        key by which its owner would be known.
+    :param rate_bytes_per_s: that would be set, or that holds instead; ``direction``: its.
+    :param size_bytes: what would be copied at that rate, through one broker.
+    :param of_default: whether all brokers without a rate of their own have it.
+    :param items, room: entries of a list of replicas, and characters that are left in it.
+    :param moves: that could not be throttled, or that run at once for a broker and direction.
+    :param partitions: that may be in flight.
+    """
+
+    key: str = ""
+    before: str = ""
+    mark: str = ""
+    rate_bytes_per_s: int = 0
+    direction: str = ""
+    size_bytes: int = 0
+    of_default: bool = False
+    items: int = 0
+    room: int = 0
+    moves: int = 0
+    partitions: int = 0
 
 
 def throttle_findings(
@@ -46,7 +89,7 @@ def throttle_findings(
     own: BrokerRates = NO_OWN_RATES,
     named: Collection[BrokerId] | None = None,
     marked: bool = True,
-) -> Iterator[Finding]:
+) -> Iterator[ThrottleFound]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
@@ -60,14 +103,7 @@ def throttle_findings(
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
-        yield Finding(
-            Severity.ERROR,
-            _CHECK,
-            "throttle",
-            f"{rate_bytes_per_s} bytes per second would never move anything",
-            "Give a rate above the inflow of the partitions. Was it left to auto, the brokers have "
-            "nothing to spare: set broker_capacity_bytes_per_s where they can take more.",
-        )
+        yield ThrottleFound(ThrottleKind.STOPS_ALL, "throttle", rate_bytes_per_s=rate_bytes_per_s)
         return
     yield from _of_single_brokers(plan, now, own, own.brokers if named is None else named)
     changes: list[ConfigChange] = []
@@ -77,82 +113,62 @@ def throttle_findings(
     yield from _lists(plan, cluster, changes, ours)
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
-            yield _refused(resource, error)
+            yield ThrottleFound(ThrottleKind.REFUSED, str(resource), error)
 
 
 def _of_single_brokers(
     plan: Plan, now: ClusterState, own: BrokerRates, named: Collection[BrokerId]
-) -> Iterator[Finding]:
+) -> Iterator[ThrottleFound]:
     """Rates of brokers that there are not, that would let nothing through, or that mean nothing."""
     for (direction, broker), rate in own.by_key().items():
         if rate < LEAST_RATE:
-            yield Finding(
-                Severity.ERROR,
-                _CHECK,
-                f"broker {broker}",
-                f"{rate} bytes per second ({direction}) would never move anything",
-                f"Give it {LEAST_RATE} bytes per second at least.",
+            yield ThrottleFound(
+                *(ThrottleKind.STOPS_ONE, f"broker {broker}"),
+                rate_bytes_per_s=rate,
+                direction=direction,
             )
     for broker in own.brokers:
-        if broker in plan.brokers or broker not in named:
-            continue
-        there = broker in now.cluster.brokers
-        yield Finding(
-            Severity.INFO if there else Severity.ERROR,
-            _CHECK,
-            f"broker {broker}",
-            "has a throttle of its own by throttle_by_broker, and moves nothing in this plan"
-            if there
-            else "has a throttle of its own by throttle_by_broker, and is no broker of the cluster "
-            "that is alive",
-            "It is not set there." if there else "Correct the id, or leave it out.",
-        )
+        if broker not in plan.brokers and broker in named:
+            there = broker in now.cluster.brokers
+            kind = ThrottleKind.UNUSED if there else ThrottleKind.OF_NO_BROKER
+            yield ThrottleFound(kind, f"broker {broker}")
 
 
-def without_throttle(policy: Policy) -> Iterator[Finding]:
+def without_throttle(policy: Policy) -> Iterator[ThrottleFound]:
     """What a plan means that sets no throttle: said, whatever else is found."""
-    at_once = count_text(policy.max_moves_per_broker, "move")
-    yield Finding(
-        Severity.WARNING,
-        "throttle",
-        "plan",
-        f"it runs without a throttle: {at_once} at once for each broker and direction, and "
-        f"{count_text(policy.max_partitions_in_flight, 'partition')} in all, are the only limit of "
-        "the copies",
-        "Clients of these brokers may suffer. Choose fewer moves at once (max_moves_per_broker), "
-        "or have a throttle set where that is allowed.",
-    )
-
-
-def _refused(resource: ConfigResource, error: BrokerError) -> Finding:
-    return Finding(
-        Severity.ERROR,
-        _CHECK,
-        named(resource),
-        f"its throttle would be refused: {error.name}: {error.message}",
-        "See docs/security.md for rights; correct the present configuration.",
-        error.code,
+    yield ThrottleFound(
+        *(ThrottleKind.NO_THROTTLE, "plan"),
+        moves=policy.max_moves_per_broker,
+        partitions=policy.max_partitions_in_flight,
     )
 
 
 def _rates(
     plan: Plan, now: ClusterState, found: RatesFound, changes: list[ConfigChange]
-) -> Iterator[Finding]:
+) -> Iterator[ThrottleFound]:
     """The rates that would be set, and those of other clients that would hold instead."""
     for resource, error in found.unreadable.items():
-        yield _unreadable(resource, error)
+        yield ThrottleFound(ThrottleKind.UNREADABLE, named(resource), error)
     for choice in found.choices:
         if choice.holds is not None:
             loads = _loads(plan, now, choice.key)
             bound = None if choice.resource == DEFAULT else int(choice.resource.name)
             size = max(loads.values(), default=0) if bound is None else loads[bound]
-            yield _holds(choice.resource, choice.key, choice.holds, size)
+            stops = choice.holds <= 0
+            yield ThrottleFound(
+                ThrottleKind.HELD_AT_NOTHING if stops else ThrottleKind.HELD,
+                named(choice.resource),
+                key=choice.key,
+                rate_bytes_per_s=choice.holds,
+                size_bytes=size,
+                of_default=choice.resource == DEFAULT,
+            )
         if choice.wanted is not None:
             set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.wanted)
             changes.append(ConfigChange(*set_it))
 
 
-def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[Finding]:
+def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[ThrottleFound]:
     """Rates from before, where brokers refuse to keep marks of who has replaced them."""
     places = [(change.resource, change.key) for change in changes]
     if not places:
@@ -166,15 +182,11 @@ def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iter
         configs = found[resource]
         before = None if isinstance(configs, BrokerError) else own_value(resource, configs.get(key))
         if before is not None:
-            yield Finding(
-                Severity.WARNING,
-                _CHECK,
-                named(resource),
-                f"its {rate_name(key)} of {before} B/s is replaced, and stays so when the plan has "
-                f"ended: the brokers refuse {probe.key}: {refused.name}: {refused.message}",
-                "Set then what is wanted; until that it is owed. Or have the brokers' policy allow "
-                "keys on their default that begin with rehome.",
-                refused.code,
+            yield ThrottleFound(
+                *(ThrottleKind.NOT_PUT_BACK, named(resource), refused),
+                key=key,
+                before=before,
+                mark=probe.key,
             )
 
 
@@ -192,41 +204,12 @@ def _loads(plan: Plan, now: ClusterState, key: str) -> Counter[BrokerId]:
     return loads
 
 
-def _holds(resource: ConfigResource, key: str, rate_bytes_per_s: int, size_bytes: int) -> Finding:
-    stops = rate_bytes_per_s <= 0
-    whose = "of the busiest broker pass" if resource == DEFAULT else "pass through it"
-    expect = (
-        "nothing would ever move" if stops else f"{bytes_text(size_bytes)} {whose} at that rate"
-    )
-    return Finding(
-        Severity.ERROR if stops else Severity.WARNING,
-        _CHECK,
-        named(resource),
-        f"already has {rate_name(key)} {bytes_text(rate_bytes_per_s)}/s, set by another client, "
-        f"and the plan leaves it there: {expect}",
-        "If that rate is a leftover (sweep_throttles names those), remove it and trigger a new "
-        "run. Else ask its owner to raise it.",
-    )
-
-
-def _unreadable(resource: ConfigResource, error: BrokerError) -> Finding:
-    return Finding(
-        Severity.ERROR,
-        _CHECK,
-        named(resource),
-        f"its present throttle cannot be read: {error.name}: {error.message}",
-        "Mend what the broker names, then trigger a new run: a throttle is only set where the one "
-        "before it is known.",
-        error.code,
-    )
-
-
 def _lists(
     plan: Plan,
     cluster: ClusterPort,
     changes: list[ConfigChange],
     ours: SetByPlans,
-) -> Iterator[Finding]:
+) -> Iterator[ThrottleFound]:
     wanted = list_items(plan.moves)
     resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
     present: DescribedConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
@@ -235,7 +218,7 @@ def _lists(
         configs = present[resource]
         if isinstance(configs, BrokerError):
             if key == LISTS[0]:
-                yield _unreadable(resource, configs)
+                yield ThrottleFound(ThrottleKind.UNREADABLE, named(resource), configs)
             continue
         there = split(own_value(resource, configs.get(key)))
         if EVERY_REPLICA in there:
@@ -250,7 +233,7 @@ def _lists(
 
 def _no_room(
     plan: Plan, resource: ConfigResource, key: str, kept: Sequence[str]
-) -> Iterator[Finding]:
+) -> Iterator[ThrottleFound]:
     """A list that other clients' items fill, so that moves could never be put on it."""
     room = LIST_LIMIT - len(",".join(kept))
     of_topic = [move for move in plan.moves if move.partition.topic == resource.name]
@@ -260,14 +243,12 @@ def _no_room(
         missing = [item for item in items if item not in kept]
         without += bool(missing) and len(",".join(["", *missing])) > room
     if without:
-        yield Finding(
-            Severity.ERROR,
-            _CHECK,
-            named(resource),
-            f"other clients' items fill its {key}: {count_text(len(kept), 'item')}, which leave "
-            f"room for {max(room, 0)} of {LIST_LIMIT} characters, so "
-            f"{count_text(without, 'move')} could not be throttled",
-            "Have their owner take items off that list that no reassignment in flight needs.",
+        yield ThrottleFound(
+            *(ThrottleKind.LIST_FULL, named(resource)),
+            key=key,
+            items=len(kept),
+            room=max(room, 0),
+            moves=without,
         )
 
 

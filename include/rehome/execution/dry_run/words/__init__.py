@@ -1,0 +1,1 @@
+"""Words for what a dry run finds."""
