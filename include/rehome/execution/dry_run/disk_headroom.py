@@ -11,11 +11,31 @@ import numpy as np
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDir, LogDirKey
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.findings import Finding, Severity
-from rehome.domain.text import bytes_text
+from rehome.domain.run.findings import Found, FoundKind, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.planning.model.packing import pack
 from rehome.planning.model.volumes import LogDirSize, Volume, volumes_of
+
+
+class DiskKind(FoundKind):
+    """What is wrong with free space."""
+
+    TOO_LITTLE = "too_little", "disk", Severity.ERROR
+    FITS_INTO_NONE = "fits_into_none", "disk", Severity.ERROR
+    MAY_FILL_ONE = "may_fill_one", "disk", Severity.WARNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskFound(Found):
+    """What is wrong with the free space of a broker or of log dirs.
+
+    :param needed_bytes: what would come; ``usable_bytes``: what may be used, for each volume.
+    :param partition: whose copy it is.
+    """
+
+    needed_bytes: int = 0
+    usable_bytes: tuple[int, ...] = ()
+    partition: str = ""
 
 
 @dataclass
@@ -36,7 +56,7 @@ class _Incoming:
 
 def disk_findings(
     plan: Plan, now: ClusterState, kept_free: Callable[[BrokerId], float]
-) -> Iterator[Finding]:
+) -> Iterator[DiskFound]:
     """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
     The worst moment is assumed, whatever the order of moves and the number of slots: every
@@ -93,7 +113,7 @@ def _held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
 
 def _broker_findings(
     broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
-) -> Iterator[Finding]:
+) -> Iterator[DiskFound]:
     free_bytes = [volume.headroom_bytes(min_free) for volume in volumes]
     subject, needed = f"broker {broker}", coming.total
     left = []
@@ -109,21 +129,15 @@ def _broker_findings(
     lost = _lost(coming.free, left)
     if lost:
         size, move = lost
-        yield _finding(
-            Severity.ERROR,
-            subject,
-            f"{move.partition} ({bytes_text(size)}) fits into no log dir with the other copies: "
-            f"they may take {', '.join(map(bytes_text, free_bytes))}",
-            "Free disk on one of its volumes, name log dirs, or move less at a time.",
+        yield DiskFound(
+            *(DiskKind.FITS_INTO_NONE, subject),
+            partition=str(move.partition),
+            needed_bytes=size,
+            usable_bytes=tuple(free_bytes),
         )
-    elif sum(size for size, _ in coming.free) > min(left):
-        yield _finding(
-            Severity.WARNING,
-            subject,
-            f"its log dirs hold what comes, but the fullest one may take {bytes_text(min(left))}, "
-            "and the broker chooses by the number of partitions",
-            "Name the log dirs of these copies, or watch the volume.",
-        )
+    elif (coming_free := sum(size for size, _ in coming.free)) > min(left):
+        about = DiskKind.MAY_FILL_ONE, subject
+        yield DiskFound(*about, needed_bytes=coming_free, usable_bytes=(min(left),))
 
 
 def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[int, Move] | None:
@@ -134,14 +148,6 @@ def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[
     return max(lost, key=lambda copy: copy[0], default=None)
 
 
-def _too_little(subject: str, needed: int, usable: int) -> Finding:
-    return _finding(
-        Severity.ERROR,
-        subject,
-        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(usable)} may be used",
-        "Free disk, or move less at a time.",
-    )
-
-
-def _finding(severity: Severity, subject: str, message: str, remedy: str) -> Finding:
-    return Finding(severity, "disk", subject, message, remedy)
+def _too_little(subject: str, needed: int, usable: int) -> DiskFound:
+    about = DiskKind.TOO_LITTLE, subject
+    return DiskFound(*about, needed_bytes=needed, usable_bytes=(usable,))

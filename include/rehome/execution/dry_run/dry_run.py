@@ -25,6 +25,7 @@ from rehome.execution.dry_run.disk_headroom import disk_findings
 from rehome.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
 from rehome.execution.dry_run.inflow import (
     INFLOW_CHECK,
+    CopyKind,
     growth_bytes_per_s,
     inflow_findings,
     size_findings,
@@ -44,7 +45,10 @@ from rehome.execution.dry_run.replica_checks import (
 )
 from rehome.execution.dry_run.result import DryRunResult, describe
 from rehome.execution.dry_run.throttle_checks import throttle_findings, without_throttle
+from rehome.execution.dry_run.words.copy_words import copy_finding
+from rehome.execution.dry_run.words.disk_words import disk_finding
 from rehome.execution.dry_run.words.isr_words import isr_finding
+from rehome.execution.dry_run.words.replica_words import replica_finding
 from rehome.execution.dry_run.words.throttle_words import throttle_finding
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
@@ -113,9 +117,10 @@ def dry_run(
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan, looks_only=request.dry_run),
         "rights": lambda: _rights(now),
-        "brokers": lambda: broker_findings(plan, now),
-        REDUNDANCY_CHECK: lambda: redundancy_findings(
-            plan, request, now, refuse=settings.refuse_fewer_domains
+        "brokers": lambda: map(replica_finding, broker_findings(plan, now)),
+        REDUNDANCY_CHECK: lambda: map(
+            replica_finding,
+            redundancy_findings(plan, request, now, refuse=settings.refuse_fewer_domains),
         ),
         "in-sync replicas": lambda: map(isr_finding, isr_findings(plan, now)),
         "drift": lambda: _drift(plan, now),
@@ -133,14 +138,16 @@ def dry_run(
                 marked=not request.export,
             ),
         ),
-        "steps": lambda: step_findings(plan, request),
+        "steps": lambda: map(replica_finding, step_findings(plan, request)),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
-        INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),
-        "window": lambda: window_findings(plan, request, now, pace, predicted),
-        "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
-        RACKS_CHECK: lambda: rack_findings(request, now.cluster.brokers.values()),
-        "limits": lambda: limit_findings(request, now.cluster.brokers),
-        "reassignment": lambda: file_findings(request),
+        INFLOW_CHECK: lambda: map(copy_finding, inflow_findings(plan, growth, now, pace)),
+        "window": lambda: map(copy_finding, window_findings(plan, request, now, pace, predicted)),
+        "disk": lambda: map(disk_finding, disk_findings(plan, now, _kept_free(policy, caps_now))),
+        RACKS_CHECK: lambda: map(
+            replica_finding, rack_findings(request, now.cluster.brokers.values())
+        ),
+        "limits": lambda: map(replica_finding, limit_findings(request, now.cluster.brokers)),
+        "reassignment": lambda: map(replica_finding, file_findings(request)),
     }
     reworded = _for_others if request.export else (lambda finding: finding)
     findings = [item for check in checks.values() for item in _shortened([*map(reworded, check())])]
@@ -163,7 +170,7 @@ def dry_run(
 
 def _outgrown(findings: Sequence[Finding]) -> bool:
     """Whether some copies would never end, for producers write more than the throttle lets by."""
-    return any(f.check == INFLOW_CHECK and f.severity is Severity.ERROR for f in findings)
+    return any(found.what == CopyKind.OUTGROWN for found in findings)
 
 
 def _kept_free(policy: Policy, caps_now: BrokerCaps | None) -> Callable[[BrokerId], float]:
@@ -273,7 +280,7 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             f"whether it has changed since the snapshot is not known: {DISAGREE}",
             "Look at the brokers' connections to the controller, then trigger a new run.",
         )
-    yield from size_findings(plan, now)
+    yield from map(copy_finding, size_findings(plan, now))
 
 
 def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Finding]:

@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow.compute as pc
 
 from rehome.cluster.snapshot.model import Snapshot
-from rehome.domain.broker_rates import RateSide
 from rehome.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import OnWindowEnd, ReassignmentRequest
-from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.findings import Found, FoundKind, Severity
 from rehome.domain.run.pace import Pace
-from rehome.domain.text import bytes_text, duration_text
 from rehome.domain.time_range import TimeRange
-from rehome.execution.admission.slots import WHOLE_SLOT, part_of_slot
+from rehome.execution.admission.slots import WHOLE_SLOT, Direction, Slot, part_of_slot
 from rehome.execution.dry_run.cluster_state import ClusterState
 
 INFLOW_CHECK = "inflow"
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000
-_DIRECTIONS = {
-    "receive": RateSide.FOLLOWER.direction,
-    "send": RateSide.LEADER.direction,
-}
+
+
+class CopyKind(FoundKind):
+    """What is wrong with copies, their sizes and their time."""
+
+    SLOWED = "slowed", INFLOW_CHECK, Severity.WARNING
+    OUTGROWN = "outgrown", INFLOW_CHECK, Severity.ERROR
+    PAST_WINDOW = "past_window", "window", Severity.INFO
+    FITS_NO_WINDOW = "fits_no_window", "window", Severity.WARNING
+    GROWN = "grown", "drift", Severity.WARNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFound(Found):
+    """What is wrong with copies.
+
+    :param direction: of a broker; ``grows_bytes_per_s``: what its copies do there together, and
+        ``delivered_bytes_per_s``: what the throttle delivers.
+    :param predicted: time of the plan; ``least_s``: of one copy; ``left_s``: of the window.
+    :param was_bytes, now_bytes: size of a partition at the snapshot and now.
+    """
+
+    direction: Direction = Direction.IN
+    grows_bytes_per_s: float = 0.0
+    delivered_bytes_per_s: float = 0.0
+    predicted: TimeRange | None = None
+    least_s: float = 0.0
+    left_s: float = 0.0
+    was_bytes: int = 0
+    now_bytes: int = 0
 
 
 def inflow_findings(
     plan: Plan, inflow: Mapping[TopicPartition, float], now: ClusterState, pace: Pace
-) -> Iterator[Finding]:
+) -> Iterator[CopyFound]:
     """A copy that its partition outgrows never ends: the throttle must exceed the inflow.
 
     Inflow is how fast each leader's log has grown between the snapshot and now. The rule is
@@ -39,32 +64,29 @@ def inflow_findings(
     (as many as share the slots, see ``slots.part_of_slot``) together must stay below what the
     throttle delivers. On the leader's side brokers count what in-sync followers fetch as well.
     """
-    flows: dict[tuple[str, BrokerId], list[_Flow]] = {}
+    flows: dict[Slot, list[_Flow]] = {}
     for move in plan.moves:
         size, rate, leader = now.size_bytes(move), inflow.get(move.partition, 0.0), now.leader(move)
         copies = len(move.adding)
         for broker in move.adding:
-            flows.setdefault(("receive", broker), []).append(_Flow.of(size, rate, pace))
+            flows.setdefault(Slot(Direction.IN, broker), []).append(_Flow.of(size, rate, pace))
         if leader is not None and copies:
             flow = _Flow.of(size * copies, rate * (copies + now.followers(move)), pace)
-            flows.setdefault(("send", leader), []).append(flow)
+            flows.setdefault(Slot(Direction.OUT, leader), []).append(flow)
         for broker in move.relocating:
             flow = _Flow.of(now.replica_bytes(move, broker), rate, pace)
-            flows.setdefault(("copy between its log dirs", broker), []).append(flow)
-    for (direction, broker), found in sorted(flows.items()):
-        together = _busiest_together(found, pace.max_moves_per_broker)
-        delivered = pace.own.get((_DIRECTIONS.get(direction, ""), broker), pace.bytes_per_s)
+            flows.setdefault(Slot(Direction.ACROSS, broker), []).append(flow)
+    for slot in sorted(flows, key=lambda slot: (slot.direction.value, slot.broker)):
+        together = _busiest_together(flows[slot], pace.max_moves_per_broker)
+        delivered = pace.own.get((slot.direction.value, slot.broker), pace.bytes_per_s)
         if together <= delivered / 2:
             continue
-        ends = together < delivered
-        yield Finding(
-            Severity.WARNING if ends else Severity.ERROR,
-            INFLOW_CHECK,
-            f"broker {broker}",
-            f"the partitions it is to {direction} at once grow by {bytes_text(together)}/s, of "
-            f"{bytes_text(delivered)}/s that the throttle delivers: "
-            + ("more than half is lost on them" if ends else "the copies would never end"),
-            "Raise the throttle or lower max_moves_per_broker.",
+        yield CopyFound(
+            CopyKind.SLOWED if together < delivered else CopyKind.OUTGROWN,
+            f"broker {slot.broker}",
+            direction=slot.direction,
+            grows_bytes_per_s=together,
+            delivered_bytes_per_s=delivered,
         )
 
 
@@ -74,7 +96,7 @@ def window_findings(
     now: ClusterState,
     pace: Pace,
     predicted: TimeRange | None,
-) -> Iterator[Finding]:
+) -> Iterator[CopyFound]:
     """A plan that may take longer than its window has left. A copy that does is not started in it:
     in a window of that length, never.
 
@@ -84,29 +106,14 @@ def window_findings(
         return
     left_s = (request.window_end - now.taken_at).total_seconds()
     if predicted is not None and predicted.most_s > left_s:
-        yield Finding(
-            Severity.INFO,
-            "window",
-            "plan",
-            "may take longer than the window has left: what does not fit goes on in the next one",
-            detail=f"{predicted}, and the window has {duration_text(left_s)} left",
-        )
+        yield CopyFound(CopyKind.PAST_WINDOW, "plan", predicted=predicted, left_s=left_s)
     if request.on_window_end is not OnWindowEnd.FINISH:
         return
     for move in plan.moves:
         least_s = now.size_bytes(move) * len(move.adding) / pace.bytes_per_s
-        if least_s <= left_s:
-            continue
-        yield Finding(
-            Severity.WARNING,
-            "window",
-            str(move.partition),
-            "takes longer to copy than the window has left, and is not started in it",
-            "Raise the throttle, give the cluster a longer window, or run the plan without a "
-            "window.",
-            detail=f"at least {duration_text(least_s)}, and the window has "
-            f"{duration_text(left_s)} left",
-        )
+        if least_s > left_s:
+            about = CopyKind.FITS_NO_WINDOW, str(move.partition)
+            yield CopyFound(*about, least_s=least_s, left_s=left_s)
 
 
 class _Flow(NamedTuple):
@@ -152,18 +159,11 @@ def growth_bytes_per_s(
     return grown
 
 
-def size_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
+def size_findings(plan: Plan, now: ClusterState) -> Iterator[CopyFound]:
     """Partitions that have grown so much that the plan's numbers no longer hold."""
     for move in plan.moves:
         size = now.size_bytes(move)
         grown = size - move.size_bytes
         if move.adding and grown > max(_GREW_BYTES, _GREW_FRACTION * move.size_bytes):
-            yield Finding(
-                Severity.WARNING,
-                "drift",
-                str(move.partition),
-                "has grown since the snapshot",
-                "Its copy takes longer than predicted; trigger a new run for a plan with the "
-                "new size.",
-                detail=f"from {bytes_text(move.size_bytes)} to {bytes_text(size)}",
-            )
+            about = CopyKind.GROWN, str(move.partition)
+            yield CopyFound(*about, was_bytes=move.size_bytes, now_bytes=size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rehome.domain.run.findings import Finding, FoundKind
-from rehome.domain.text import count_text
+from rehome.domain.text import brokers_text, count_text
 from rehome.execution.dry_run.isr_checks import IsrFound, IsrKind, IsrShape
 
 
@@ -19,24 +19,26 @@ def _few(shape: IsrShape) -> str:
 
 
 def _synced(shape: IsrShape) -> str:
-    return f"{shape.in_sync} of {shape.replicas} replicas are in sync"
+    are = "is" if shape.in_sync == 1 else "are"
+    return f"{shape.in_sync} of {count_text(shape.replicas, 'replica')} {are} in sync"
 
 
 def _wanted(shape: IsrShape) -> str:
     return f"{count_text(shape.wanted, 'replica is', 'replicas are')} fewer than {_few(shape)}"
 
 
-def _named(shape: IsrShape) -> str:
-    return ", ".join(map(str, shape.brokers))
-
-
 def _while_it_moves(shape: IsrShape) -> str:
-    return f"while it moves {shape.least} are, as few as {_few(shape)} allows"
+    return f"while it moves {count_text(shape.least, 'is', 'are')}, as few as {_few(shape)} allows"
+
+
+def _all_synced(shape: IsrShape) -> str:
+    all_of_it = f"all {shape.replicas} replicas are" if shape.replicas > 1 else "its 1 replica is"
+    return f"{all_of_it} in sync; {_while_it_moves(shape)}"
 
 
 _TEXTS: Mapping[FoundKind, Callable[[IsrShape], str]] = {
     IsrKind.NO_SOURCE: lambda shape: (
-        f"has no live leader to copy from; its replicas are on {list(shape.brokers)}"
+        f"has no live leader to copy from; its replicas are on {brokers_text(shape.brokers)}"
     ),
     IsrKind.TOO_FEW_REPLICAS: lambda shape: (
         f"{_wanted(shape)}: producers with acks=all would be refused"
@@ -46,8 +48,8 @@ _TEXTS: Mapping[FoundKind, Callable[[IsrShape], str]] = {
         "though it could keep more"
     ),
     IsrKind.ALREADY_TOO_FEW: lambda shape: (
-        f"{_wanted(shape)}, as its {shape.replicas} are now: producers with acks=all are refused "
-        "before and after"
+        f"{_wanted(shape)}, as its {count_text(shape.replicas, 'is', 'are')} now: producers with "
+        "acks=all are refused before and after"
     ),
     IsrKind.BELOW_MINIMUM: lambda shape: (
         f"{_synced(shape)}, fewer than {_few(shape)}: producers with acks=all are refused now, and "
@@ -56,15 +58,13 @@ _TEXTS: Mapping[FoundKind, Callable[[IsrShape], str]] = {
     IsrKind.AT_MINIMUM: lambda shape: f"{_synced(shape)}; {_while_it_moves(shape)}",
     IsrKind.UNDER_REPLICATED: lambda shape: f"is under-replicated: {_synced(shape)}",
     IsrKind.WAITS_FOR_ISR: lambda shape: (
-        f"keeps replicas that are out of sync (brokers {_named(shape)}): the controller ends the "
-        "move only when they are in the ISR"
+        f"keeps replicas that are out of sync ({brokers_text(shape.brokers)}): the controller "
+        "ends the move only when they are in the ISR"
     ),
     IsrKind.LEADER_OUT_OF_SYNC: lambda shape: (
-        f"its preferred leader will be broker {_named(shape)}, whose replica is out of sync"
+        f"its preferred leader will be {brokers_text(shape.brokers)}, whose replica is out of sync"
     ),
-    IsrKind.ALWAYS_AT_MINIMUM: lambda shape: (
-        f"all {shape.replicas} replicas are in sync; {_while_it_moves(shape)}"
-    ),
+    IsrKind.ALWAYS_AT_MINIMUM: _all_synced,
 }
 _OUT_OF_SYNC = "See why replicas are out of sync before moving it."
 _STEPS: Mapping[FoundKind, str] = {
