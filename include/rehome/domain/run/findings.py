@@ -5,9 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
-
-from rehome.domain.kafka import BrokerError
+from typing import Any, NamedTuple
 
 SETTINGS_CHECK = "settings"
 """The check for caps, broker sets and targets that changed since the plan was made."""
@@ -21,48 +19,6 @@ class Severity(enum.StrEnum):
     INFO = "info"
 
 
-class FoundKind(enum.StrEnum):
-    """What checks can find: each kind with its check, and how bad it is."""
-
-    check: str
-    severity: Severity
-
-    def __new__(cls, value: str, check: str, severity: Severity) -> Self:
-        """A kind by its name, as ``dry_run.json`` has it."""
-        kind = str.__new__(cls, value)
-        kind._value_, kind.check, kind.severity = value, check, severity
-        return kind
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One thing that a check has found, before it is put into words.
-
-    :param subject: the partition, broker or right it is about.
-    :param error: what a broker said, or would say.
-    """
-
-    kind: FoundKind
-    subject: str
-    error: BrokerError | None = None
-
-    @property
-    def severity(self) -> Severity:
-        """How bad it is."""
-        return self.kind.severity
-
-    @property
-    def why(self) -> str:
-        """What a broker said, by Kafka's name for it."""
-        return "" if self.error is None else f"{self.error.name}: {self.error.message}"
-
-    def said(self, message: str, remedy: str, detail: str = "") -> Finding:
-        """With its words, as people see it."""
-        code = None if self.error is None else self.error.code
-        about = self.kind.severity, self.kind.check, self.subject
-        return Finding(*about, message, remedy, code, detail, what=self.kind.value)
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing a dry run found.
@@ -73,7 +29,7 @@ class Finding:
     :param message: what is so of it, and of every other subject of its kind.
     :param detail: the figures of this one; "" = there are none.
     :param more: so many others of its kind are not listed.
-    :param what: its :class:`FoundKind`; "" = not known, as of an earlier Rehome.
+    :param what: the name of what a dry run found; "" = not known, as of an earlier Rehome.
     """
 
     severity: Severity

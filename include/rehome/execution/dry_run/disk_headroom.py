@@ -11,31 +11,10 @@ import numpy as np
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDir, LogDirKey
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.findings import Found, FoundKind, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.planning.model.packing import pack
 from rehome.planning.model.volumes import LogDirSize, Volume, volumes_of
-
-
-class DiskKind(FoundKind):
-    """What is wrong with free space."""
-
-    TOO_LITTLE = "too_little", "disk", Severity.ERROR
-    FITS_INTO_NONE = "fits_into_none", "disk", Severity.ERROR
-    MAY_FILL_ONE = "may_fill_one", "disk", Severity.WARNING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskFound(Found):
-    """What is wrong with the free space of a broker or of log dirs.
-
-    :param needed_bytes: what would come; ``usable_bytes``: what may be used, for each volume.
-    :param partition: whose copy it is.
-    """
-
-    needed_bytes: int = 0
-    usable_bytes: tuple[int, ...] = ()
-    partition: str = ""
 
 
 @dataclass
@@ -56,7 +35,7 @@ class _Incoming:
 
 def disk_findings(
     plan: Plan, now: ClusterState, kept_free: Callable[[BrokerId], float]
-) -> Iterator[DiskFound]:
+) -> Iterator[Found]:
     """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
     The worst moment is assumed, whatever the order of moves and the number of slots: every
@@ -113,7 +92,7 @@ def _held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
 
 def _broker_findings(
     broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
-) -> Iterator[DiskFound]:
+) -> Iterator[Found]:
     free_bytes = [volume.headroom_bytes(min_free) for volume in volumes]
     subject, needed = f"broker {broker}", coming.total
     left = []
@@ -129,15 +108,15 @@ def _broker_findings(
     lost = _lost(coming.free, left)
     if lost:
         size, move = lost
-        yield DiskFound(
-            *(DiskKind.FITS_INTO_NONE, subject),
-            partition=str(move.partition),
-            needed_bytes=size,
+        yield Found(
+            *(FoundKind.FITS_INTO_NO_LOG_DIR, subject),
+            partitions=(str(move.partition),),
+            size_bytes=size,
             usable_bytes=tuple(free_bytes),
         )
     elif (coming_free := sum(size for size, _ in coming.free)) > min(left):
-        about = DiskKind.MAY_FILL_ONE, subject
-        yield DiskFound(*about, needed_bytes=coming_free, usable_bytes=(min(left),))
+        about = FoundKind.MAY_FILL_LOG_DIR, subject
+        yield Found(*about, size_bytes=coming_free, usable_bytes=(min(left),))
 
 
 def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[int, Move] | None:
@@ -148,6 +127,6 @@ def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[
     return max(lost, key=lambda copy: copy[0], default=None)
 
 
-def _too_little(subject: str, needed: int, usable: int) -> DiskFound:
-    about = DiskKind.TOO_LITTLE, subject
-    return DiskFound(*about, needed_bytes=needed, usable_bytes=(usable,))
+def _too_little(subject: str, needed: int, usable: int) -> Found:
+    about = FoundKind.DISK_TOO_SMALL, subject
+    return Found(*about, size_bytes=needed, usable_bytes=(usable,))

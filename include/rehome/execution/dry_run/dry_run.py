@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from rehome.cluster.interface.error_codes import ErrorCode
-from rehome.cluster.interface.rights import GRANT, LACKING, Role
+from rehome.cluster.interface.rights import Role
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.kafka import BrokerId, TopicPartition
@@ -23,9 +23,9 @@ from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
 from rehome.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
+from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.inflow import (
     INFLOW_CHECK,
-    CopyKind,
     growth_bytes_per_s,
     inflow_findings,
     size_findings,
@@ -44,18 +44,16 @@ from rehome.execution.dry_run.replica_checks import (
     step_findings,
 )
 from rehome.execution.dry_run.result import DryRunResult, describe
-from rehome.execution.dry_run.throttle_checks import throttle_findings, without_throttle
-from rehome.execution.dry_run.words.copy_words import copy_finding
-from rehome.execution.dry_run.words.disk_words import disk_finding
-from rehome.execution.dry_run.words.isr_words import isr_finding
-from rehome.execution.dry_run.words.replica_words import replica_finding
-from rehome.execution.dry_run.words.throttle_words import throttle_finding
+from rehome.execution.dry_run.throttle_checks import (
+    cordon_findings,
+    throttle_findings,
+    without_throttle,
+)
+from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
-from rehome.execution.observation.agreed_topics import DISAGREE
 from rehome.execution.observation.drift import drift, not_known
 from rehome.execution.policy_from_request import policy_for, rate_for
-from rehome.execution.throttle.cordon import cordon_findings
 from rehome.execution.throttle.foreign import SetByPlans
 from rehome.settings import Settings
 
@@ -114,20 +112,18 @@ def dry_run(
     rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate, own)
     terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
-    checks: dict[str, Callable[[], Iterator[Finding]]] = {
+    checks: dict[str, Callable[[], Iterator[Found]]] = {
         "active plan": lambda: _active(plan, active_plan, looks_only=request.dry_run),
         "rights": lambda: _rights(now),
-        "brokers": lambda: map(replica_finding, broker_findings(plan, now)),
-        REDUNDANCY_CHECK: lambda: map(
-            replica_finding,
-            redundancy_findings(plan, request, now, refuse=settings.refuse_fewer_domains),
+        "brokers": lambda: broker_findings(plan, now),
+        REDUNDANCY_CHECK: lambda: redundancy_findings(
+            plan, request, now, refuse=settings.refuse_fewer_domains
         ),
-        "in-sync replicas": lambda: map(isr_finding, isr_findings(plan, now)),
+        "in-sync replicas": lambda: isr_findings(plan, now),
         "drift": lambda: _drift(plan, now),
         FOREIGN_CHECK: lambda: foreign_findings(plan, request, now, in_flight),
         "verdict": lambda: _verdicts(plan, now),
-        "throttle": lambda: map(
-            throttle_finding,
+        "throttle": lambda: (
             without_throttle(policy)
             if request.unthrottled
             else throttle_findings(
@@ -136,21 +132,23 @@ def dry_run(
                 named=named,
                 ours=ours,
                 marked=not request.export,
-            ),
+            )
         ),
-        "steps": lambda: map(replica_finding, step_findings(plan, request)),
+        "steps": lambda: step_findings(plan, request),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
-        INFLOW_CHECK: lambda: map(copy_finding, inflow_findings(plan, growth, now, pace)),
-        "window": lambda: map(copy_finding, window_findings(plan, request, now, pace, predicted)),
-        "disk": lambda: map(disk_finding, disk_findings(plan, now, _kept_free(policy, caps_now))),
-        RACKS_CHECK: lambda: map(
-            replica_finding, rack_findings(request, now.cluster.brokers.values())
-        ),
-        "limits": lambda: map(replica_finding, limit_findings(request, now.cluster.brokers)),
-        "reassignment": lambda: map(replica_finding, file_findings(request)),
+        INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),
+        "window": lambda: window_findings(plan, request, now, pace, predicted),
+        "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
+        RACKS_CHECK: lambda: rack_findings(request, now.cluster.brokers.values()),
+        "limits": lambda: limit_findings(request, now.cluster.brokers),
+        "reassignment": lambda: file_findings(request),
     }
     reworded = _for_others if request.export else (lambda finding: finding)
-    findings = [item for check in checks.values() for item in _shortened([*map(reworded, check())])]
+    findings = [
+        item
+        for check in checks.values()
+        for item in _shortened([reworded(worded(each)) for each in check()])
+    ]
     return DryRunResult(
         plan.plan_id,
         plan.plan_hash,
@@ -170,7 +168,7 @@ def dry_run(
 
 def _outgrown(findings: Sequence[Finding]) -> bool:
     """Whether some copies would never end, for producers write more than the throttle lets by."""
-    return any(found.what == CopyKind.OUTGROWN for found in findings)
+    return any(found.what == FoundKind.INFLOW_OUTPACES for found in findings)
 
 
 def _kept_free(policy: Policy, caps_now: BrokerCaps | None) -> Callable[[BrokerId], float]:
@@ -226,30 +224,17 @@ def _shortened(found: list[Finding]) -> Iterator[Finding]:
             yield Finding(severity, kinds[0][0].check, "and", f"{rest} more")
 
 
-def _active(plan: Plan, active_plan: str | None, *, looks_only: bool) -> Iterator[Finding]:
+def _active(plan: Plan, active_plan: str | None, *, looks_only: bool) -> Iterator[Found]:
     """A run that carries nothing out needs no cluster to itself."""
-    if active_plan is None or active_plan == plan.plan_id:
-        return
-    waits = "Wait until that plan has ended; if it is paused, resume or cancel it. Then "
-    yield Finding(
-        Severity.WARNING if looks_only else Severity.ERROR,
-        "active plan",
-        active_plan,
-        "this plan is running or paused: it holds the cluster, which one plan can do at a time",
-        waits + ("have this plan carried out." if looks_only else "trigger a new run."),
-    )
+    if active_plan is not None and active_plan != plan.plan_id:
+        kind = FoundKind.PLAN_ACTIVE_BESIDE if looks_only else FoundKind.PLAN_ACTIVE
+        yield Found(kind, active_plan)
 
 
-def _rights(now: ClusterState) -> Iterator[Finding]:
+def _rights(now: ClusterState) -> Iterator[Found]:
     for right in now.missing_rights:
-        yield Finding(
-            Severity.ERROR,
-            "rights",
-            right,
-            LACKING,
-            GRANT,
-            code=29 if right.startswith("Topic") else 31,
-        )
+        code = _OF_RIGHTS[0 if right.startswith("Topic") else 1]
+        yield Found(FoundKind.RIGHT_LACKING, right, code.error())
 
 
 def _for_others(finding: Finding) -> Finding:
@@ -262,39 +247,18 @@ def _for_others(finding: Finding) -> Finding:
     return replace(finding, severity=Severity.WARNING, remedy=remedy)
 
 
-def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
+def _drift(plan: Plan, now: ClusterState) -> Iterator[Found]:
     for partition, what in drift(plan, now.topics).items():
-        yield Finding(
-            Severity.ERROR,
-            "drift",
-            str(partition),
-            "has changed since the snapshot",
-            "Trigger a new run: it plans with what is there now.",
-            detail=f"it {what}",
-        )
+        yield Found(FoundKind.CHANGED, str(partition), value=str(what))
     for topic in not_known(plan, now.topics):
-        yield Finding(
-            Severity.ERROR,
-            "drift",
-            topic,
-            f"whether it has changed since the snapshot is not known: {DISAGREE}",
-            "Look at the brokers' connections to the controller, then trigger a new run.",
-        )
-    yield from map(copy_finding, size_findings(plan, now))
+        yield Found(FoundKind.NOT_COMPARED, topic)
+    yield from size_findings(plan, now)
 
 
-def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Finding]:
+def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Found]:
     known = (move for move in plan.moves if move.partition.topic in now.topics)
     targets = {move.partition: move.target for move in known}
     facts = now.controller_facts(allow=plan.allow_replication_factor_change)
     for partition, error in predict(targets, facts).items():
         if error is not None:
-            yield Finding(
-                Severity.ERROR,
-                "verdict",
-                str(partition),
-                f"the controller would refuse it: {error.name}: {error.message}",
-                "If the request gives this assignment, correct the request. Trigger a new run: it "
-                "plans on what the cluster has then.",
-                code=error.code,
-            )
+            yield Found(FoundKind.CONTROLLER_REFUSES, str(partition), error)

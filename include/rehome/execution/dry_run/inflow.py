@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow.compute as pc
 
 from rehome.cluster.snapshot.model import Snapshot
-from rehome.domain.kafka import BrokerId, ReplicaId, TopicPartition
+from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import OnWindowEnd, ReassignmentRequest
-from rehome.domain.run.findings import Found, FoundKind, Severity
 from rehome.domain.run.pace import Pace
 from rehome.domain.time_range import TimeRange
 from rehome.execution.admission.slots import WHOLE_SLOT, Direction, Slot, part_of_slot
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.found import Found, FoundKind
 
 INFLOW_CHECK = "inflow"
 _MINIMUM_SPAN_S = 1.0
@@ -24,39 +23,9 @@ _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000
 
 
-class CopyKind(FoundKind):
-    """What is wrong with copies, their sizes and their time."""
-
-    SLOWED = "slowed", INFLOW_CHECK, Severity.WARNING
-    OUTGROWN = "outgrown", INFLOW_CHECK, Severity.ERROR
-    PAST_WINDOW = "past_window", "window", Severity.INFO
-    FITS_NO_WINDOW = "fits_no_window", "window", Severity.WARNING
-    GROWN = "grown", "drift", Severity.WARNING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyFound(Found):
-    """What is wrong with copies.
-
-    :param direction: of a broker; ``grows_bytes_per_s``: what its copies do there together, and
-        ``delivered_bytes_per_s``: what the throttle delivers.
-    :param predicted: time of the plan; ``least_s``: of one copy; ``left_s``: of the window.
-    :param was_bytes, now_bytes: size of a partition at the snapshot and now.
-    """
-
-    direction: Direction = Direction.IN
-    grows_bytes_per_s: float = 0.0
-    delivered_bytes_per_s: float = 0.0
-    predicted: TimeRange | None = None
-    least_s: float = 0.0
-    left_s: float = 0.0
-    was_bytes: int = 0
-    now_bytes: int = 0
-
-
 def inflow_findings(
     plan: Plan, inflow: Mapping[TopicPartition, float], now: ClusterState, pace: Pace
-) -> Iterator[CopyFound]:
+) -> Iterator[Found]:
     """A copy that its partition outgrows never ends: the throttle must exceed the inflow.
 
     Inflow is how fast each leader's log has grown between the snapshot and now. The rule is
@@ -81,12 +50,12 @@ def inflow_findings(
         delivered = pace.own.get((slot.direction.value, slot.broker), pace.bytes_per_s)
         if together <= delivered / 2:
             continue
-        yield CopyFound(
-            CopyKind.SLOWED if together < delivered else CopyKind.OUTGROWN,
+        yield Found(
+            FoundKind.INFLOW_SLOWS if together < delivered else FoundKind.INFLOW_OUTPACES,
             f"broker {slot.broker}",
             direction=slot.direction,
-            grows_bytes_per_s=together,
-            delivered_bytes_per_s=delivered,
+            rate_bytes_per_s=together,
+            delivered=delivered,
         )
 
 
@@ -96,7 +65,7 @@ def window_findings(
     now: ClusterState,
     pace: Pace,
     predicted: TimeRange | None,
-) -> Iterator[CopyFound]:
+) -> Iterator[Found]:
     """A plan that may take longer than its window has left. A copy that does is not started in it:
     in a window of that length, never.
 
@@ -106,14 +75,14 @@ def window_findings(
         return
     left_s = (request.window_end - now.taken_at).total_seconds()
     if predicted is not None and predicted.most_s > left_s:
-        yield CopyFound(CopyKind.PAST_WINDOW, "plan", predicted=predicted, left_s=left_s)
+        yield Found(FoundKind.PAST_WINDOW, "plan", takes=predicted, left_s=left_s)
     if request.on_window_end is not OnWindowEnd.FINISH:
         return
     for move in plan.moves:
         least_s = now.size_bytes(move) * len(move.adding) / pace.bytes_per_s
         if least_s > left_s:
-            about = CopyKind.FITS_NO_WINDOW, str(move.partition)
-            yield CopyFound(*about, least_s=least_s, left_s=left_s)
+            about = FoundKind.FITS_NO_WINDOW, str(move.partition)
+            yield Found(*about, least_s=least_s, left_s=left_s)
 
 
 class _Flow(NamedTuple):
@@ -159,11 +128,11 @@ def growth_bytes_per_s(
     return grown
 
 
-def size_findings(plan: Plan, now: ClusterState) -> Iterator[CopyFound]:
+def size_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
     """Partitions that have grown so much that the plan's numbers no longer hold."""
     for move in plan.moves:
         size = now.size_bytes(move)
         grown = size - move.size_bytes
         if move.adding and grown > max(_GREW_BYTES, _GREW_FRACTION * move.size_bytes):
-            about = CopyKind.GROWN, str(move.partition)
-            yield CopyFound(*about, was_bytes=move.size_bytes, now_bytes=size)
+            about = FoundKind.GROWN, str(move.partition)
+            yield Found(*about, before_bytes=move.size_bytes, size_bytes=size)

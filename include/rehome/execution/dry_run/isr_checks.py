@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
 
-from rehome.domain.kafka import BrokerId, PartitionState
+from rehome.domain.kafka import PartitionState
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.findings import Found, FoundKind, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.found import Found, FoundKind, IsrShape
 
-_CHECK = "in-sync replicas"
-
-
-class IsrKind(FoundKind):
-    """What is wrong with in-sync replicas, the worst first."""
-
-    NO_SOURCE = "no_source", _CHECK, Severity.ERROR
-    TOO_FEW_REPLICAS = "too_few_replicas", _CHECK, Severity.ERROR
-    LOSES_IN_SYNC = "loses_in_sync", _CHECK, Severity.ERROR
-    ALREADY_TOO_FEW = "already_too_few", _CHECK, Severity.WARNING
-    BELOW_MINIMUM = "below_minimum", _CHECK, Severity.WARNING
-    AT_MINIMUM = "at_minimum", _CHECK, Severity.WARNING
-    UNDER_REPLICATED = "under_replicated", _CHECK, Severity.WARNING
-    WAITS_FOR_ISR = "waits_for_isr", _CHECK, Severity.WARNING
-    LEADER_OUT_OF_SYNC = "leader_out_of_sync", _CHECK, Severity.WARNING
-    ALWAYS_AT_MINIMUM = "always_at_minimum", _CHECK, Severity.INFO
+_ORDER = list(FoundKind)
 
 
-_ORDER = list(IsrKind)
-
-
-class IsrShape(NamedTuple):
-    """What many partitions of a topic share.
-
-    :param in_sync: replicas in the ISR now; ``least``: while the move runs, if nothing fails.
-    :param replicas: now, without those that are being added; ``wanted``: in the end.
-    :param brokers: that the kind is about.
-    """
-
-    in_sync: int
-    least: int
-    replicas: int
-    wanted: int
-    minimum: int
-    brokers: tuple[BrokerId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsrFound(Found):
-    """What is wrong with in-sync replicas of partitions of a topic."""
-
-    shape: IsrShape
-
-
-def isr_findings(plan: Plan, now: ClusterState) -> Iterator[IsrFound]:
+def isr_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
     """Every partition that is under-replicated, that is at or below ``min.insync.replicas`` while
     it moves, or that cannot be moved as planned; partitions of a topic that are alike together.
     """
@@ -72,12 +29,12 @@ def isr_findings(plan: Plan, now: ClusterState) -> Iterator[IsrFound]:
             ]
     for (kind, topic, shape), same in groupby(sorted(found), key=lambda item: item[:3]):
         subject = f"{topic}-{_ranges(number for *_, number in same)}"
-        yield IsrFound(_ORDER[kind], subject, shape=shape)
+        yield Found(_ORDER[kind], subject, isr=shape)
 
 
 def _shapes(
     move: Move, state: PartitionState, now: ClusterState
-) -> Iterator[tuple[IsrKind, IsrShape]]:
+) -> Iterator[tuple[FoundKind, IsrShape]]:
     """What is to be said of a partition: of its ISR and minimum one thing, the worst."""
     entry = now.ongoing.get(move.partition)
     adding = {*(entry.adding if entry else ())}
@@ -89,19 +46,19 @@ def _shapes(
 
     sizes = IsrShape(len(synced), least, len(replicas), len(move.target), minimum)
     if state.leader not in now.cluster.brokers and move.adding:
-        yield IsrKind.NO_SOURCE, sizes._replace(brokers=tuple(state.replicas))
+        yield FoundKind.NO_SOURCE, sizes._replace(brokers=tuple(state.replicas))
         return
     worst = _worst(sizes, takes_time=_takes_time(move))
     if worst is not None:
         yield worst, sizes
     lagging = [b for b in move.target if b not in synced and b not in move.adding]
     if len(move.target) < len(replicas) and lagging:
-        yield IsrKind.WAITS_FOR_ISR, sizes._replace(brokers=tuple(lagging))
+        yield FoundKind.WAITS_FOR_ISR, sizes._replace(brokers=tuple(lagging))
     if move.target[:1] != move.current[:1] and move.target[0] in lagging:
-        yield IsrKind.LEADER_OUT_OF_SYNC, sizes._replace(brokers=move.target[:1])
+        yield FoundKind.LEADER_OUT_OF_SYNC, sizes._replace(brokers=move.target[:1])
 
 
-def _worst(found: IsrShape, *, takes_time: bool) -> IsrKind | None:
+def _worst(found: IsrShape, *, takes_time: bool) -> FoundKind | None:
     """The worst that is to be said of a partition's ISR and minimum; None = nothing.
 
     What is bad already, and gets no worse by the move, is no error.
@@ -110,17 +67,17 @@ def _worst(found: IsrShape, *, takes_time: bool) -> IsrKind | None:
     """
     minimum, in_sync = found.minimum, found.in_sync
     if found.wanted < min(minimum, found.replicas):
-        return IsrKind.TOO_FEW_REPLICAS
+        return FoundKind.TOO_FEW_REPLICAS
     if found.least < min(minimum, in_sync, found.wanted):
-        return IsrKind.LOSES_IN_SYNC
+        return FoundKind.LOSES_IN_SYNC
     if found.wanted < minimum:
-        return IsrKind.ALREADY_TOO_FEW
+        return FoundKind.ALREADY_TOO_FEW
     if in_sync < minimum:
-        return IsrKind.BELOW_MINIMUM
+        return FoundKind.BELOW_MINIMUM
     if found.least <= minimum and takes_time:
         whole = in_sync == found.replicas
-        return IsrKind.ALWAYS_AT_MINIMUM if whole else IsrKind.AT_MINIMUM
-    return IsrKind.UNDER_REPLICATED if in_sync < found.replicas else None
+        return FoundKind.ALWAYS_AT_MINIMUM if whole else FoundKind.AT_MINIMUM
+    return FoundKind.UNDER_REPLICATED if in_sync < found.replicas else None
 
 
 def _takes_time(move: Move) -> bool:

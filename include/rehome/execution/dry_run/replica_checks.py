@@ -3,62 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from rehome.cluster.snapshot.columns import has_inner_slash, rack_path
 from rehome.domain.kafka import Broker, BrokerId
-from rehome.domain.plan.failure_domains import Weakened, weakened
+from rehome.domain.plan.failure_domains import weakened
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.pasted_reassignment import TakenFrom, taken_from
 from rehome.domain.request.request import Action, ReassignmentRequest
-from rehome.domain.run.findings import Found, FoundKind, Severity
 from rehome.domain.text import brokers_text
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.found import Found, FoundKind
 
 _CHECK = "brokers"
 REDUNDANCY_CHECK = "redundancy"
 RACKS_CHECK = "racks"
 
 
-class ReplicaKind(FoundKind):
-    """What is wrong with, or to be known of, the brokers that replicas are placed on."""
-
-    DEAD = "dead", _CHECK, Severity.ERROR
-    CORDONED = "cordoned", _CHECK, Severity.ERROR
-    OFFLINE = "offline", _CHECK, Severity.ERROR
-    SILENT = "silent", _CHECK, Severity.ERROR
-    SILENT_ELSEWHERE = "silent_elsewhere", _CHECK, Severity.WARNING
-    WEAKENED = "weakened", REDUNDANCY_CHECK, Severity.WARNING
-    WEAKENED_AGAINST_SETTING = "weakened_against_setting", REDUNDANCY_CHECK, Severity.ERROR
-    WEAKENED_AS_ASKED = "weakened_as_asked", REDUNDANCY_CHECK, Severity.INFO
-    WITHOUT_RACK = "without_rack", RACKS_CHECK, Severity.WARNING
-    WITHOUT_LEVELS = "without_levels", RACKS_CHECK, Severity.WARNING
-    NOT_THERE = "not_there", "limits", Severity.WARNING
-    PROPOSAL_TAKEN = "proposal_taken", "reassignment", Severity.INFO
-    IN_STEPS = "in_steps", "steps", Severity.INFO
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaFound(Found):
-    """What is to be known of brokers or partitions of a plan.
-
-    :param partitions: that a broker is to hold; ``count``: how many have it.
-    :param brokers: that it is about, where the subject does not name them.
-    :param weakens: what the plan takes away.
-    :param rack: the name of it; ``at_once``, ``steps``: new replicas in a step, and steps at most.
-    """
-
-    partitions: tuple[str, ...] = ()
-    count: int = 0
-    brokers: tuple[BrokerId, ...] = ()
-    weakens: Weakened | None = None
-    rack: str = ""
-    at_once: int = 0
-    steps: int = 0
-
-
-def broker_findings(plan: Plan, now: ClusterState) -> Iterator[ReplicaFound]:
+def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
     """Destinations that could not take their copies, and brokers of the plan that do not answer.
 
     The controller accepts a dead broker that is registered, and one whose log dirs are all
@@ -71,19 +33,19 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[ReplicaFound]:
                 receiving.setdefault(broker, []).append(move)
     closed = _closed(now)
     for broker, moves in sorted(receiving.items()):
-        kind = closed.get(broker) if broker in now.cluster.brokers else ReplicaKind.DEAD
+        kind = closed.get(broker) if broker in now.cluster.brokers else FoundKind.BROKER_DEAD
         if kind is not None:
             partitions = tuple(str(move.partition) for move in moves)
-            yield ReplicaFound(kind, f"broker {broker}", partitions=partitions)
+            yield Found(kind, f"broker {broker}", partitions=partitions)
     involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
     for broker, error in now.log_dirs.missing.items():
-        kind = ReplicaKind.SILENT if broker in involved else ReplicaKind.SILENT_ELSEWHERE
-        yield ReplicaFound(kind, f"broker {broker}", error)
+        kind = FoundKind.BROKER_SILENT if broker in involved else FoundKind.OTHER_BROKER_SILENT
+        yield Found(kind, f"broker {broker}", error)
 
 
 def redundancy_findings(
     plan: Plan, request: ReassignmentRequest, now: ClusterState, *, refuse: bool
-) -> Iterator[ReplicaFound]:
+) -> Iterator[Found]:
     """Partitions that end in fewer racks, or with fewer replicas, than they have.
 
     :param refuse: whether that is an error, as the setting ``refuse_fewer_domains`` says.
@@ -94,14 +56,12 @@ def redundancy_findings(
             request.action is Action.SET_REPLICATION_FACTOR
             or request.allow_replication_factor_change
         )
-        usual = ReplicaKind.WEAKENED_AGAINST_SETTING if refuse else ReplicaKind.WEAKENED
-        kind = ReplicaKind.WEAKENED_AS_ASKED if asked else usual
-        yield ReplicaFound(kind, "plan", weakens=found)
+        usual = FoundKind.WEAKENED_AGAINST_SETTING if refuse else FoundKind.WEAKENED
+        kind = FoundKind.WEAKENED_AS_ASKED if asked else usual
+        yield Found(kind, "plan", weakened=found)
 
 
-def rack_findings(
-    request: ReassignmentRequest, brokers: Collection[Broker]
-) -> Iterator[ReplicaFound]:
+def rack_findings(request: ReassignmentRequest, brokers: Collection[Broker]) -> Iterator[Found]:
     """Racks that count for other than one may think: brokers that have none while others have one,
     and names with slashes in them that do not begin with one.
 
@@ -111,12 +71,12 @@ def rack_findings(
         return
     without = sorted(broker.id for broker in brokers if not rack_path(broker.rack))
     if without and len(without) < len(brokers):
-        yield ReplicaFound(ReplicaKind.WITHOUT_RACK, brokers_text(without), count=len(without))
+        yield Found(FoundKind.NO_RACK, brokers_text(without), count=len(without))
     for rack in sorted({str(broker.rack) for broker in brokers if has_inner_slash(broker.rack)}):
-        yield ReplicaFound(ReplicaKind.WITHOUT_LEVELS, f"rack {rack}", rack=rack)
+        yield Found(FoundKind.RACK_WITHOUT_LEVELS, f"rack {rack}")
 
 
-def _closed(now: ClusterState) -> dict[BrokerId, ReplicaKind]:
+def _closed(now: ClusterState) -> dict[BrokerId, FoundKind]:
     """Brokers that answered and have no log dir for new replicas, with the reason."""
     open_dirs: dict[BrokerId, int] = {}
     cordoned: set[BrokerId] = set()
@@ -126,22 +86,20 @@ def _closed(now: ClusterState) -> dict[BrokerId, ReplicaKind]:
         if log_dir.cordoned:
             cordoned.add(log_dir.broker)
     return {
-        broker: ReplicaKind.CORDONED if broker in cordoned else ReplicaKind.OFFLINE
+        broker: FoundKind.BROKER_CORDONED if broker in cordoned else FoundKind.BROKER_OFFLINE
         for broker, number in open_dirs.items()
         if not number
     }
 
 
-def file_findings(request: ReassignmentRequest) -> Iterator[ReplicaFound]:
+def file_findings(request: ReassignmentRequest) -> Iterator[Found]:
     """What was taken of what a person has pasted, where that was more than a reassignment."""
     if taken_from(request.reassignment) is TakenFrom.GENERATED:
         entries = (request.reassignment or {}).get("partitions", ())
-        yield ReplicaFound(ReplicaKind.PROPOSAL_TAKEN, "plan", count=len(entries))
+        yield Found(FoundKind.PROPOSAL_TAKEN, "plan", count=len(entries))
 
 
-def limit_findings(
-    request: ReassignmentRequest, brokers: Collection[BrokerId]
-) -> Iterator[ReplicaFound]:
+def limit_findings(request: ReassignmentRequest, brokers: Collection[BrokerId]) -> Iterator[Found]:
     """Brokers that limits name and that are not alive, or were never there: plans go on without
     them, so that a set is smaller than it is meant to be.
 
@@ -156,15 +114,15 @@ def limit_findings(
         yield _gone("caps", capped)
 
 
-def _gone(subject: str, brokers: Collection[BrokerId]) -> ReplicaFound:
-    return ReplicaFound(ReplicaKind.NOT_THERE, subject, brokers=tuple(brokers))
+def _gone(subject: str, brokers: Collection[BrokerId]) -> Found:
+    return Found(FoundKind.LIMITS_OF_NO_BROKER, subject, brokers=tuple(brokers))
 
 
-def step_findings(plan: Plan, request: ReassignmentRequest) -> Iterator[ReplicaFound]:
+def step_findings(plan: Plan, request: ReassignmentRequest) -> Iterator[Found]:
     """Partitions that get their new replicas in steps, and what they have in between."""
     most = request.max_new_replicas_at_once
     new = [len(move.adding) for move in plan.moves if most and len(move.adding) > most]
     if not most or not new:
         return
     steps = -(-max(new) // most)
-    yield ReplicaFound(ReplicaKind.IN_STEPS, "plan", count=len(new), at_once=most, steps=steps)
+    yield Found(FoundKind.IN_STEPS, "plan", count=len(new), moves=steps, most=most)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
@@ -12,13 +11,17 @@ from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource,
 from rehome.domain.kafka import BrokerError, BrokerId
 from rehome.domain.kafka_limits import LEAST_RATE
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.findings import Finding, Found, FoundKind, Severity
+from rehome.domain.request.request import Cordon, ReassignmentRequest
+from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.text import count_text
+from rehome.execution.admission.slots import Direction
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.rates_found import RatesFound
 from rehome.execution.observation.move_status import relocating
 from rehome.execution.throttle.configs import named, refuses_marks
+from rehome.execution.throttle.cordon import cordon_change
 from rehome.execution.throttle.foreign import SetByPlans
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -35,49 +38,6 @@ from rehome.execution.throttle.ownership.marks import DEFAULT, Before
 _CHECK = "throttle"
 
 
-class ThrottleKind(FoundKind):
-    """What is wrong with a plan's throttles."""
-
-    STOPS_ALL = "stops_all", _CHECK, Severity.ERROR
-    STOPS_ONE = "stops_one", _CHECK, Severity.ERROR
-    OF_NO_BROKER = "of_no_broker", _CHECK, Severity.ERROR
-    UNUSED = "unused", _CHECK, Severity.INFO
-    NO_THROTTLE = "no_throttle", _CHECK, Severity.WARNING
-    REFUSED = "refused", _CHECK, Severity.ERROR
-    UNREADABLE = "unreadable", _CHECK, Severity.ERROR
-    NOT_PUT_BACK = "not_put_back", _CHECK, Severity.WARNING
-    HELD_AT_NOTHING = "held_at_nothing", _CHECK, Severity.ERROR
-    HELD = "held", _CHECK, Severity.WARNING
-    LIST_FULL = "list_full", _CHECK, Severity.ERROR
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottleFound(Found):
-    """What is wrong with a throttle.
-
-    :param key: of the config that it is about; ``before``: its value now; ``mark``: the
-        key by which its owner would be known.
-    :param rate_bytes_per_s: that would be set, or that holds instead; ``direction``: its.
-    :param size_bytes: what would be copied at that rate, through one broker.
-    :param of_default: whether all brokers without a rate of their own have it.
-    :param items, room: entries of a list of replicas, and characters that are left in it.
-    :param moves: that could not be throttled, or that run at once for a broker and direction.
-    :param partitions: that may be in flight.
-    """
-
-    key: str = ""
-    before: str = ""
-    mark: str = ""
-    rate_bytes_per_s: int = 0
-    direction: str = ""
-    size_bytes: int = 0
-    of_default: bool = False
-    items: int = 0
-    room: int = 0
-    moves: int = 0
-    partitions: int = 0
-
-
 def throttle_findings(
     plan: Plan,
     cluster: ClusterPort,
@@ -89,7 +49,7 @@ def throttle_findings(
     own: BrokerRates = NO_OWN_RATES,
     named: Collection[BrokerId] | None = None,
     marked: bool = True,
-) -> Iterator[ThrottleFound]:
+) -> Iterator[Found]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
@@ -103,7 +63,7 @@ def throttle_findings(
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
-        yield ThrottleFound(ThrottleKind.STOPS_ALL, "throttle", rate_bytes_per_s=rate_bytes_per_s)
+        yield Found(FoundKind.THROTTLE_STOPS_ALL, "throttle", rate_bytes_per_s=rate_bytes_per_s)
         return
     yield from _of_single_brokers(plan, now, own, own.brokers if named is None else named)
     changes: list[ConfigChange] = []
@@ -113,62 +73,62 @@ def throttle_findings(
     yield from _lists(plan, cluster, changes, ours)
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
-            yield ThrottleFound(ThrottleKind.REFUSED, str(resource), error)
+            yield Found(FoundKind.THROTTLE_REFUSED, str(resource), error)
 
 
 def _of_single_brokers(
     plan: Plan, now: ClusterState, own: BrokerRates, named: Collection[BrokerId]
-) -> Iterator[ThrottleFound]:
+) -> Iterator[Found]:
     """Rates of brokers that there are not, that would let nothing through, or that mean nothing."""
     for (direction, broker), rate in own.by_key().items():
         if rate < LEAST_RATE:
-            yield ThrottleFound(
-                *(ThrottleKind.STOPS_ONE, f"broker {broker}"),
+            yield Found(
+                *(FoundKind.THROTTLE_STOPS_BROKER, f"broker {broker}"),
                 rate_bytes_per_s=rate,
-                direction=direction,
+                direction=Direction(direction),
             )
     for broker in own.brokers:
         if broker not in plan.brokers and broker in named:
             there = broker in now.cluster.brokers
-            kind = ThrottleKind.UNUSED if there else ThrottleKind.OF_NO_BROKER
-            yield ThrottleFound(kind, f"broker {broker}")
+            kind = FoundKind.THROTTLE_UNUSED if there else FoundKind.THROTTLE_OF_NO_BROKER
+            yield Found(kind, f"broker {broker}")
 
 
-def without_throttle(policy: Policy) -> Iterator[ThrottleFound]:
+def without_throttle(policy: Policy) -> Iterator[Found]:
     """What a plan means that sets no throttle: said, whatever else is found."""
-    yield ThrottleFound(
-        *(ThrottleKind.NO_THROTTLE, "plan"),
+    yield Found(
+        *(FoundKind.NO_THROTTLE, "plan"),
         moves=policy.max_moves_per_broker,
-        partitions=policy.max_partitions_in_flight,
+        count=policy.max_partitions_in_flight,
     )
 
 
 def _rates(
     plan: Plan, now: ClusterState, found: RatesFound, changes: list[ConfigChange]
-) -> Iterator[ThrottleFound]:
+) -> Iterator[Found]:
     """The rates that would be set, and those of other clients that would hold instead."""
     for resource, error in found.unreadable.items():
-        yield ThrottleFound(ThrottleKind.UNREADABLE, named(resource), error)
+        yield Found(FoundKind.THROTTLE_UNREADABLE, named(resource), error)
     for choice in found.choices:
         if choice.holds is not None:
             loads = _loads(plan, now, choice.key)
             bound = None if choice.resource == DEFAULT else int(choice.resource.name)
             size = max(loads.values(), default=0) if bound is None else loads[bound]
             stops = choice.holds <= 0
-            yield ThrottleFound(
-                ThrottleKind.HELD_AT_NOTHING if stops else ThrottleKind.HELD,
+            yield Found(
+                FoundKind.OTHERS_RATE_STOPS if stops else FoundKind.OTHERS_RATE_HOLDS,
                 named(choice.resource),
                 key=choice.key,
                 rate_bytes_per_s=choice.holds,
                 size_bytes=size,
-                of_default=choice.resource == DEFAULT,
+                brokers=() if bound is None else (bound,),
             )
         if choice.wanted is not None:
             set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.wanted)
             changes.append(ConfigChange(*set_it))
 
 
-def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[ThrottleFound]:
+def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[Found]:
     """Rates from before, where brokers refuse to keep marks of who has replaced them."""
     places = [(change.resource, change.key) for change in changes]
     if not places:
@@ -182,10 +142,10 @@ def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iter
         configs = found[resource]
         before = None if isinstance(configs, BrokerError) else own_value(resource, configs.get(key))
         if before is not None:
-            yield ThrottleFound(
-                *(ThrottleKind.NOT_PUT_BACK, named(resource), refused),
+            yield Found(
+                *(FoundKind.RATE_NOT_PUT_BACK, named(resource), refused),
                 key=key,
-                before=before,
+                value=before,
                 mark=probe.key,
             )
 
@@ -209,7 +169,7 @@ def _lists(
     cluster: ClusterPort,
     changes: list[ConfigChange],
     ours: SetByPlans,
-) -> Iterator[ThrottleFound]:
+) -> Iterator[Found]:
     wanted = list_items(plan.moves)
     resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
     present: DescribedConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
@@ -218,7 +178,7 @@ def _lists(
         configs = present[resource]
         if isinstance(configs, BrokerError):
             if key == LISTS[0]:
-                yield ThrottleFound(ThrottleKind.UNREADABLE, named(resource), configs)
+                yield Found(FoundKind.THROTTLE_UNREADABLE, named(resource), configs)
             continue
         there = split(own_value(resource, configs.get(key)))
         if EVERY_REPLICA in there:
@@ -233,7 +193,7 @@ def _lists(
 
 def _no_room(
     plan: Plan, resource: ConfigResource, key: str, kept: Sequence[str]
-) -> Iterator[ThrottleFound]:
+) -> Iterator[Found]:
     """A list that other clients' items fill, so that moves could never be put on it."""
     room = LIST_LIMIT - len(",".join(kept))
     of_topic = [move for move in plan.moves if move.partition.topic == resource.name]
@@ -243,13 +203,27 @@ def _no_room(
         missing = [item for item in items if item not in kept]
         without += bool(missing) and len(",".join(["", *missing])) > room
     if without:
-        yield ThrottleFound(
-            *(ThrottleKind.LIST_FULL, named(resource)),
+        yield Found(
+            *(FoundKind.THROTTLE_LIST_FULL, named(resource)),
             key=key,
-            items=len(kept),
-            room=max(room, 0),
+            count=len(kept),
+            most=max(room, 0),
             moves=without,
         )
+
+
+def cordon_findings(
+    request: ReassignmentRequest, live: Collection[BrokerId], cluster: ClusterPort
+) -> Iterator[Found]:
+    """What brokers would refuse of a cordon, asked with validate_only."""
+    if request.cordon is Cordon.NO:
+        return
+    changes = [cordon_change(ConfigResource.broker(b)) for b in request.emptied if b in live]
+    for resource, error in cluster.alter_configs(changes, validate_only=True).items():
+        if error is not None:
+            yield Found(FoundKind.CORDON_REFUSED, str(resource), error)
+    for broker in sorted(set(request.emptied) - set(live)):
+        yield Found(FoundKind.CORDON_AWAY, f"broker {broker}")
 
 
 def partition_findings(

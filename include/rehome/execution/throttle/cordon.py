@@ -6,14 +6,12 @@ the broker in an assignment. Needs metadata.version 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Cordon, ReassignmentRequest
-from rehome.domain.run.findings import Finding, Severity
 from rehome.errors import RehomeError
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.throttle.configs import (
@@ -28,7 +26,6 @@ from rehome.ledger.base.records import ThrottleEntry, ThrottleState
 from rehome.ledger.store import Ledger
 
 EVERY_LOG_DIR = "*"
-_CHECK = "cordon"
 
 
 def cordon(
@@ -71,7 +68,7 @@ def cordon(
         else:
             joining = Joining(plan.plan_id, EVERY_LOG_DIR, EVERY_LOG_DIR, before)
             changes += held.join(joining)
-        changes.append(_cordon(resource))
+        changes.append(cordon_change(resource))
         source = "NOT_SET" if before is None else source_of(resource)
         where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
         entries.append(ThrottleEntry(*where, (EVERY_LOG_DIR,), before, source))
@@ -85,34 +82,8 @@ def cordon(
     return tuple(int(entry.resource.name) for entry in entries)
 
 
-def cordon_findings(
-    request: ReassignmentRequest, live: Collection[BrokerId], cluster: OwnCluster
-) -> Iterator[Finding]:
-    """What brokers would refuse of it, asked with validate_only."""
-    if request.cordon is Cordon.NO:
-        return
-    changes = [_cordon(ConfigResource.broker(b)) for b in request.emptied if b in live]
-    for resource, error in cluster.alter_configs(changes, validate_only=True).items():
-        if error is not None:
-            yield Finding(
-                Severity.ERROR,
-                _CHECK,
-                str(resource),
-                f"its log dirs cannot be cordoned: {error.name}: {error.message}",
-                "Leave the parameter cordon at no, or correct what the broker names.",
-                error.code,
-            )
-    for broker in sorted(set(request.emptied) - set(live)):
-        yield Finding(
-            Severity.WARNING,
-            _CHECK,
-            f"broker {broker}",
-            "is not alive, so its log dirs cannot be cordoned",
-            "Nothing new is placed on it while it is away.",
-        )
-
-
-def _cordon(resource: ConfigResource) -> ConfigChange:
+def cordon_change(resource: ConfigResource) -> ConfigChange:
+    """What cordons every log dir of a broker."""
     return ConfigChange(resource, CORDONED, ConfigOperation.SET, EVERY_LOG_DIR)
 
 

@@ -1,0 +1,100 @@
+"""What keeps a plan from being carried out on the cluster as it is, in words."""
+
+from __future__ import annotations
+
+import json
+
+from rehome.cluster.interface.rights import GRANT, LACKING
+from rehome.execution.dry_run.found import Found, Texts
+from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.observation.agreed_topics import DISAGREE
+from rehome.execution.observation.foreign_reassignments import (
+    CancelOutlook,
+    Hindrance,
+    another_target_text,
+    back_text,
+    hindrance_text,
+)
+
+_ACTIVE = "this plan is running or paused: it holds the cluster, which one plan can do at a time"
+_WAIT = "Wait until that plan has ended; if it is paused, resume or cancel it."
+
+
+def _on_move(found: Found) -> str:
+    return f"another client is reassigning it to {list(found.brokers)}{_hangs(found)}"
+
+
+def _in_flight(found: Found) -> str:
+    return f"a reassignment to {list(found.brokers)} is in flight{_hangs(found)}"
+
+
+def _hangs(found: Found) -> str:
+    hangs = found.hindrance
+    return "" if hangs is None else f", and cannot end: {hindrance_text(hangs)}"
+
+
+def _foreign_step(found: Found) -> str:
+    hangs = found.hindrance
+    if hangs is not None:
+        refused = hangs.cancel is CancelOutlook.REFUSED
+        return _without_cancel(hangs) if refused else _cancel_command(found)
+    if found.kind is Kind.FOREIGN_ON_MOVE:
+        return "Wait for it to end; it will not be superseded."
+    return "Wait for it to end, or allow it with the parameter additional."
+
+
+def _without_cancel(hangs: Hindrance) -> str:
+    """What ends it where the controller refuses a cancel: no replica of before is in sync."""
+    another, back = another_target_text(hangs), back_text(hangs)
+    ends = [f"Have it ended by another target: {another}."] if another else []
+    if back:
+        ends.append(f"It {'also ' if another else ''}ends when {back}.")
+    return " ".join(
+        [
+            *ends,
+            "No replica of before is in sync, so the controller refuses a cancel, unless the topic "
+            "allows an unclean leader election.",
+        ]
+    )
+
+
+def _cancel_command(found: Found) -> str:
+    """How who started it ends it. Without ``--preserve-throttles`` Kafka's tool would delete the
+    throttles of the topic, whichever client has set them.
+    """
+    topic, number = found.partition or (found.subject, 0)
+    named = {"topic": topic, "partition": number, "replicas": list(found.brokers)}
+    file = json.dumps({"version": 1, "partitions": [named]})
+    return (
+        "Have the client that started it cancel it: "
+        "kafka-reassign-partitions.sh --cancel --preserve-throttles "
+        f"--reassignment-json-file FILE, with {file} in FILE. One that waits for a broker or a "
+        "leader ends when that is back, too."
+    )
+
+
+PLAN_TEXTS: Texts = {
+    Kind.PLAN_ACTIVE: _ACTIVE,
+    Kind.PLAN_ACTIVE_BESIDE: _ACTIVE,
+    Kind.RIGHT_LACKING: LACKING,
+    Kind.CHANGED: "has changed since the snapshot",
+    Kind.NOT_COMPARED: f"whether it has changed since the snapshot is not known: {DISAGREE}",
+    Kind.FOREIGN_ON_MOVE: _on_move,
+    Kind.FOREIGN: _in_flight,
+    Kind.FOREIGN_BESIDE: _in_flight,
+    Kind.CONTROLLER_REFUSES: lambda found: f"the controller would refuse it: {found.why}",
+}
+PLAN_DETAILS: Texts = {Kind.CHANGED: lambda found: f"it {found.value}"}
+PLAN_STEPS: Texts = {
+    Kind.PLAN_ACTIVE: f"{_WAIT} Then trigger a new run.",
+    Kind.PLAN_ACTIVE_BESIDE: f"{_WAIT} Then have this plan carried out.",
+    Kind.RIGHT_LACKING: GRANT,
+    Kind.CHANGED: "Trigger a new run: it plans with what is there now.",
+    Kind.NOT_COMPARED: "Look at the brokers' connections to the controller, then trigger a new "
+    "run.",
+    Kind.FOREIGN_ON_MOVE: _foreign_step,
+    Kind.FOREIGN: _foreign_step,
+    Kind.FOREIGN_BESIDE: _foreign_step,
+    Kind.CONTROLLER_REFUSES: "If the request gives this assignment, correct the request. Trigger a "
+    "new run: it plans on what the cluster has then.",
+}
