@@ -14,7 +14,17 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from handbook.said import VALUE, Function, House, Module, Reader, Scope, scope_of, sentences
+from handbook.said import (
+    VALUE,
+    Function,
+    House,
+    Module,
+    Reader,
+    Scope,
+    returns,
+    scope_of,
+    sentences,
+)
 from handbook.sentences import ROOT
 
 SEED, DRAWN = 35, 40
@@ -37,6 +47,8 @@ WORDS = (
 """Modules whose every text is one."""
 PAIRS = ("_TEXTS", "_STEPS")
 """Two tables by the same keys: what is so, and what to do about it."""
+OF_FINDINGS = "include/rehome/execution/dry_run/words"
+"""Modules with such tables, whose names have a topic before that, and stand behind a subject."""
 HEADS = ("_HEADLINES", "STEP_TEXTS", "_BY_STAND")
 """Where plans stand, steps, and which of these has which of those."""
 LEAST = 8
@@ -58,6 +70,8 @@ def messages(root: Path = ROOT) -> list[str]:
         found |= set(_of_calls(reader, module.tree))
         if name.startswith(WORDS):
             found |= set(_of_words(reader, module))
+        if name.startswith(OF_FINDINGS):
+            found |= set(_of_findings(reader, module))
     return sorted(text for text in found if len(text.replace(VALUE, "").split()) >= LEAST)
 
 
@@ -119,6 +133,23 @@ def _of_words(reader: Reader, module: Module) -> Iterator[str]:
             yield from (part(_of_entry(reader, each)) for each in value.values)
     for name, function in module.functions.items():
         if name not in paired:
+            yield from _returned(reader, function)
+
+
+def _of_findings(reader: Reader, module: Module) -> Iterator[str]:
+    """Each as a finding is shown: what it is about, and its figures, stand before it."""
+    tables = {name.partition("_")[2]: value for name, value in module.values.items()}
+    if "TEXTS" not in tables:
+        return
+    steps, details = (
+        _entries(tables[name]) if name in tables else {} for name in ("STEPS", "DETAILS")
+    )
+    for key, text in _entries(tables["TEXTS"]).items():
+        figures = f" ({_of_entry(reader, details[key])})" if key in details else ""
+        message, remedy = (_of_entry(reader, each) for each in (text, steps[key]))
+        yield sentences((f"{VALUE}{figures}: {message}", remedy))
+    for function in module.functions.values():
+        if len(list(returns(function))) > 1:  # one of several: the reader puts none of them in
             yield from _returned(reader, function)
 
 

@@ -163,11 +163,11 @@ class Reader:
             return f"{VALUE} {many[0] if many else one + 's'}"
         own = self.module.functions if isinstance(node.func, ast.Name) else {}
         function = own.get(name) or self.house.common.functions.get(name)
-        returns = list(_returns(function)) if function is not None else []
-        if function is None or len(returns) != 1:
+        said_by = list(returns(function)) if function is not None else []
+        if function is None or len(said_by) != 1:
             return VALUE
         given = bound(function, node, scope, lambda each: self.text(each, scope, steps))
-        said = self.text(returns[0], {**scope_of(function, returns[0].lineno), **given}, steps)
+        said = self.text(said_by[0], {**scope_of(function, said_by[0].lineno), **given}, steps)
         return said if " " in said else VALUE
 
     def error(self, name: str, given: ast.Call, scope: Scope) -> str:
@@ -204,7 +204,8 @@ def _is_init(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "__init__"
 
 
-def _returns(function: Function) -> Iterator[ast.expr]:
+def returns(function: Function) -> Iterator[ast.expr]:
+    """What it may return."""
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
             yield node.value

@@ -27,7 +27,7 @@ from rehome.domain.kafka import (
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.limits import BrokerSet
 from rehome.domain.request.request import Action, OnWindowEnd, ReassignmentRequest
-from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.findings import Severity
 from rehome.domain.run.pace import Pace
 from rehome.domain.time_range import TimeRange
 from rehome.execution.dry_run import dry_run as checks
@@ -35,6 +35,7 @@ from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
 from rehome.execution.dry_run.foreign_checks import foreign_findings
+from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.inflow import inflow_findings, window_findings
 from rehome.execution.dry_run.isr_checks import isr_findings
 from rehome.execution.dry_run.replica_checks import (
@@ -45,7 +46,7 @@ from rehome.execution.dry_run.replica_checks import (
 from tests.ledger.small_plans import make_plan, move
 
 REQUEST = ReassignmentRequest(Action.REASSIGN)
-Found = Iterator[Finding]
+Findings = Iterator[Found]
 
 
 def now(
@@ -82,61 +83,61 @@ def log_dirs(broker: int, usable: int, *, cordoned: bool = False) -> LogDir:
     return LogDir(broker, "/d", 1_000, usable, cordoned, None, {})
 
 
-def brokers_cordoned() -> Found:
+def brokers_cordoned() -> Findings:
     """Brokers 1 and 2 take nothing new, and 2 keeps what it has."""
     closed = Partial([log_dirs(1, 500, cordoned=True), log_dirs(2, 500, cordoned=True)], {})
     return broker_findings(plan((1, 2), (3, 2)), now(log_dirs=closed))
 
 
-def brokers_dead() -> Found:
+def brokers_dead() -> Findings:
     """The preferred leader is dead, and stays so: the followers change places."""
     return broker_findings(plan((4, 1, 2), (4, 2, 1)), now((4, 1, 2), dead=(4,)))
 
 
-def broker_apart_silent() -> Found:
+def broker_apart_silent() -> Findings:
     silent: Partial[list[LogDir]] = Partial([], {4: BrokerError(7, "REQUEST_TIMED_OUT")})
     return broker_findings(plan((1, 2), (3, 2)), now(log_dirs=silent))
 
 
-def in_one_rack() -> Found:
+def in_one_rack() -> Findings:
     """Both replicas are in one rack, and stay in one."""
     return redundancy_findings(plan((1, 2), (3, 4)), REQUEST, now(), refuse=True)
 
 
-def too_few_in_sync() -> Found:
+def too_few_in_sync() -> Findings:
     """One of two is in sync, two are asked for: so it is while it moves."""
     state = now((1, 2), isr=(1,), min_isr={"t": 2})
     return isr_findings(plan((1, 2), (1, 3)), state)
 
 
-def fewer_than_the_minimum() -> Found:
+def fewer_than_the_minimum() -> Findings:
     return isr_findings(plan((1,), (3,)), now((1,), min_isr={"t": 2}))
 
 
-def allowed_beside() -> Found:
+def allowed_beside() -> Findings:
     moving = {TopicPartition("u", 0): OngoingReassignment((1, 2), (2,), (1,))}
     request = replace(REQUEST, additional=True)
     return foreign_findings(plan((1, 2), (3, 2)), request, now(ongoing=moving), ())
 
 
-def disks_full_elsewhere() -> Found:
+def disks_full_elsewhere() -> Findings:
     """Broker 1 is above what may be used of its disk, and gives a replica away."""
     dirs = Partial([log_dirs(1, 10), log_dirs(3, 900)], {})
     return disk_findings(plan((1, 2), (3, 2)), now(log_dirs=dirs), lambda _: 0.1)
 
 
-def written_to_elsewhere() -> Found:
+def written_to_elsewhere() -> Findings:
     """Much is written to what is copied nowhere."""
     inflow = {TopicPartition("u", 0): 1e9}
     return inflow_findings(plan((1, 2), (3, 2)), inflow, now(), Pace(1_000.0))
 
 
-def set_of_dead_brokers() -> Found:
+def set_of_dead_brokers() -> Findings:
     named = replace(REQUEST, broker_sets=(BrokerSet(name="s", brokers=(1, 9), topics=("t",)),))
     return limit_findings(named, {1, 2, 3, 4})
 
 
-def verdict_on_a_dead_one() -> Found:
+def verdict_on_a_dead_one() -> Findings:
     """The controller takes a dead broker that is registered; so does the prediction."""
     state = now((4, 1, 2), dead=(4,))
     facts = state.controller_facts(allow=False)
@@ -145,7 +146,7 @@ def verdict_on_a_dead_one() -> Found:
     return iter(())
 
 
-BAD_ALREADY: Mapping[str, tuple[Callable[[], Found], ...]] = {
+BAD_ALREADY: Mapping[str, tuple[Callable[[], Findings], ...]] = {
     "brokers": (brokers_cordoned, brokers_dead, broker_apart_silent),
     "redundancy": (in_one_rack,),
     "in-sync replicas": (too_few_in_sync, fewer_than_the_minimum),
@@ -190,7 +191,7 @@ def test_every_check_has_a_case_or_judges_no_state() -> None:
 @pytest.mark.parametrize(
     "case", [case for cases in BAD_ALREADY.values() for case in cases], ids=lambda c: c.__name__
 )
-def test_what_is_bad_already_and_gets_no_worse_is_not_refused(case: Callable[[], Found]) -> None:
+def test_what_is_bad_already_and_gets_no_worse_is_not_refused(case: Callable[[], Findings]) -> None:
     assert [found for found in case() if found.severity is Severity.ERROR] == []
 
 
@@ -202,17 +203,16 @@ def test_a_copy_that_its_window_is_too_short_for_is_named_when_it_is_planned() -
         seconds: float,
         how: OnWindowEnd = OnWindowEnd.FINISH,
         predicted: TimeRange | None = None,
-    ) -> list[Finding]:
+    ) -> list[Found]:
         closes = state.taken_at + timedelta(seconds=seconds)
         request = ReassignmentRequest(Action.REASSIGN, window_end=closes, on_window_end=how)
         return list(window_findings(plan, request, state, pace, predicted))
 
     (found,) = ends(99)
-    assert (found.severity, found.subject) == (Severity.WARNING, "t-0")
-    assert found.detail == "at least 1 min 40 s, and the window has 1 min 39 s left"
+    assert found == Found(FoundKind.FITS_NO_WINDOW, "t-0", least_s=100.0, left_s=99.0)
     assert ends(101) == []
     assert ends(99, OnWindowEnd.CANCEL) == []
     (found,) = ends(101, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0))
-    assert (found.severity, found.subject) == (Severity.INFO, "plan")
-    assert found.detail == "1 min 30 s to 2 min 10 s, and the window has 1 min 41 s left"
+    takes = TimeRange(90.0, 130.0)
+    assert found == Found(FoundKind.PAST_WINDOW, "plan", takes=takes, left_s=101.0)
     assert ends(131, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0)) == []

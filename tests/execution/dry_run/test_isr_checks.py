@@ -13,24 +13,24 @@ from rehome.domain.kafka import (
     PartitionState,
     TopicDescription,
 )
-from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.found import FoundKind
 from rehome.execution.dry_run.isr_checks import isr_findings
 from tests.ledger.small_plans import make_plan, move
 
 
 @pytest.mark.parametrize(
-    ("now", "target", "severity", "text"),
+    ("now", "target", "kind"),
     [
-        ((1, 2), (1,), Severity.ERROR, "would be refused"),
-        ((1, 2, 4), (1,), Severity.ERROR, "would be refused"),
-        ((1,), (2,), Severity.WARNING, "as its 1 are now"),  # a drain makes it no worse
-        ((1, 2), (3, 2), Severity.WARNING, "as its 2 are now"),
-        ((1,), (1, 2), Severity.WARNING, "are refused now"),  # the plan makes it better
+        ((1, 2), (1,), FoundKind.TOO_FEW_REPLICAS),
+        ((1, 2, 4), (1,), FoundKind.TOO_FEW_REPLICAS),
+        ((1,), (2,), FoundKind.ALREADY_TOO_FEW),  # a drain makes it no worse
+        ((1, 2), (3, 2), FoundKind.ALREADY_TOO_FEW),
+        ((1,), (1, 2), FoundKind.BELOW_MINIMUM),  # the plan makes it better
     ],
 )
 def test_fewer_replicas_than_the_minimum_are_refused_only_where_the_plan_takes_them_away(
-    now: tuple[int, ...], target: tuple[int, ...], severity: Severity, text: str
+    now: tuple[int, ...], target: tuple[int, ...], kind: FoundKind
 ) -> None:
     brokers = {n: Broker(n, "localhost", 9092, None) for n in (1, 2, 3, 4)}
     topic = TopicDescription("t", "id", False, {0: PartitionState(1, now, frozenset(now))})
@@ -45,5 +45,6 @@ def test_fewer_replicas_than_the_minimum_are_refused_only_where_the_plan_takes_t
         sizes={},
     )
     (found,) = isr_findings(make_plan("p", move("t", 0, now, target)), state)
-    assert found.severity is severity
-    assert text in found.message
+    assert found.kind is kind
+    assert found.isr.replicas == len(now)
+    assert found.isr.wanted == len(target)

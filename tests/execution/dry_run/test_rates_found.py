@@ -10,9 +10,9 @@ import pytest
 from rehome.domain import clock
 from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.configs import ConfigResource
-from rehome.domain.run.findings import Severity
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.dry_run.cluster_state import read_cluster
+from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.rates_found import find_rates
 from rehome.execution.dry_run.throttle_checks import throttle_findings
 from rehome.execution.throttle.keys import FOLLOWER_RATE
@@ -34,6 +34,11 @@ def box(tmp_path: Path) -> Iterator[Box]:
 
 def into(broker: int) -> Slot:
     return Slot(Direction.IN, broker)
+
+
+def stops(broker: int, direction: Direction, rate: int) -> Found:
+    kind = FoundKind.THROTTLE_STOPS_BROKER
+    return Found(kind, f"broker {broker}", direction=direction, rate_bytes_per_s=rate)
 
 
 def test_a_brokers_own_rate_goes_before_their_default_and_the_lower_one_holds(box: Box) -> None:
@@ -67,29 +72,26 @@ def test_a_broker_with_a_throttle_of_its_own_has_it_in_what_is_predicted(box: Bo
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("own", "severity", "message"),
+    ("own", "expected"),
     [
-        (BrokerRates({9: 5_000}), Severity.ERROR, "is no broker of the cluster that is alive"),
-        (BrokerRates({1: 999}), Severity.ERROR, "999 bytes per second (out) would never move"),
-        (BrokerRates({}, {3: 0}), Severity.ERROR, "0 bytes per second (in) would never move"),
-        (BrokerRates({4: 5_000}), Severity.INFO, "moves nothing in this plan"),
+        (BrokerRates({9: 5_000}), Found(FoundKind.THROTTLE_OF_NO_BROKER, "broker 9")),
+        (BrokerRates({1: 999}), stops(1, Direction.OUT, 999)),
+        (BrokerRates({}, {3: 0}), stops(3, Direction.IN, 0)),
+        (BrokerRates({4: 5_000}), Found(FoundKind.THROTTLE_UNUSED, "broker 4")),
     ],
 )
 def test_throttles_of_brokers_that_cannot_be_are_found(
-    own: BrokerRates, severity: Severity, message: str, box: Box
+    own: BrokerRates, expected: Found, box: Box
 ) -> None:
     plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
     now = read_cluster(plan, box.own)
 
-    def found(own: BrokerRates) -> list[tuple[Severity, str]]:
+    def found(own: BrokerRates) -> list[Found]:
         rates = find_rates(plan, box.own, now, RATE, own)
-        given = throttle_findings(plan, box.own, now, RATE, rates, ours={}, own=own)
-        return [(each.severity, each.message) for each in given]
+        return [*throttle_findings(plan, box.own, now, RATE, rates, ours={}, own=own)]
 
     assert found(BrokerRates({1: 5_000}, {3: 5_000})) == []
-    ((found_severity, text),) = found(own)
-    assert found_severity is severity
-    assert message in text
+    assert found(own) == [expected]
 
 
 @pytest.mark.slow

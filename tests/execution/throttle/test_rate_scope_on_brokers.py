@@ -19,14 +19,15 @@ from rehome.domain.kafka import BrokerError
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.run.findings import Severity
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.execution.actions import SetRate
 from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
-from rehome.execution.throttle.cordon import cordon, cordon_findings
+from rehome.execution.dry_run.found import Found, FoundKind
+from rehome.execution.dry_run.throttle_checks import cordon_findings
+from rehome.execution.throttle.cordon import cordon
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import (
@@ -321,9 +322,11 @@ def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
     plan = moving()
     request = ReassignmentRequest(Action.DRAIN, brokers=(1, 3), cordon=Cordon.UNDO)
     refused, dead = cordon_findings(request, [1, 2], older)
-    assert (refused.severity, refused.code) == (Severity.ERROR, 40)
-    assert "metadata.version" in refused.message
-    assert (dead.severity, dead.subject) == (Severity.WARNING, "broker 3")
+    assert refused.kind is FoundKind.CORDON_REFUSED
+    assert refused.error is not None
+    assert refused.error.code == 40
+    assert "metadata.version" in refused.error.message
+    assert dead == Found(FoundKind.CORDON_AWAY, "broker 3")
     with pytest.raises(RehomeError, match=r"cannot be cordoned.*metadata\.version"):
         cordon(plan, request, ledger, older)
     assert not ledger.throttles(plan.plan_id)

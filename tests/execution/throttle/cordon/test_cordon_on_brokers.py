@@ -14,7 +14,8 @@ from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
 from rehome.domain.run.states import PlanState
-from rehome.execution.throttle.cordon import cordon, cordon_findings
+from rehome.execution.dry_run.throttle_checks import cordon_findings
+from rehome.execution.throttle.cordon import cordon
 from rehome.execution.throttle.keys import CORDONED
 from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.base.records import ThrottleState

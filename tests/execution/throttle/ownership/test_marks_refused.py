@@ -10,6 +10,7 @@ import pytest
 from rehome.domain import clock
 from rehome.domain.run.states import PlanState
 from rehome.execution.dry_run.cluster_state import read_cluster
+from rehome.execution.dry_run.found import FoundKind
 from rehome.execution.dry_run.rates_found import find_rates
 from rehome.execution.dry_run.throttle_checks import throttle_findings
 from rehome.execution.throttle.clear import UNMARKED, Cleared, clear_throttle, sweep
@@ -116,7 +117,7 @@ def test_the_dry_run_says_which_rates_will_not_be_put_back(
             ours={},
             marked=marked,
         )
-        return [f.subject for f in findings if "stays so when the plan has ended" in f.message]
+        return [f.subject for f in findings if f.kind is FoundKind.RATE_NOT_PUT_BACK]
 
     plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
     box.set(DEFAULT, LEADER_RATE, "90000000")

@@ -35,9 +35,10 @@ def _hangs(found: Found) -> str:
 
 def _foreign_step(found: Found) -> str:
     hangs = found.hindrance
+    if hangs is not None and hangs.cancel is CancelOutlook.REFUSED:
+        return _without_cancel(hangs)
     if hangs is not None:
-        refused = hangs.cancel is CancelOutlook.REFUSED
-        return _without_cancel(hangs) if refused else _cancel_command(found)
+        return _cancel_command(found)
     if found.kind is Kind.FOREIGN_ON_MOVE:
         return "Wait for it to end; it will not be superseded."
     return "Wait for it to end, or allow it with the parameter additional."
