@@ -17,6 +17,7 @@ from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import read_cluster
 from rehome.execution.dry_run.controller_rules import facts_of, predict
+from rehome.execution.dry_run.found import FoundKind
 from rehome.execution.dry_run.replica_checks import broker_findings
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.dry_run.checked import check, found
@@ -170,7 +171,7 @@ def test_a_dead_destination_passes_the_controller_and_not_the_dry_run(
     assert not found(result, "verdict")
     brokers = found(result, "brokers")
     assert [item.subject for item in brokers] == [f"broker {DEAD}"]
-    assert "is not alive" in brokers[0].message
+    assert brokers[0].what == FoundKind.BROKER_DEAD
     assert f"{topic}-0" in brokers[0].message
 
 
@@ -189,33 +190,21 @@ def test_every_partition_with_too_few_in_sync_is_reported_and_those_that_are_ali
     ordered = move(topic, 7, (1, 2, DEAD), (2, 1, DEAD))  # no data moves: there is no "while"
     fewer = move(topic, 0, (1, 2, 3), (1, 2))
     result = check(gateway, *moved, ordered, fewer)
-    reported = [
-        (item.severity, item.subject, item.message) for item in found(result, "in-sync replicas")
-    ]
+    reported = [(item.what, item.subject) for item in found(result, "in-sync replicas")]
     assert reported == [
-        (
-            Severity.WARNING,
-            f"{topic}-1-6,8-60",
-            "2 of 3 replicas are in sync; while it moves 2 are, as few as min.insync.replicas=2 "
-            "allows",
-        ),
-        (Severity.WARNING, f"{topic}-7", "is under-replicated: 2 of 3 replicas are in sync"),
-        (
-            Severity.INFO,
-            f"{topic}-0",
-            "all 3 replicas are in sync; while it moves 2 are, as few as min.insync.replicas=2 "
-            "allows",
-        ),
+        (FoundKind.AT_MINIMUM, f"{topic}-1-6,8-60"),
+        (FoundKind.UNDER_REPLICATED, f"{topic}-7"),
+        (FoundKind.ALWAYS_AT_MINIMUM, f"{topic}-0"),
     ]
 
 
 def test_a_decrease_that_gives_up_what_is_in_sync_is_refused(half_dead: HalfDead) -> None:
     topic = half_dead.thin_topic
     result = check(half_dead.gateway, move(topic, 1, (1, 2, DEAD), (1, DEAD)))
-    refused, waits = found(result, "in-sync replicas")
-    assert refused.severity is Severity.ERROR
-    assert "the move leaves 1 of these, fewer than min.insync.replicas=2" in refused.message
-    assert "keeps replicas that are out of sync (broker 4)" in waits.message
+    assert [each.what for each in found(result, "in-sync replicas")] == [
+        FoundKind.LOSES_IN_SYNC,
+        FoundKind.WAITS_FOR_ISR,
+    ]
 
 
 def test_a_broker_that_does_not_answer_stops_only_plans_that_need_it(half_dead: HalfDead) -> None:
@@ -232,4 +221,4 @@ def test_a_broker_that_does_not_answer_stops_only_plans_that_need_it(half_dead: 
 def test_a_partition_without_a_live_leader_has_nothing_to_copy_from(half_dead: HalfDead) -> None:
     result = check(half_dead.gateway, move(half_dead.lost_topic, 0, (DEAD,), (1,)))
     (finding,) = found(result, "in-sync replicas")
-    assert finding.message == f"has no live leader to copy from; its replicas are on broker {DEAD}"
+    assert finding.what == FoundKind.NO_SOURCE

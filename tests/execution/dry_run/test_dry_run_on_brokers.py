@@ -17,8 +17,8 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.limits import read_caps
 from rehome.domain.request.request import Action, Cordon
 from rehome.execution.dry_run.dry_run import Severity, describe
-from rehome.execution.dry_run.foreign_checks import cancel_command
 from rehome.execution.dry_run.throttle_checks import partition_findings
+from rehome.execution.dry_run.words.plan_words import cancel_command
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -258,7 +258,7 @@ def test_kafkas_own_tool_takes_the_command_for_a_reassignment_that_hangs(
     tmp_path: Path,
 ) -> None:
     foreign = in_flight([1, 2], [3, 2])
-    remedy = cancel_command(foreign, gateway.list_reassignments([foreign])[foreign])
+    remedy = cancel_command(foreign, gateway.list_reassignments([foreign])[foreign].target)
     file = tmp_path / "cancel.json"
     file.write_text(remedy[remedy.index("{") : remedy.rindex("}") + 1])
     done = cluster.run_tool(

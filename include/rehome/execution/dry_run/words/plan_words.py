@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from rehome.cluster.interface.rights import GRANT, LACKING
+from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.execution.dry_run.found import Found, Texts
 from rehome.execution.dry_run.found import FoundKind as Kind
 from rehome.execution.observation.agreed_topics import DISAGREE
@@ -37,8 +39,8 @@ def _foreign_step(found: Found) -> str:
     hangs = found.hindrance
     if hangs is not None and hangs.cancel is CancelOutlook.REFUSED:
         return _without_cancel(hangs)
-    if hangs is not None:
-        return _cancel_command(found)
+    if hangs is not None and found.partition is not None:
+        return cancel_command(found.partition, found.brokers)
     if found.kind is Kind.FOREIGN_ON_MOVE:
         return "Wait for it to end; it will not be superseded."
     return "Wait for it to end, or allow it with the parameter additional."
@@ -59,12 +61,12 @@ def _without_cancel(hangs: Hindrance) -> str:
     )
 
 
-def _cancel_command(found: Found) -> str:
+def cancel_command(partition: TopicPartition, target: Sequence[BrokerId]) -> str:
     """How who started it ends it. Without ``--preserve-throttles`` Kafka's tool would delete the
     throttles of the topic, whichever client has set them.
     """
-    topic, number = found.partition or (found.subject, 0)
-    named = {"topic": topic, "partition": number, "replicas": list(found.brokers)}
+    topic, number = partition
+    named = {"topic": topic, "partition": number, "replicas": list(target)}
     file = json.dumps({"version": 1, "partitions": [named]})
     return (
         "Have the client that started it cancel it: "

@@ -52,8 +52,8 @@ THROTTLE_TEXTS: Texts = {
     Kind.CORDON_REFUSED: lambda found: f"its log dirs cannot be cordoned: {found.why}",
     Kind.CORDON_AWAY: "is not alive, so its log dirs cannot be cordoned",
     Kind.THROTTLE_LIST_FULL: lambda found: (
-        f"other clients' items fill its {found.key}: {count_text(found.count, 'item')}, which "
-        f"leave room for {found.most} of {LIST_LIMIT} characters, so "
+        f"other clients' items fill its {found.key}: "
+        f"{count_text(found.count, 'item, which leaves', 'items, which leave')} room for {found.most} of {LIST_LIMIT} characters, so "
         f"{count_text(found.moves, 'move')} could not be throttled"
     ),
 }
