@@ -35,7 +35,6 @@ from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
 from rehome.execution.dry_run.foreign_checks import foreign_findings
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.inflow import inflow_findings, window_findings
 from rehome.execution.dry_run.isr_checks import isr_findings
 from rehome.execution.dry_run.replica_checks import (
@@ -43,10 +42,11 @@ from rehome.execution.dry_run.replica_checks import (
     limit_findings,
     redundancy_findings,
 )
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from tests.ledger.small_plans import make_plan, move
 
 REQUEST = ReassignmentRequest(Action.REASSIGN)
-Findings = Iterator[Found]
+Findings = Iterator[TypedFinding]
 
 
 def now(
@@ -203,16 +203,16 @@ def test_a_copy_that_its_window_is_too_short_for_is_named_when_it_is_planned() -
         seconds: float,
         how: OnWindowEnd = OnWindowEnd.FINISH,
         predicted: TimeRange | None = None,
-    ) -> list[Found]:
+    ) -> list[TypedFinding]:
         closes = state.taken_at + timedelta(seconds=seconds)
         request = ReassignmentRequest(Action.REASSIGN, window_end=closes, on_window_end=how)
         return list(window_findings(plan, request, state, pace, predicted))
 
     (found,) = ends(99)
-    assert found == Found(FoundKind.FITS_NO_WINDOW, "t-0", least_s=100.0, left_s=99.0)
+    assert found == TypedFinding(FoundKind.FITS_NO_WINDOW, "t-0", least_s=100.0, left_s=99.0)
     assert ends(101) == []
     assert ends(99, OnWindowEnd.CANCEL) == []
     (found,) = ends(101, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0))
     takes = TimeRange(90.0, 130.0)
-    assert found == Found(FoundKind.PAST_WINDOW, "plan", takes=takes, left_s=101.0)
+    assert found == TypedFinding(FoundKind.PAST_WINDOW, "plan", takes=takes, left_s=101.0)
     assert ends(131, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0)) == []

@@ -17,8 +17,8 @@ from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import read_cluster
 from rehome.execution.dry_run.controller_rules import facts_of, predict
-from rehome.execution.dry_run.found import FoundKind
 from rehome.execution.dry_run.replica_checks import broker_findings
+from rehome.execution.dry_run.typed_finding import FoundKind
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.dry_run.checked import check, found
 from tests.ledger.small_plans import make_plan, move

@@ -12,9 +12,9 @@ from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.configs import ConfigResource
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.dry_run.cluster_state import read_cluster
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.rates_found import find_rates
 from rehome.execution.dry_run.throttle_checks import throttle_findings
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.throttle.keys import FOLLOWER_RATE
 from tests.execution.throttle.ownership.box import DEFAULT, Box
 from tests.ledger.small_plans import move
@@ -36,9 +36,9 @@ def into(broker: int) -> Slot:
     return Slot(Direction.IN, broker)
 
 
-def stops(broker: int, direction: Direction, rate: int) -> Found:
+def stops(broker: int, direction: Direction, rate: int) -> TypedFinding:
     kind = FoundKind.THROTTLE_STOPS_BROKER
-    return Found(kind, f"broker {broker}", direction=direction, rate_bytes_per_s=rate)
+    return TypedFinding(kind, f"broker {broker}", direction=direction, rate_bytes_per_s=rate)
 
 
 def test_a_brokers_own_rate_goes_before_their_default_and_the_lower_one_holds(box: Box) -> None:
@@ -74,19 +74,19 @@ def test_a_broker_with_a_throttle_of_its_own_has_it_in_what_is_predicted(box: Bo
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
-        (BrokerRates({9: 5_000}), Found(FoundKind.THROTTLE_OF_NO_BROKER, "broker 9")),
+        (BrokerRates({9: 5_000}), TypedFinding(FoundKind.THROTTLE_OF_NO_BROKER, "broker 9")),
         (BrokerRates({1: 999}), stops(1, Direction.OUT, 999)),
         (BrokerRates({}, {3: 0}), stops(3, Direction.IN, 0)),
-        (BrokerRates({4: 5_000}), Found(FoundKind.THROTTLE_UNUSED, "broker 4")),
+        (BrokerRates({4: 5_000}), TypedFinding(FoundKind.THROTTLE_UNUSED, "broker 4")),
     ],
 )
 def test_throttles_of_brokers_that_cannot_be_are_found(
-    own: BrokerRates, expected: Found, box: Box
+    own: BrokerRates, expected: TypedFinding, box: Box
 ) -> None:
     plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
     now = read_cluster(plan, box.own)
 
-    def found(own: BrokerRates) -> list[Found]:
+    def found(own: BrokerRates) -> list[TypedFinding]:
         rates = find_rates(plan, box.own, now, RATE, own)
         return [*throttle_findings(plan, box.own, now, RATE, rates, ours={}, own=own)]
 

@@ -10,8 +10,8 @@ from rehome.domain.kafka import Broker, ClusterDescription, Partial
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.replica_checks import broker_findings, redundancy_findings
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from tests.ledger.small_plans import make_plan, move
 
 RACKED = {
@@ -60,5 +60,5 @@ def test_another_order_of_replicas_needs_its_preferred_leader_alone_to_be_alive(
     for target, refused in (((2, 9, 1), False), ((9, 2, 1), True), ((2, 9, 3), True)):
         plan = make_plan("p", move("t", 0, (1, 2, 9), target))
         reported = [*broker_findings(plan, now)]
-        dead = Found(FoundKind.BROKER_DEAD, "broker 9", partitions=("t-0",))
+        dead = TypedFinding(FoundKind.BROKER_DEAD, "broker 9", partitions=("t-0",))
         assert reported == ([dead] if refused else [])

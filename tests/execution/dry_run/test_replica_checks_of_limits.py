@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from rehome.domain.kafka import Broker
 from rehome.domain.request.parse_request import parse_request
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.replica_checks import file_findings, limit_findings, rack_findings
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.policy_from_request import policy_for
 from rehome.settings import Settings
 
@@ -27,7 +27,7 @@ LIMITED = parse_request(
 
 def test_a_set_that_names_a_broker_which_is_not_there_is_reported() -> None:
     found = list(limit_findings(LIMITED, (1, 2, 3)))
-    assert found == [Found(FoundKind.LIMITS_OF_NO_BROKER, "broker set fast", brokers=(7,))]
+    assert found == [TypedFinding(FoundKind.LIMITS_OF_NO_BROKER, "broker set fast", brokers=(7,))]
 
 
 def test_racks_that_count_for_other_than_one_may_think_are_named() -> None:
@@ -35,8 +35,8 @@ def test_racks_that_count_for_other_than_one_may_think_are_named() -> None:
     brokers = [Broker(number, "h", 1, rack) for number, rack in racks.items()]
     found = list(rack_findings(LIMITED, brokers))
     assert found == [
-        Found(FoundKind.NO_RACK, "broker 3", count=1),
-        Found(FoundKind.RACK_WITHOUT_LEVELS, "rack b/1"),
+        TypedFinding(FoundKind.NO_RACK, "broker 3", count=1),
+        TypedFinding(FoundKind.RACK_WITHOUT_LEVELS, "rack b/1"),
     ]
     assert list(rack_findings(parse_request({**ASKED, "ignore_racks": True}), brokers)) == []
     assert list(rack_findings(LIMITED, [brokers[0], brokers[4]])) == []
@@ -50,7 +50,7 @@ def test_a_pasted_proposal_is_said_to_have_been_taken() -> None:
         parse_request({"action": "reassign", "reassignment": text}) for text in (printed, file)
     ]
     (found,), alone = (list(file_findings(request)) for request in asked)
-    assert found == Found(FoundKind.PROPOSAL_TAKEN, "plan", count=1)
+    assert found == TypedFinding(FoundKind.PROPOSAL_TAKEN, "plan", count=1)
     assert alone == []
 
 

@@ -12,8 +12,8 @@ from rehome.domain.plan.failure_domains import Weakened
 from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.time_range import TimeRange
 from rehome.execution.admission.slots import Direction
-from rehome.execution.dry_run import found as kinds
-from rehome.execution.dry_run.found import Found, FoundKind, IsrShape
+from rehome.execution.dry_run import typed_finding as kinds
+from rehome.execution.dry_run.typed_finding import FoundKind, IsrShape, TypedFinding
 from rehome.execution.dry_run.words.copy_words import COPY_STEPS, COPY_TEXTS
 from rehome.execution.dry_run.words.disk_words import DISK_STEPS, DISK_TEXTS
 from rehome.execution.dry_run.words.isr_words import ISR_STEPS, ISR_TEXTS
@@ -38,7 +38,7 @@ TOPICS = (
 
 def said(kind: FoundKind, **values: Any) -> str:
     """What is so of it, behind its subject."""
-    return worded(Found(kind, "it", **values)).message
+    return worded(TypedFinding(kind, "it", **values)).message
 
 
 def isr(kind: FoundKind, *shape: Any) -> str:
@@ -59,7 +59,7 @@ def test_each_kind_has_its_words_in_one_topic_and_a_name_of_its_own() -> None:
 
 
 def test_a_finding_has_its_kind_check_severity_and_code_and_is_read_again() -> None:
-    found = worded(Found(FoundKind.THROTTLE_REFUSED, "topic t", REFUSED))
+    found = worded(TypedFinding(FoundKind.THROTTLE_REFUSED, "topic t", REFUSED))
     assert (found.what, found.check, found.severity) == (
         "throttle_refused",
         "throttle",
@@ -156,11 +156,11 @@ def test_words_for_copies_and_windows() -> None:
     assert said(FoundKind.INFLOW_SLOWS, **flow, direction=Direction.OUT).startswith(
         "the partitions it is to send at once grow by"
     )
-    found = Found(FoundKind.FITS_NO_WINDOW, "t-0", least_s=100.0, left_s=99.0)
+    found = TypedFinding(FoundKind.FITS_NO_WINDOW, "t-0", least_s=100.0, left_s=99.0)
     assert worded(found).detail == "at least 1 min 40 s, and the window has 1 min 39 s left"
-    found = Found(FoundKind.PAST_WINDOW, "plan", takes=TimeRange(90.0, 130.0), left_s=101.0)
+    found = TypedFinding(FoundKind.PAST_WINDOW, "plan", takes=TimeRange(90.0, 130.0), left_s=101.0)
     assert worded(found).detail == ("1 min 30 s to 2 min 10 s, and the window has 1 min 41 s left")
-    found = Found(FoundKind.GROWN, "t-0", before_bytes=1_000_000, size_bytes=3_000_000)
+    found = TypedFinding(FoundKind.GROWN, "t-0", before_bytes=1_000_000, size_bytes=3_000_000)
     assert worded(found).detail == "from 1 MB to 3 MB"
 
 
@@ -181,18 +181,18 @@ def test_words_for_what_a_plan_meets_on_its_cluster() -> None:
         "partition": TopicPartition("t", 0),
         "hindrance": Hindrance(NeverEnds.TARGET_AWAY, (4,)),
     }
-    found = worded(Found(FoundKind.FOREIGN_ON_MOVE, "t-0", **hung))
+    found = worded(TypedFinding(FoundKind.FOREIGN_ON_MOVE, "t-0", **hung))
     assert found.message == (
         "another client is reassigning it to [1, 4], and cannot end: it adds a replica on broker "
         "4, which is not alive"
     )
     assert '{"topic": "t", "partition": 0, "replicas": [1, 4]}' in found.remedy
-    steps = [worded(Found(kind, "t-0")).remedy for kind in FoundKind if "foreign" in kind]
+    steps = [worded(TypedFinding(kind, "t-0")).remedy for kind in FoundKind if "foreign" in kind]
     assert steps == [
         "Wait for it to end; it will not be superseded.",
         *["Wait for it to end, or allow it with the parameter additional."] * 2,
     ]
-    assert worded(Found(FoundKind.CHANGED, "t-0", value="is gone")).detail == "it is gone"
+    assert worded(TypedFinding(FoundKind.CHANGED, "t-0", value="is gone")).detail == "it is gone"
     assert said(FoundKind.CONTROLLER_REFUSES, error=REFUSED) == (
         "the controller would refuse it: TOPIC_AUTHORIZATION_FAILED: no"
     )

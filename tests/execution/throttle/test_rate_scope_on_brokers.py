@@ -25,8 +25,8 @@ from rehome.errors import RehomeError
 from rehome.execution.actions import SetRate
 from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.throttle_checks import cordon_findings
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.throttle.cordon import cordon
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from rehome.execution.throttle.set_again import cover
@@ -326,7 +326,7 @@ def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
     assert refused.error is not None
     assert refused.error.code == 40
     assert "metadata.version" in refused.error.message
-    assert dead == Found(FoundKind.CORDON_AWAY, "broker 3")
+    assert dead == TypedFinding(FoundKind.CORDON_AWAY, "broker 3")
     with pytest.raises(RehomeError, match=r"cannot be cordoned.*metadata\.version"):
         cordon(plan, request, ledger, older)
     assert not ledger.throttles(plan.plan_id)

@@ -12,7 +12,7 @@ from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDir, LogDirKey
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.planning.model.packing import pack
 from rehome.planning.model.volumes import LogDirSize, Volume, volumes_of
 
@@ -35,7 +35,7 @@ class _Incoming:
 
 def disk_findings(
     plan: Plan, now: ClusterState, kept_free: Callable[[BrokerId], float]
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """Brokers, and log dirs that the plan names, that cannot hold what comes.
 
     The worst moment is assumed, whatever the order of moves and the number of slots: every
@@ -92,7 +92,7 @@ def _held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
 
 def _broker_findings(
     broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     free_bytes = [volume.headroom_bytes(min_free) for volume in volumes]
     subject, needed = f"broker {broker}", coming.total
     left = []
@@ -108,7 +108,7 @@ def _broker_findings(
     lost = _lost(coming.free, left)
     if lost:
         size, move = lost
-        yield Found(
+        yield TypedFinding(
             *(FoundKind.FITS_INTO_NO_LOG_DIR, subject),
             partitions=(str(move.partition),),
             size_bytes=size,
@@ -116,7 +116,7 @@ def _broker_findings(
         )
     elif (coming_free := sum(size for size, _ in coming.free)) > min(left):
         about = FoundKind.MAY_FILL_LOG_DIR, subject
-        yield Found(*about, size_bytes=coming_free, usable_bytes=(min(left),))
+        yield TypedFinding(*about, size_bytes=coming_free, usable_bytes=(min(left),))
 
 
 def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[int, Move] | None:
@@ -127,6 +127,6 @@ def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[
     return max(lost, key=lambda copy: copy[0], default=None)
 
 
-def _too_little(subject: str, needed: int, usable: int) -> Found:
+def _too_little(subject: str, needed: int, usable: int) -> TypedFinding:
     about = FoundKind.DISK_TOO_SMALL, subject
-    return Found(*about, size_bytes=needed, usable_bytes=(usable,))
+    return TypedFinding(*about, size_bytes=needed, usable_bytes=(usable,))

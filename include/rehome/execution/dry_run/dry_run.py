@@ -23,7 +23,6 @@ from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
 from rehome.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.inflow import (
     INFLOW_CHECK,
     growth_bytes_per_s,
@@ -49,6 +48,7 @@ from rehome.execution.dry_run.throttle_checks import (
     throttle_findings,
     without_throttle,
 )
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
@@ -112,7 +112,7 @@ def dry_run(
     rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate, own)
     terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
-    checks: dict[str, Callable[[], Iterator[Found]]] = {
+    checks: dict[str, Callable[[], Iterator[TypedFinding]]] = {
         "active plan": lambda: _active(plan, active_plan, looks_only=request.dry_run),
         "rights": lambda: _rights(now),
         "brokers": lambda: broker_findings(plan, now),
@@ -224,17 +224,17 @@ def _shortened(found: list[Finding]) -> Iterator[Finding]:
             yield Finding(severity, kinds[0][0].check, "and", f"{rest} more")
 
 
-def _active(plan: Plan, active_plan: str | None, *, looks_only: bool) -> Iterator[Found]:
+def _active(plan: Plan, active_plan: str | None, *, looks_only: bool) -> Iterator[TypedFinding]:
     """A run that carries nothing out needs no cluster to itself."""
     if active_plan is not None and active_plan != plan.plan_id:
         kind = FoundKind.PLAN_ACTIVE_BESIDE if looks_only else FoundKind.PLAN_ACTIVE
-        yield Found(kind, active_plan)
+        yield TypedFinding(kind, active_plan)
 
 
-def _rights(now: ClusterState) -> Iterator[Found]:
+def _rights(now: ClusterState) -> Iterator[TypedFinding]:
     for right in now.missing_rights:
         code = _OF_RIGHTS[0 if right.startswith("Topic") else 1]
-        yield Found(FoundKind.RIGHT_LACKING, right, code.error())
+        yield TypedFinding(FoundKind.RIGHT_LACKING, right, code.error())
 
 
 def _for_others(finding: Finding) -> Finding:
@@ -247,18 +247,18 @@ def _for_others(finding: Finding) -> Finding:
     return replace(finding, severity=Severity.WARNING, remedy=remedy)
 
 
-def _drift(plan: Plan, now: ClusterState) -> Iterator[Found]:
+def _drift(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     for partition, what in drift(plan, now.topics).items():
-        yield Found(FoundKind.CHANGED, str(partition), value=str(what))
+        yield TypedFinding(FoundKind.CHANGED, str(partition), value=str(what))
     for topic in not_known(plan, now.topics):
-        yield Found(FoundKind.NOT_COMPARED, topic)
+        yield TypedFinding(FoundKind.NOT_COMPARED, topic)
     yield from size_findings(plan, now)
 
 
-def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Found]:
+def _verdicts(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     known = (move for move in plan.moves if move.partition.topic in now.topics)
     targets = {move.partition: move.target for move in known}
     facts = now.controller_facts(allow=plan.allow_replication_factor_change)
     for partition, error in predict(targets, facts).items():
         if error is not None:
-            yield Found(FoundKind.CONTROLLER_REFUSES, str(partition), error)
+            yield TypedFinding(FoundKind.CONTROLLER_REFUSES, str(partition), error)

@@ -8,7 +8,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.observation.foreign_reassignments import hindrance
 
 FOREIGN_CHECK = "foreign reassignments"
@@ -16,7 +16,7 @@ FOREIGN_CHECK = "foreign reassignments"
 
 def foreign_findings(
     plan: Plan, request: ReassignmentRequest, now: ClusterState, ours: Collection[TopicPartition]
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """Reassignments in flight that are not the plan's own.
 
     :param ours: partitions that the plan, which is continued, has in flight already.
@@ -25,7 +25,7 @@ def foreign_findings(
         if partition in ours:
             continue
         kind = FoundKind.FOREIGN_BESIDE if request.additional else FoundKind.FOREIGN
-        yield Found(
+        yield TypedFinding(
             FoundKind.FOREIGN_ON_MOVE if partition in plan.by_partition else kind,
             str(partition),
             brokers=tuple(entry.target),

@@ -15,7 +15,7 @@ from rehome.domain.run.pace import Pace
 from rehome.domain.time_range import TimeRange
 from rehome.execution.admission.slots import WHOLE_SLOT, Direction, Slot, part_of_slot
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
 INFLOW_CHECK = "inflow"
 _MINIMUM_SPAN_S = 1.0
@@ -25,7 +25,7 @@ _GREW_BYTES = 1_000_000
 
 def inflow_findings(
     plan: Plan, inflow: Mapping[TopicPartition, float], now: ClusterState, pace: Pace
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """A copy that its partition outgrows never ends: the throttle must exceed the inflow.
 
     Inflow is how fast each leader's log has grown between the snapshot and now. The rule is
@@ -50,7 +50,7 @@ def inflow_findings(
         delivered = pace.own.get((slot.direction.value, slot.broker), pace.bytes_per_s)
         if together <= delivered / 2:
             continue
-        yield Found(
+        yield TypedFinding(
             FoundKind.INFLOW_SLOWS if together < delivered else FoundKind.INFLOW_OUTPACES,
             f"broker {slot.broker}",
             direction=slot.direction,
@@ -65,7 +65,7 @@ def window_findings(
     now: ClusterState,
     pace: Pace,
     predicted: TimeRange | None,
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """A plan that may take longer than its window has left. A copy that does is not started in it:
     in a window of that length, never.
 
@@ -75,14 +75,14 @@ def window_findings(
         return
     left_s = (request.window_end - now.taken_at).total_seconds()
     if predicted is not None and predicted.most_s > left_s:
-        yield Found(FoundKind.PAST_WINDOW, "plan", takes=predicted, left_s=left_s)
+        yield TypedFinding(FoundKind.PAST_WINDOW, "plan", takes=predicted, left_s=left_s)
     if request.on_window_end is not OnWindowEnd.FINISH:
         return
     for move in plan.moves:
         least_s = now.size_bytes(move) * len(move.adding) / pace.bytes_per_s
         if least_s > left_s:
             about = FoundKind.FITS_NO_WINDOW, str(move.partition)
-            yield Found(*about, least_s=least_s, left_s=left_s)
+            yield TypedFinding(*about, least_s=least_s, left_s=left_s)
 
 
 class _Flow(NamedTuple):
@@ -128,11 +128,11 @@ def growth_bytes_per_s(
     return grown
 
 
-def size_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
+def size_findings(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     """Partitions that have grown so much that the plan's numbers no longer hold."""
     for move in plan.moves:
         size = now.size_bytes(move)
         grown = size - move.size_bytes
         if move.adding and grown > max(_GREW_BYTES, _GREW_FRACTION * move.size_bytes):
             about = FoundKind.GROWN, str(move.partition)
-            yield Found(*about, before_bytes=move.size_bytes, size_bytes=size)
+            yield TypedFinding(*about, before_bytes=move.size_bytes, size_bytes=size)

@@ -9,12 +9,12 @@ from rehome.domain.kafka import PartitionState
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind, IsrShape
+from rehome.execution.dry_run.typed_finding import FoundKind, IsrShape, TypedFinding
 
 _ORDER = list(FoundKind)
 
 
-def isr_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
+def isr_findings(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     """Every partition that is under-replicated, that is at or below ``min.insync.replicas`` while
     it moves, or that cannot be moved as planned; partitions of a topic that are alike together.
     """
@@ -29,7 +29,7 @@ def isr_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
             ]
     for (kind, topic, shape), same in groupby(sorted(found), key=lambda item: item[:3]):
         subject = f"{topic}-{_ranges(number for *_, number in same)}"
-        yield Found(_ORDER[kind], subject, isr=shape)
+        yield TypedFinding(_ORDER[kind], subject, isr=shape)
 
 
 def _shapes(

@@ -13,14 +13,14 @@ from rehome.domain.request.pasted_reassignment import TakenFrom, taken_from
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.text import brokers_text
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
 _CHECK = "brokers"
 REDUNDANCY_CHECK = "redundancy"
 RACKS_CHECK = "racks"
 
 
-def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
+def broker_findings(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     """Destinations that could not take their copies, and brokers of the plan that do not answer.
 
     The controller accepts a dead broker that is registered, and one whose log dirs are all
@@ -36,16 +36,16 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Found]:
         kind = closed.get(broker) if broker in now.cluster.brokers else FoundKind.BROKER_DEAD
         if kind is not None:
             partitions = tuple(str(move.partition) for move in moves)
-            yield Found(kind, f"broker {broker}", partitions=partitions)
+            yield TypedFinding(kind, f"broker {broker}", partitions=partitions)
     involved = {broker for move in plan.moves for broker in (*move.current, *move.target)}
     for broker, error in now.log_dirs.missing.items():
         kind = FoundKind.BROKER_SILENT if broker in involved else FoundKind.OTHER_BROKER_SILENT
-        yield Found(kind, f"broker {broker}", error)
+        yield TypedFinding(kind, f"broker {broker}", error)
 
 
 def redundancy_findings(
     plan: Plan, request: ReassignmentRequest, now: ClusterState, *, refuse: bool
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """Partitions that end in fewer racks, or with fewer replicas, than they have.
 
     :param refuse: whether that is an error, as the setting ``refuse_fewer_domains`` says.
@@ -58,10 +58,12 @@ def redundancy_findings(
         )
         usual = FoundKind.WEAKENED_AGAINST_SETTING if refuse else FoundKind.WEAKENED
         kind = FoundKind.WEAKENED_AS_ASKED if asked else usual
-        yield Found(kind, "plan", weakened=found)
+        yield TypedFinding(kind, "plan", weakened=found)
 
 
-def rack_findings(request: ReassignmentRequest, brokers: Collection[Broker]) -> Iterator[Found]:
+def rack_findings(
+    request: ReassignmentRequest, brokers: Collection[Broker]
+) -> Iterator[TypedFinding]:
     """Racks that count for other than one may think: brokers that have none while others have one,
     and names with slashes in them that do not begin with one.
 
@@ -71,9 +73,9 @@ def rack_findings(request: ReassignmentRequest, brokers: Collection[Broker]) -> 
         return
     without = sorted(broker.id for broker in brokers if not rack_path(broker.rack))
     if without and len(without) < len(brokers):
-        yield Found(FoundKind.NO_RACK, brokers_text(without), count=len(without))
+        yield TypedFinding(FoundKind.NO_RACK, brokers_text(without), count=len(without))
     for rack in sorted({str(broker.rack) for broker in brokers if has_inner_slash(broker.rack)}):
-        yield Found(FoundKind.RACK_WITHOUT_LEVELS, f"rack {rack}")
+        yield TypedFinding(FoundKind.RACK_WITHOUT_LEVELS, f"rack {rack}")
 
 
 def _closed(now: ClusterState) -> dict[BrokerId, FoundKind]:
@@ -92,14 +94,16 @@ def _closed(now: ClusterState) -> dict[BrokerId, FoundKind]:
     }
 
 
-def file_findings(request: ReassignmentRequest) -> Iterator[Found]:
+def file_findings(request: ReassignmentRequest) -> Iterator[TypedFinding]:
     """What was taken of what a person has pasted, where that was more than a reassignment."""
     if taken_from(request.reassignment) is TakenFrom.GENERATED:
         entries = (request.reassignment or {}).get("partitions", ())
-        yield Found(FoundKind.PROPOSAL_TAKEN, "plan", count=len(entries))
+        yield TypedFinding(FoundKind.PROPOSAL_TAKEN, "plan", count=len(entries))
 
 
-def limit_findings(request: ReassignmentRequest, brokers: Collection[BrokerId]) -> Iterator[Found]:
+def limit_findings(
+    request: ReassignmentRequest, brokers: Collection[BrokerId]
+) -> Iterator[TypedFinding]:
     """Brokers that limits name and that are not alive, or were never there: plans go on without
     them, so that a set is smaller than it is meant to be.
 
@@ -114,15 +118,15 @@ def limit_findings(request: ReassignmentRequest, brokers: Collection[BrokerId]) 
         yield _gone("caps", capped)
 
 
-def _gone(subject: str, brokers: Collection[BrokerId]) -> Found:
-    return Found(FoundKind.LIMITS_OF_NO_BROKER, subject, brokers=tuple(brokers))
+def _gone(subject: str, brokers: Collection[BrokerId]) -> TypedFinding:
+    return TypedFinding(FoundKind.LIMITS_OF_NO_BROKER, subject, brokers=tuple(brokers))
 
 
-def step_findings(plan: Plan, request: ReassignmentRequest) -> Iterator[Found]:
+def step_findings(plan: Plan, request: ReassignmentRequest) -> Iterator[TypedFinding]:
     """Partitions that get their new replicas in steps, and what they have in between."""
     most = request.max_new_replicas_at_once
     new = [len(move.adding) for move in plan.moves if most and len(move.adding) > most]
     if not most or not new:
         return
     steps = -(-max(new) // most)
-    yield Found(FoundKind.IN_STEPS, "plan", count=len(new), moves=steps, most=most)
+    yield TypedFinding(FoundKind.IN_STEPS, "plan", count=len(new), moves=steps, most=most)

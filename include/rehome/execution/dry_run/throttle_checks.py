@@ -17,8 +17,8 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.text import count_text
 from rehome.execution.admission.slots import Direction
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.found import Found, FoundKind
 from rehome.execution.dry_run.rates_found import RatesFound
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.observation.move_status import relocating
 from rehome.execution.throttle.configs import named, refuses_marks
 from rehome.execution.throttle.cordon import cordon_change
@@ -49,7 +49,7 @@ def throttle_findings(
     own: BrokerRates = NO_OWN_RATES,
     named: Collection[BrokerId] | None = None,
     marked: bool = True,
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
@@ -63,7 +63,9 @@ def throttle_findings(
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
-        yield Found(FoundKind.THROTTLE_STOPS_ALL, "throttle", rate_bytes_per_s=rate_bytes_per_s)
+        yield TypedFinding(
+            FoundKind.THROTTLE_STOPS_ALL, "throttle", rate_bytes_per_s=rate_bytes_per_s
+        )
         return
     yield from _of_single_brokers(plan, now, own, own.brokers if named is None else named)
     changes: list[ConfigChange] = []
@@ -73,16 +75,16 @@ def throttle_findings(
     yield from _lists(plan, cluster, changes, ours)
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
-            yield Found(FoundKind.THROTTLE_REFUSED, str(resource), error)
+            yield TypedFinding(FoundKind.THROTTLE_REFUSED, str(resource), error)
 
 
 def _of_single_brokers(
     plan: Plan, now: ClusterState, own: BrokerRates, named: Collection[BrokerId]
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """Rates of brokers that there are not, that would let nothing through, or that mean nothing."""
     for (direction, broker), rate in own.by_key().items():
         if rate < LEAST_RATE:
-            yield Found(
+            yield TypedFinding(
                 *(FoundKind.THROTTLE_STOPS_BROKER, f"broker {broker}"),
                 rate_bytes_per_s=rate,
                 direction=Direction(direction),
@@ -91,12 +93,12 @@ def _of_single_brokers(
         if broker not in plan.brokers and broker in named:
             there = broker in now.cluster.brokers
             kind = FoundKind.THROTTLE_UNUSED if there else FoundKind.THROTTLE_OF_NO_BROKER
-            yield Found(kind, f"broker {broker}")
+            yield TypedFinding(kind, f"broker {broker}")
 
 
-def without_throttle(policy: Policy) -> Iterator[Found]:
+def without_throttle(policy: Policy) -> Iterator[TypedFinding]:
     """What a plan means that sets no throttle: said, whatever else is found."""
-    yield Found(
+    yield TypedFinding(
         *(FoundKind.NO_THROTTLE, "plan"),
         moves=policy.max_moves_per_broker,
         count=policy.max_partitions_in_flight,
@@ -105,17 +107,17 @@ def without_throttle(policy: Policy) -> Iterator[Found]:
 
 def _rates(
     plan: Plan, now: ClusterState, found: RatesFound, changes: list[ConfigChange]
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """The rates that would be set, and those of other clients that would hold instead."""
     for resource, error in found.unreadable.items():
-        yield Found(FoundKind.THROTTLE_UNREADABLE, named(resource), error)
+        yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, named(resource), error)
     for choice in found.choices:
         if choice.holds is not None:
             loads = _loads(plan, now, choice.key)
             bound = None if choice.resource == DEFAULT else int(choice.resource.name)
             size = max(loads.values(), default=0) if bound is None else loads[bound]
             stops = choice.holds <= 0
-            yield Found(
+            yield TypedFinding(
                 FoundKind.OTHERS_RATE_STOPS if stops else FoundKind.OTHERS_RATE_HOLDS,
                 named(choice.resource),
                 key=choice.key,
@@ -128,7 +130,7 @@ def _rates(
             changes.append(ConfigChange(*set_it))
 
 
-def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[Found]:
+def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[TypedFinding]:
     """Rates from before, where brokers refuse to keep marks of who has replaced them."""
     places = [(change.resource, change.key) for change in changes]
     if not places:
@@ -142,7 +144,7 @@ def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iter
         configs = found[resource]
         before = None if isinstance(configs, BrokerError) else own_value(resource, configs.get(key))
         if before is not None:
-            yield Found(
+            yield TypedFinding(
                 *(FoundKind.RATE_NOT_PUT_BACK, named(resource), refused),
                 key=key,
                 value=before,
@@ -169,7 +171,7 @@ def _lists(
     cluster: ClusterPort,
     changes: list[ConfigChange],
     ours: SetByPlans,
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     wanted = list_items(plan.moves)
     resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
     present: DescribedConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
@@ -178,7 +180,7 @@ def _lists(
         configs = present[resource]
         if isinstance(configs, BrokerError):
             if key == LISTS[0]:
-                yield Found(FoundKind.THROTTLE_UNREADABLE, named(resource), configs)
+                yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, named(resource), configs)
             continue
         there = split(own_value(resource, configs.get(key)))
         if EVERY_REPLICA in there:
@@ -193,7 +195,7 @@ def _lists(
 
 def _no_room(
     plan: Plan, resource: ConfigResource, key: str, kept: Sequence[str]
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """A list that other clients' items fill, so that moves could never be put on it."""
     room = LIST_LIMIT - len(",".join(kept))
     of_topic = [move for move in plan.moves if move.partition.topic == resource.name]
@@ -203,7 +205,7 @@ def _no_room(
         missing = [item for item in items if item not in kept]
         without += bool(missing) and len(",".join(["", *missing])) > room
     if without:
-        yield Found(
+        yield TypedFinding(
             *(FoundKind.THROTTLE_LIST_FULL, named(resource)),
             key=key,
             count=len(kept),
@@ -214,16 +216,16 @@ def _no_room(
 
 def cordon_findings(
     request: ReassignmentRequest, live: Collection[BrokerId], cluster: ClusterPort
-) -> Iterator[Found]:
+) -> Iterator[TypedFinding]:
     """What brokers would refuse of a cordon, asked with validate_only."""
     if request.cordon is Cordon.NO:
         return
     changes = [cordon_change(ConfigResource.broker(b)) for b in request.emptied if b in live]
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
-            yield Found(FoundKind.CORDON_REFUSED, str(resource), error)
+            yield TypedFinding(FoundKind.CORDON_REFUSED, str(resource), error)
     for broker in sorted(set(request.emptied) - set(live)):
-        yield Found(FoundKind.CORDON_AWAY, f"broker {broker}")
+        yield TypedFinding(FoundKind.CORDON_AWAY, f"broker {broker}")
 
 
 def partition_findings(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from rehome.domain.text import bytes_text, duration_text
 from rehome.execution.admission.slots import Direction
-from rehome.execution.dry_run.found import Found, Texts
-from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 
 _DOES: Mapping[Direction, str] = {
     Direction.IN: "receive",
@@ -16,7 +16,7 @@ _DOES: Mapping[Direction, str] = {
 }
 
 
-def _inflow(found: Found) -> str:
+def _inflow(found: TypedFinding) -> str:
     return (
         f"the partitions it is to {_DOES[found.direction]} at once grow by "
         f"{bytes_text(found.rate_bytes_per_s)}/s, of {bytes_text(found.delivered)}/s "

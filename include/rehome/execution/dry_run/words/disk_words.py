@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rehome.domain.text import bytes_text
-from rehome.execution.dry_run.found import Found, Texts
-from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 
 
-def _usable(found: Found) -> str:
+def _usable(found: TypedFinding) -> str:
     return ", ".join(map(bytes_text, found.usable_bytes))
 
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from rehome.domain.text import brokers_text, count_text
-from rehome.execution.dry_run.found import Found, Texts
-from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 
 
-def _few(found: Found) -> str:
+def _few(found: TypedFinding) -> str:
     return f"min.insync.replicas={found.isr.minimum}"
 
 
-def _synced(found: Found) -> str:
+def _synced(found: TypedFinding) -> str:
     are = "is" if found.isr.in_sync == 1 else "are"
     return f"{found.isr.in_sync} of {count_text(found.isr.replicas, 'replica')} {are} in sync"
 
 
-def _wanted(found: Found) -> str:
+def _wanted(found: TypedFinding) -> str:
     return f"{count_text(found.isr.wanted, 'replica is', 'replicas are')} fewer than {_few(found)}"
 
 
-def _while_it_moves(found: Found) -> str:
+def _while_it_moves(found: TypedFinding) -> str:
     return (
         f"while it moves {count_text(found.isr.least, 'is', 'are')}, as few as {_few(found)} allows"
     )
 
 
-def _all_synced(found: Found) -> str:
+def _all_synced(found: TypedFinding) -> str:
     all_of_it = (
         f"all {found.isr.replicas} replicas are" if found.isr.replicas > 1 else "its 1 replica is"
     )

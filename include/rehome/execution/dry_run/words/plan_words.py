@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rehome.cluster.interface.rights import GRANT, LACKING
 from rehome.domain.kafka import BrokerId, TopicPartition
-from rehome.execution.dry_run.found import Found, Texts
-from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 from rehome.execution.observation.agreed_topics import DISAGREE
 from rehome.execution.observation.foreign_reassignments import (
     CancelOutlook,
@@ -22,20 +22,20 @@ _ACTIVE = "this plan is running or paused: it holds the cluster, which one plan 
 _WAIT = "Wait until that plan has ended; if it is paused, resume or cancel it."
 
 
-def _on_move(found: Found) -> str:
+def _on_move(found: TypedFinding) -> str:
     return f"another client is reassigning it to {list(found.brokers)}{_hangs(found)}"
 
 
-def _in_flight(found: Found) -> str:
+def _in_flight(found: TypedFinding) -> str:
     return f"a reassignment to {list(found.brokers)} is in flight{_hangs(found)}"
 
 
-def _hangs(found: Found) -> str:
+def _hangs(found: TypedFinding) -> str:
     hangs = found.hindrance
     return "" if hangs is None else f", and cannot end: {hindrance_text(hangs)}"
 
 
-def _foreign_step(found: Found) -> str:
+def _foreign_step(found: TypedFinding) -> str:
     hangs = found.hindrance
     if hangs is not None and hangs.cancel is CancelOutlook.REFUSED:
         return _without_cancel(hangs)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from rehome.domain.text import brokers_text, count_text, first_names
-from rehome.execution.dry_run.found import Found, Texts
-from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 
 
-def _silent(found: Found) -> str:
+def _silent(found: TypedFinding) -> str:
     return f"did not answer: {found.why}"
 
 
-def _weakened(found: Found) -> str:
+def _weakened(found: TypedFinding) -> str:
     return str(found.weakened)
 
 
-def _without_rack(found: Found) -> str:
+def _without_rack(found: TypedFinding) -> str:
     one = found.count == 1
     have, count = ("has", "counts") if one else ("have", "count together")
     return f"{have} no rack while others do, and {count} as one more rack"
 
 
-def _not_there(found: Found) -> str:
+def _not_there(found: TypedFinding) -> str:
     are = "is" if len(found.brokers) == 1 else "are"
     return f"{brokers_text(found.brokers)}, which it names, {are} not alive, or not of this cluster"
 
 
-def _is_to_hold(found: Found) -> str:
+def _is_to_hold(found: TypedFinding) -> str:
     return f"and is to hold {first_names(found.partitions)}"
 
 

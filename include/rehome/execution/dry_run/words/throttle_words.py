@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from rehome.domain.kafka_limits import LEAST_RATE
 from rehome.domain.text import bytes_text, count_text
-from rehome.execution.dry_run.found import Found, Texts
-from rehome.execution.dry_run.found import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import FoundKind as Kind
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 from rehome.execution.throttle.keys import LIST_LIMIT, rate_name
 
 _OWN = "has a throttle of its own by throttle_by_broker"
 
 
-def _stops(found: Found) -> str:
+def _stops(found: TypedFinding) -> str:
     rate = count_text(round(found.rate_bytes_per_s), "byte per second", "bytes per second")
     where = f" ({found.direction.value})" if found.kind is Kind.THROTTLE_STOPS_BROKER else ""
     return f"{rate}{where} would never move anything"
 
 
-def _holds(found: Found) -> str:
+def _holds(found: TypedFinding) -> str:
     rate = f"{rate_name(found.key)} {bytes_text(found.rate_bytes_per_s)}/s"
     return f"already has {rate}, set by another client, and the plan leaves it there"
 
 
-def _held(found: Found) -> str:
+def _held(found: TypedFinding) -> str:
     whose = "of the busiest broker pass" if not found.brokers else "pass through it"
     return f"{_holds(found)}: {bytes_text(found.size_bytes)} {whose} at that rate"
 
 
-def _not_put_back(found: Found) -> str:
+def _not_put_back(found: TypedFinding) -> str:
     return (
         f"its {rate_name(found.key)} of {found.value} B/s is replaced, and stays so when the plan "
         f"has ended: the brokers refuse {found.mark}: {found.why}"
@@ -53,7 +53,8 @@ THROTTLE_TEXTS: Texts = {
     Kind.CORDON_AWAY: "is not alive, so its log dirs cannot be cordoned",
     Kind.THROTTLE_LIST_FULL: lambda found: (
         f"other clients' items fill its {found.key}: "
-        f"{count_text(found.count, 'item, which leaves', 'items, which leave')} room for {found.most} of {LIST_LIMIT} characters, so "
+        f"{count_text(found.count, 'item, which leaves', 'items, which leave')} room for "
+        f"{found.most} of {LIST_LIMIT} characters, so "
         f"{count_text(found.moves, 'move')} could not be throttled"
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rehome.domain.run.findings import Finding
-from rehome.execution.dry_run.found import Found, Texts
+from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 from rehome.execution.dry_run.words.copy_words import COPY_DETAILS, COPY_STEPS, COPY_TEXTS
 from rehome.execution.dry_run.words.disk_words import DISK_STEPS, DISK_TEXTS
 from rehome.execution.dry_run.words.isr_words import ISR_STEPS, ISR_TEXTS
@@ -23,7 +23,7 @@ _OF_TOPICS: Sequence[tuple[Texts, Texts, Texts]] = (
 )
 
 
-def worded(found: Found) -> Finding:
+def worded(found: TypedFinding) -> Finding:
     """As people read it, and ``dry_run.json`` has it."""
     kind = found.kind
     tables = next(each for each in _OF_TOPICS if kind in each[0])
@@ -33,6 +33,6 @@ def worded(found: Found) -> Finding:
     return Finding(*about, message, remedy, code, detail, what=kind.value)
 
 
-def _text(table: Texts, found: Found) -> str:
+def _text(table: Texts, found: TypedFinding) -> str:
     words = table.get(found.kind, "")
     return words if isinstance(words, str) else words(found)

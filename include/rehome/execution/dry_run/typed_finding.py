@@ -104,7 +104,7 @@ NO_SHAPE = IsrShape()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TypedFinding:
     """One thing that a dry run has found; which values it has follows from its kind.
 
     :param subject: the partition, broker or resource it is about.
@@ -156,6 +156,5 @@ class Found:
         return "" if self.error is None else f"{self.error.name}: {self.error.message}"
 
 
-Text = str | Callable[[Found], str]
-"""Words of a kind: the same for each, or made of the values of one."""
-Texts = Mapping[FoundKind, Text]
+Texts = Mapping[FoundKind, str | Callable[[TypedFinding], str]]
+"""Words of kinds: the same for each finding, or made of the values of one."""
