@@ -84,3 +84,8 @@ def first_names(names: Sequence[str], separator: str = ", ", *, count: int | Non
 def brokers_text(brokers: Sequence[int]) -> str:
     """``broker 3`` or ``brokers 3 and 4``."""
     return f"broker{'' if len(brokers) == 1 else 's'} {listed([str(b) for b in brokers])}"
+
+
+def brokers_are(brokers: Sequence[int]) -> str:
+    """``broker 3 is`` or ``brokers 3 and 4 are``."""
+    return f"{brokers_text(brokers)} {'is' if len(brokers) == 1 else 'are'}"

@@ -176,7 +176,7 @@ def test_words_for_free_space() -> None:
 
 def test_words_for_what_a_plan_meets_on_its_cluster() -> None:
     assert said(FoundKind.FOREIGN, brokers=(3,)) == "a reassignment to [3] is in flight"
-    hung = {
+    hung: dict[str, Any] = {
         "brokers": (1, 4),
         "partition": TopicPartition("t", 0),
         "hindrance": Hindrance(NeverEnds.TARGET_AWAY, (4,)),

@@ -129,7 +129,7 @@ def test_a_plan_whose_topics_brokers_do_not_agree_on_waits_and_is_not_said_to_ha
     cluster.differ_on = {"u": 1}
     refuse_drift(plan, cast(OwnCluster, cluster))  # they come to agree
     cluster.differ_on = {"u": FOR_EVER}
-    with pytest.raises(BrokersDisagreeError, match="do not agree on topics u") as unknown:
+    with pytest.raises(BrokersDisagreeError, match="do not agree on topic u") as unknown:
         refuse_drift(plan, cast(OwnCluster, cluster))
     assert "the plan stays as it was" in str(unknown.value)
     cluster.replicas[FIRST] = (3, 1)

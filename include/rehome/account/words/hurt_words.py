@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
-from rehome.domain.text import brokers_text, count_text, listed
+from rehome.domain.text import brokers_are, brokers_text, count_text, listed
 
 _WAITS = frozenset(
     {
@@ -33,7 +33,7 @@ _HOLD_BACK = _WAITS | {HurtKind.DEAD_BROKERS, HurtKind.SILENT_BROKERS, HurtKind.
 def _short(hurt: Hurt) -> str:
     match hurt.kind:
         case HurtKind.DEAD_BROKERS:
-            return _are(hurt, "not alive")
+            return f"{brokers_are(hurt.brokers)} not alive"
         case HurtKind.SILENT_BROKERS:
             return f"{brokers_text(hurt.brokers)} did not answer"
         case HurtKind.FOREIGN:
@@ -51,15 +51,11 @@ def _not_polled(hurt: Hurt) -> str:
     return f"No poll has read the cluster{last}: what is shown is as it was then."
 
 
-def _are(hurt: Hurt, what: str) -> str:
-    return f"{brokers_text(hurt.brokers)} {'is' if len(hurt.brokers) == 1 else 'are'} {what}"
-
-
 def _dead(hurt: Hurt) -> str:
     waits = count_text(hurt.moves, "move of the plan needs", "moves of the plan need")
     which = "it" if len(hurt.brokers) == 1 else "them"
     needed = f" {waits} {which}." if hurt.moves else ""
-    return f"{_are(hurt, 'not alive').capitalize()}.{needed}"
+    return f"{brokers_are(hurt.brokers).capitalize()} not alive.{needed}"
 
 
 def _silent(hurt: Hurt) -> str:

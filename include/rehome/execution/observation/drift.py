@@ -10,11 +10,10 @@ from rehome.cluster.interface.errors import BrokersDisagreeError
 from rehome.domain.kafka import BrokerId, TopicDescription, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
+from rehome.domain.text import first_names
 from rehome.errors import PlanConflictError
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.agreed_topics import agreed_topics
-
-_SHOWN = 10
 
 
 class DriftError(PlanConflictError):
@@ -75,23 +74,19 @@ def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
     topics = agreed_topics(cluster, {move.partition.topic for move in plan.moves})
     changed = [f"{partition} {what}" for partition, what in drift(plan, topics).items()]
     if changed:
-        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         raise DriftError(
             f"The cluster has changed since plan {plan.plan_id} was made: "
-            + "; ".join(changed[:_SHOWN])
-            + more,
+            f"{first_names(changed, '; ')}",
             state_left="This step has changed nothing; the approval has lapsed.",
             next_step="Trigger a new run: it plans with what is there now.",
         )
     if unknown := not_known(plan, topics):
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         raise BrokersDisagreeError(
             f"Whether the cluster has changed since plan {plan.plan_id} was made is not known: "
-            f"the brokers do not agree on topics {', '.join(unknown[:_SHOWN])}{more}",
+            f"the brokers do not agree on topic{'s' * (len(unknown) > 1)} {first_names(unknown)}",
             state_left="This step has changed nothing; the plan stays as it was.",
             next_step="Look at the brokers' connections to the controller, then clear this task, "
-            "with what "
-            "comes after it.",
+            "with what comes after it.",
         )
 
 

@@ -13,7 +13,7 @@ from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import LOOSE, Resource
-from rehome.domain.text import brokers_text
+from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
 from rehome.planning.leadership.leader_caps import keep_led_caps
 from rehome.planning.leadership.new_leaders import take_over
@@ -65,9 +65,7 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
             new = f"{brokers_text([int(ids[rows[p, 0]])])}, which is preferred already, is elected"
         else:
             new = f"{brokers_text([int(ids[layout.rows[p, 0]])])} has its data in sync and leads it"
-        are = "is" if len(gone) == 1 else "are"
-        named_ = brokers_text(ids[gone].tolist()).capitalize()
-        return f"{named_} {are} demoted; {new}. Nothing is copied."
+        return f"{brokers_are(ids[gone].tolist()).capitalize()} demoted; {new}. Nothing is copied."
 
     return Outcome(
         layout=layout,

@@ -13,7 +13,7 @@ from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.param_types import TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from rehome.domain.resources import Resource
-from rehome.domain.text import brokers_text
+from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.actions.placement_costs import asked_bound, least_costs
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.leadership.topic_leaders import even_leaders
@@ -82,9 +82,8 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
             arrays.brokers.ids[[b for b in left_brokers(layout, p) if side[b]]].tolist()
             for side in (drained, ~drained)
         )
-        are = "is" if len(gone) == 1 else "are"
         besides = f", and {brokers_text(dead)} not live" if dead else ""
-        return f"{brokers_text(gone).capitalize()} {are} drained{besides}; {new_places(layout, p)}."
+        return f"{brokers_are(gone).capitalize()} drained{besides}; {new_places(layout, p)}."
 
     return Outcome(
         layout=layout,

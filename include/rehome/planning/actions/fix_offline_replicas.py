@@ -10,7 +10,7 @@ from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.text import brokers_text
+from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.model.arrays import ClusterArrays, in_sync_of
 from rehome.planning.model.layout import Layout
@@ -98,8 +98,7 @@ def _why(arrays: ClusterArrays, layout: Layout, p: int) -> str:
     failed = [b for b in gone if arrays.brokers.live[b]]
     ids, causes = arrays.brokers.ids, []
     if dead:
-        are = "is" if len(dead) == 1 else "are"
-        causes.append(f"{brokers_text(ids[dead].tolist())} {are} not live")
+        causes.append(f"{brokers_are(ids[dead].tolist())} not live")
     if failed:
         causes.append(f"a log dir of {brokers_text(ids[failed].tolist())} has failed")
     in_sync = "?" if arrays.in_sync is None else int(arrays.in_sync[p].sum())

@@ -10,7 +10,7 @@ from rehome.domain.array_types import NONE, Ints
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.text import brokers_text
+from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.actions.placement_costs import asked_bound, least_costs, left_out
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.limits.destinations import refuse_apart
@@ -112,8 +112,7 @@ def _with_enough_online(
 
 
 def _next_in_turn(layout: Layout, p: int) -> str:
-    ids = new_brokers(layout, p)
     return (
-        f"{brokers_text(ids)} {'is' if len(ids) == 1 else 'are'} next on the rings of the rack "
-        "tree, branches that are fuller than their siblings passed over"
+        f"{brokers_are(new_brokers(layout, p))} next on the rings of the rack tree, branches that "
+        "are fuller than their siblings passed over"
     )
