@@ -138,7 +138,11 @@ def _of_words(reader: Reader, module: Module) -> Iterator[str]:
 
 def _of_findings(reader: Reader, module: Module) -> Iterator[str]:
     """Each as a finding is shown: what it is about, and its figures, stand before it."""
-    tables = {name.partition("_")[2]: value for name, value in module.values.items()}
+    tables = {
+        name.partition("_")[2]: value
+        for name, value in module.values.items()
+        if isinstance(value, ast.Dict)
+    }
     if "TEXTS" not in tables:
         return
     steps, details = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -156,5 +156,5 @@ class TypedFinding:
         return "" if self.error is None else f"{self.error.name}: {self.error.message}"
 
 
-Texts = Mapping[FoundKind, str | Callable[[TypedFinding], str]]
+Texts = dict[FoundKind, str | Callable[[TypedFinding], str]]
 """Words of kinds: the same for each finding, or made of the values of one."""

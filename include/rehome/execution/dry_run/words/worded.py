@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rehome.domain.run.findings import Finding
 from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 from rehome.execution.dry_run.words.copy_words import COPY_DETAILS, COPY_STEPS, COPY_TEXTS
@@ -13,21 +11,15 @@ from rehome.execution.dry_run.words.plan_words import PLAN_DETAILS, PLAN_STEPS, 
 from rehome.execution.dry_run.words.replica_words import REPLICA_STEPS, REPLICA_TEXTS
 from rehome.execution.dry_run.words.throttle_words import THROTTLE_STEPS, THROTTLE_TEXTS
 
-_OF_TOPICS: Sequence[tuple[Texts, Texts, Texts]] = (
-    (COPY_TEXTS, COPY_STEPS, COPY_DETAILS),
-    (DISK_TEXTS, DISK_STEPS, {}),
-    (ISR_TEXTS, ISR_STEPS, {}),
-    (PLAN_TEXTS, PLAN_STEPS, PLAN_DETAILS),
-    (REPLICA_TEXTS, REPLICA_STEPS, {}),
-    (THROTTLE_TEXTS, THROTTLE_STEPS, {}),
-)
+_TEXTS: Texts = COPY_TEXTS | DISK_TEXTS | ISR_TEXTS | PLAN_TEXTS | REPLICA_TEXTS | THROTTLE_TEXTS
+_STEPS: Texts = COPY_STEPS | DISK_STEPS | ISR_STEPS | PLAN_STEPS | REPLICA_STEPS | THROTTLE_STEPS
+_DETAILS: Texts = COPY_DETAILS | PLAN_DETAILS
 
 
 def worded(found: TypedFinding) -> Finding:
     """As people read it, and ``dry_run.json`` has it."""
     kind = found.kind
-    tables = next(each for each in _OF_TOPICS if kind in each[0])
-    message, remedy, detail = (_text(table, found) for table in tables)
+    message, remedy, detail = (_text(each, found) for each in (_TEXTS, _STEPS, _DETAILS))
     code = None if found.error is None else found.error.code
     about = kind.severity, kind.check, found.subject
     return Finding(*about, message, remedy, code, detail, what=kind.value)
