@@ -38,6 +38,11 @@ def test_messages_are_joined_as_people_see_them() -> None:
     assert any(
         text.startswith("brokers {…} did not answer the newest poll: {…}. Check ") for text in found
     )
+    assert any(
+        text.startswith("{…} (at least {…}, and the window has {…} left): takes longer to copy ")
+        for text in found
+    ), "what a dry run finds stands behind its figures"
+    assert "Wait for it to end; it will not be superseded." in found, "one step of several"
     assert "… is not a number from 0 to 1." in found, "a part is marked as one"
 
 
