@@ -17,6 +17,7 @@ from rehome.execution.observation.foreign_reassignments import Hindrance
 ERROR, WARNING, INFO = Severity
 
 
+@enum.unique
 class FoundKind(enum.StrEnum):
     """Each with its check, and how bad it is. Of in-sync replicas the worst first."""
 
