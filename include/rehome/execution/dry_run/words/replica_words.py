@@ -59,7 +59,7 @@ REPLICA_STEPS: Texts = {
     Kind.BROKER_CORDONED: _OPEN,
     Kind.BROKER_OFFLINE: _OPEN,
     Kind.BROKER_SILENT: "Find out why, then run again.",
-    Kind.OTHER_BROKER_SILENT: "Nothing of the plan is on it.",
+    Kind.OTHER_BROKER_SILENT: "No move of the plan needs it: the plan can go on without it.",
     Kind.WEAKENED: _LEAVE,
     Kind.WEAKENED_AGAINST_SETTING: _LEAVE,
     Kind.WEAKENED_AS_ASKED: "It was asked for.",
