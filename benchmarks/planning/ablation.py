@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -26,7 +27,7 @@ from benchmarks.small_clusters import KINDS, Kind, small
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
 from rehome.planning.actions.move_log_dirs import BYTES_ONLY
-from rehome.planning.effort.optional_parts import FAST, NEVER, THOROUGH, Parts
+from rehome.planning.effort.optional_parts import FAST, THOROUGH, Parts
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.resource_loads import capacities
@@ -42,7 +43,7 @@ INCLUDE = Path(__file__).parents[2] / "include" / "rehome"
 RESULTS = Path(__file__).parents[1] / "results" / "ablation.json"
 
 LARGE: Mapping[str, Parts] = {
-    "programs": replace(THOROUGH, programs_from=NEVER),
+    "programs": replace(THOROUGH, programs_from=inf),
     "whole_replicas": replace(THOROUGH, whole_replicas=False),
     "exchange": replace(THOROUGH, exchange=False),
     "relieve_leaders": replace(THOROUGH, relieve_leaders=False),

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 from rehome.domain.request.request import Effort
 from rehome.planning.effort.work import WHERE_THOROUGH
-
-NEVER = inf
-"""Value of ``Parts.programs_from``: never use linear programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +13,7 @@ class Parts:
     """Parts in addition to shed, fill and local search. ``make bench-ablation`` measures each.
 
     :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
-        lower bound is above this.
+        lower bound is above this; infinite: never.
     :param programs_with_topics_up_to: size, in replicas, up to which that is done if topics have
         bands: with more, topic repair undoes much of what programs save.
     :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
