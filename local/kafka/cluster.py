@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from local.kafka.acls import Acls
-from local.kafka.jvm import ClusterStartError, run_java, write_properties
+from local.kafka.jvm import VERSION, ClusterStartError, run_java, write_properties
 from local.kafka.node_config import (
     CONTROLLER_ID,
     MoreListener,
@@ -49,6 +49,7 @@ class LocalCluster:
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
     :param release_version: metadata.version of the cluster, like "3.8-IV0"; default the newest.
     :param more_listeners: further listeners of every broker.
+    :param version: of Kafka; its jars must be there.
     :param java_options: of each node's JVM.
     """
 
@@ -66,6 +67,7 @@ class LocalCluster:
         security: Security | None = None,
         release_version: str | None = None,
         more_listeners: Sequence[MoreListener] = (),
+        version: str = VERSION,
         java_options: Sequence[str] = (),
     ) -> None:
         self.directory = directory
@@ -80,7 +82,7 @@ class LocalCluster:
         self._node_config = dict(node_config or {})
         self._release_version = release_version
         self._cluster_id = random_id()
-        self._nodes = NodeProcesses(self._layout, heap_mb, java_options)
+        self._nodes = NodeProcesses(self._layout, heap_mb, java_options, version)
         self._acls: Acls | None = None
 
     def __enter__(self) -> Self:
@@ -157,7 +159,10 @@ class LocalCluster:
             for node in self._layout.ports:
                 self._write_config(node)
             # First: a broker that finds no controller looks for it in a busy loop.
-            format_controller(self._layout, self.cluster_id, self.security, self._release_version)
+            format_controller(
+                *(self._layout, self.cluster_id, self.security, self._release_version),
+                version=self._nodes.version,
+            )
             self._nodes.launch(CONTROLLER_ID)
             for broker in self.broker_ids:
                 format_broker(self._layout, broker, self.cluster_id)
@@ -199,6 +204,18 @@ class LocalCluster:
             self.kill(broker)
         self._nodes.launch(broker)
         self.wait_for_brokers([broker])
+
+    def upgrade(self, node: int, version: str) -> None:
+        """A clean shutdown of a node, which then starts with another version of Kafka.
+
+        Returns when it serves clients again.
+        """
+        self.shutdown(node)
+        self._nodes.versions[node] = version
+        if node == CONTROLLER_ID:
+            self.start_controller()
+        else:
+            self.restart(node)
 
     def stop_controller(self) -> None:
         """SIGKILL the controller: data keeps flowing, administration times out."""
@@ -294,7 +311,9 @@ class LocalCluster:
         )
         servers = ("--bootstrap-server", self.bootstrap_servers)
         return run_java(
-            main_class, *servers, "--command-config", str(config), *args, timeout_s=timeout_s
+            *(main_class, *servers, "--command-config", str(config), *args),
+            timeout_s=timeout_s,
+            version=self._nodes.version,
         )
 
     def _write_config(self, node: int) -> None:

@@ -11,22 +11,36 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = os.environ.get("KAFKA_VERSION") or "4.3.1"
 """Kafka's version; another one than the usual is brought by ``make setup KAFKA_VERSION=…``."""
-JARS = ROOT / ".cache" / f"kafka-{VERSION}"
-CLASS_ARCHIVE = JARS / "classes.jsa"
 _LOG4J = Path(__file__).with_name("log4j2.properties")
+
+
+def jars_of(version: str) -> Path:
+    """Where the jars of a version are, or will be."""
+    return ROOT / ".cache" / f"kafka-{version}"
+
+
+def archive_of(version: str) -> Path:
+    """The archive of the version's classes, where one was made."""
+    return jars_of(version) / "classes.jsa"
+
+
+JARS = jars_of(VERSION)
+CLASS_ARCHIVE = archive_of(VERSION)
 
 
 class ClusterStartError(RuntimeError):
     """A process of the cluster did not come up; carries the tail of its log."""
 
 
-def java_command(heap_mb: int, *arguments: str) -> list[str]:
+def java_command(heap_mb: int, *arguments: str, version: str = VERSION) -> list[str]:
     """The command line that runs a class of Kafka's: ``arguments`` are its name and its own.
 
+    :param version: of Kafka.
     :raises ClusterStartError: when Java or the jars are missing.
     """
     java = shutil.which("java")
-    jars = sorted(map(str, JARS.glob("*.jar")))
+    jars = sorted(map(str, jars_of(version).glob("*.jar")))
+    archive = archive_of(version)
     if java is None or not jars:
         missing = "java is" if java is None else "Kafka's jars are"
         raise ClusterStartError(f"{missing} missing: run `make setup` first.")
@@ -38,7 +52,7 @@ def java_command(heap_mb: int, *arguments: str) -> list[str]:
         # A file in /tmp for each JVM, which one that is killed leaves behind.
         "-XX:-UsePerfData",
         # A path that is not there would cost us Java's own archive too.
-        *([f"-XX:SharedArchiveFile={CLASS_ARCHIVE}"] if CLASS_ARCHIVE.exists() else []),
+        *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []),
         # Mapped anywhere else, as Java does by default, each pointer in it has to be changed.
         "-XX:+UnlockDiagnosticVMOptions",
         "-XX:ArchiveRelocationMode=0",
@@ -53,11 +67,11 @@ def java_command(heap_mb: int, *arguments: str) -> list[str]:
 
 
 def run_java(
-    main_class: str, *args: str, timeout_s: float = 240.0
+    main_class: str, *args: str, timeout_s: float = 240.0, version: str = VERSION
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command-line classes to its end."""
     return subprocess.run(
-        java_command(256, main_class, *args),
+        java_command(256, main_class, *args, version=version),
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 
-from local.kafka.jvm import ClusterStartError, java_command
+from local.kafka.jvm import VERSION, ClusterStartError, java_command
 from local.kafka.node_config import NodeLayout
 from local.process.guard import Guard
 
@@ -15,9 +15,19 @@ class NodeProcesses:
     """Starts and ends nodes; whatever happens to this process, theirs end with it.
 
     :param heap_mb: maximal heap of each JVM, in MB; ``java_options``: further ones.
+    :param version: of Kafka, where none is named for a node.
+    :ivar versions: of single nodes, for their next start.
     """
 
-    def __init__(self, layout: NodeLayout, heap_mb: int, java_options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        layout: NodeLayout,
+        heap_mb: int,
+        java_options: Sequence[str] = (),
+        version: str = VERSION,
+    ) -> None:
+        self.version = version
+        self.versions: dict[int, str] = {}
         self._java_options = tuple(java_options)
         self._layout = layout
         self._heap_mb = heap_mb
@@ -39,7 +49,11 @@ class NodeProcesses:
         """Start a formatted node."""
         self._guard = self._guard or Guard()
         config = str(self._layout.config_file(node))
-        command = java_command(self._heap_mb, *self._java_options, "kafka.Kafka", config)
+        command = java_command(
+            self._heap_mb,
+            *(*self._java_options, "kafka.Kafka", config),
+            version=self.versions.get(node, self.version),
+        )
         self._running[node] = self._guard.spawn(command, self._layout.log_file(node))
 
     def pause(self, node: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 
-from local.kafka.jvm import ClusterStartError, run_java, write_properties
+from local.kafka.jvm import VERSION, ClusterStartError, run_java, write_properties
 from local.kafka.node_config import CONTROLLER_ID, NodeLayout
 from local.kafka.security import Security
 
@@ -37,11 +37,16 @@ def format_broker(layout: NodeLayout, broker: int, cluster_id: str) -> None:
 
 
 def format_controller(
-    layout: NodeLayout, cluster_id: str, security: Security | None, release_version: str | None
+    layout: NodeLayout,
+    cluster_id: str,
+    security: Security | None,
+    release_version: str | None,
+    version: str = VERSION,
 ) -> None:
     """Let StorageTool write the cluster's first metadata: features and SCRAM credentials.
 
     :param release_version: finalized metadata.version; None = the newest.
+    :param version: of Kafka.
     :raises ClusterStartError: with the last line only; the output may hold SCRAM keys.
     """
     result = run_java(
@@ -53,6 +58,7 @@ def format_controller(
         str(layout.config_file(CONTROLLER_ID)),
         *(security.format_arguments() if security else ()),
         *(("--release-version", release_version) if release_version else ()),
+        version=version,
     )
     if result.returncode:
         last = (result.stderr or result.stdout).strip().splitlines()[-1:]

@@ -24,6 +24,7 @@ from rehome.domain.kafka import (
     PartitionState,
     ReplicaId,
     ReplicaOnDisk,
+    SupportedVersions,
     TopicDescription,
     TopicPartition,
 )
@@ -194,6 +195,11 @@ class SimulatedCluster:
 
     def finalized_features(self) -> dict[str, int]:
         return self.features
+
+    def supported_versions(
+        self, brokers: Collection[BrokerId]
+    ) -> Partial[dict[BrokerId, SupportedVersions]]:
+        return Partial({broker: NEWEST for broker in brokers if broker in self.live})
 
     def describe_configs(
         self, resources: Collection[ConfigResource], keys: Collection[str] | None = None

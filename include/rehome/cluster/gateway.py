@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from rehome.cluster.calls import configs, fresh_metadata, groups, high_watermarks
+from rehome.cluster.calls import configs, fresh_metadata, groups, high_watermarks, versions
 from rehome.cluster.clients.clients import (
     UNANSWERED,
     UNKNOWN_STATE,
@@ -36,6 +36,7 @@ from rehome.domain.kafka import (
     OngoingReassignment,
     Partial,
     ReplicaId,
+    SupportedVersions,
     TopicDescription,
     TopicPartition,
 )
@@ -107,6 +108,12 @@ class ClusterGateway:
         )
         refuse(Call.API_VERSIONS, answer.error_code)
         return messages.read_finalized_features(answer)
+
+    def supported_versions(
+        self, brokers: Collection[BrokerId]
+    ) -> Partial[dict[BrokerId, SupportedVersions]]:
+        """What each of these brokers can, by its own answer. Needs no right."""
+        return versions.supported_versions(self.clients, brokers)
 
     def describe_topics(
         self, names: Collection[str] | None = None, *, operations: bool = False

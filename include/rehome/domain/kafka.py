@@ -26,6 +26,18 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+@dataclass(frozen=True, slots=True)
+class SupportedVersions:
+    """What a broker says that it can.
+
+    :param requests: highest version of each request, by its number in Kafka's protocol (KIP-35).
+    :param features: highest level of each feature, by name (KIP-584).
+    """
+
+    requests: Mapping[int, int]
+    features: Mapping[str, int]
+
+
 class ReplicaId(NamedTuple):
     """One replica: a partition on a broker."""
 

@@ -21,6 +21,7 @@ from rehome.domain.kafka import (
     OngoingReassignment,
     Partial,
     ReplicaId,
+    SupportedVersions,
     TopicDescription,
     TopicPartition,
 )
@@ -42,6 +43,10 @@ class ClusterPort(Protocol):
     def describe_cluster(self) -> ClusterDescription: ...
 
     def finalized_features(self) -> Mapping[str, int]: ...
+
+    def supported_versions(
+        self, brokers: Collection[BrokerId]
+    ) -> Partial[dict[BrokerId, SupportedVersions]]: ...
 
     def describe_topics(
         self, names: Collection[str] | None = None, *, operations: bool = False

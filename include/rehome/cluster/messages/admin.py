@@ -30,6 +30,7 @@ from rehome.domain.kafka import (
     OngoingReassignment,
     ReplicaId,
     ReplicaOnDisk,
+    SupportedVersions,
     TopicPartition,
 )
 
@@ -60,6 +61,14 @@ def read_finalized_features(response: Any) -> dict[str, int]:
     return {
         feature.name: feature.max_version_level for feature in response.finalized_features or ()
     }
+
+
+def read_supported_versions(response: Any) -> SupportedVersions:
+    """What the broker that answers can."""
+    return SupportedVersions(
+        {request.api_key: request.max_version for request in response.api_keys},
+        {feature.name: feature.max_version for feature in response.supported_features or ()},
+    )
 
 
 @dataclass(frozen=True, slots=True)

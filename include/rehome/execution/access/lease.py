@@ -34,6 +34,7 @@ _READS = frozenset(
         "finalized_features",
         "list_reassignments",
         "log_end_offsets",
+        "supported_versions",
     }
 )
 
