@@ -48,6 +48,7 @@ pytest_plugins = [
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
     "tests.session.tried",
+    "tests.versions.parts",
 ]
 
 # Without a deadline: on a busy machine a case may take longer than 0.2 s.

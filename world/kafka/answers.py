@@ -21,6 +21,7 @@ from rehome.domain.kafka import (
     PartitionState,
     ReplicaId,
     ReplicaOnDisk,
+    SupportedVersions,
     TopicDescription,
     TopicPartition,
 )
@@ -40,6 +41,21 @@ if TYPE_CHECKING:
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 FIRST_PORT = 9092
 Offset = Callable[[Log], float]
+
+
+SUPPORTED = {
+    (4, 0): SupportedVersions({45: 0}, {"metadata.version": 25}),
+    (4, 3): SupportedVersions({45: 1}, {"metadata.version": 30}),
+    (4, 4): SupportedVersions({45: 1}, {"metadata.version": 33}),
+}
+"""What brokers of a version can, as far as Rehome asks: AlterPartitionReassignments (45) has had
+its switch for the replication factor since 4.1."""
+
+
+def supported_versions(node: Node) -> SupportedVersions:
+    """ApiVersions, of the newest version that is not newer than the node's."""
+    known = [version for version in SUPPORTED if version <= node.spec.version]
+    return SUPPORTED[max(known, default=min(SUPPORTED))]
 
 
 # -- metadata -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from rehome.domain.kafka import (
     OngoingReassignment,
     Partial,
     ReplicaId,
+    SupportedVersions,
     TopicDescription,
     TopicPartition,
 )
@@ -48,6 +49,16 @@ class ReadingPort(CallingPort):
     def finalized_features(self) -> Mapping[str, int]:
         """Levels of features, as one broker knows them."""
         return self._call(Call.API_VERSIONS, (), lambda: dict(self._any().view.image.features))
+
+    def supported_versions(
+        self, brokers: Collection[BrokerId]
+    ) -> Partial[dict[BrokerId, SupportedVersions]]:
+        """What each of these brokers can, as far as the model knows versions."""
+        return self._call(
+            Call.API_VERSIONS,
+            (brokers,),
+            lambda: Partial(*self._each(brokers, answers.supported_versions)),
+        )
 
     def describe_topics(
         self, names: Collection[str] | None = None, *, operations: bool = False

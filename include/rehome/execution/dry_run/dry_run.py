@@ -49,6 +49,7 @@ from rehome.execution.dry_run.throttle_checks import (
     without_throttle,
 )
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
+from rehome.execution.dry_run.version_checks import VERSIONS_CHECK, version_findings
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
@@ -134,6 +135,7 @@ def dry_run(
                 marked=not request.export,
             )
         ),
+        VERSIONS_CHECK: lambda: version_findings(plan, cluster, now),
         "steps": lambda: step_findings(plan, request),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),

@@ -1,0 +1,133 @@
+"""What the brokers' versions of Kafka lack for a plan, by what each broker says that it can.
+
+Never by the name of a version: a broker tells the highest version of each request, and the highest
+level of each feature (docs/decisions/127).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.kafka import BrokerId, SupportedVersions
+from rehome.domain.plan.plan import Plan
+from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.text import brokers_text
+from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.throttle.rate_scope import METADATA_VERSION
+
+VERSIONS_CHECK = "versions"
+ALTER_REASSIGNMENTS = 45
+"""Number of AlterPartitionReassignments in Kafka's protocol."""
+CHECKS_REPLICAS_SINCE = 1
+"""Its version with ``allow_replication_factor_change`` (KIP-860), of Kafka 4.1."""
+REPORTS_LOG_DIRS_SINCE = 17
+"""Level of metadata.version 3.7-IV2: from it on a copy between log dirs ends only when the
+controller has taken note of it (KIP-858)."""
+WAITS_FOR_TARGET_SINCE = 20
+"""Level of metadata.version 3.8-IV0, of the first brokers with KAFKA-15665."""
+LOG_DIR_COPIES_END_SINCE = 21
+"""Level of metadata.version 3.9-IV0, of the first brokers with KAFKA-17190. Seen on 3.7.2 and
+3.8.1: a copy that is cancelled, or whose topic is deleted, while the controller takes note of it
+ends the broker's reports for good, and no copy between its log dirs takes its replica's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Brokers by what they lack.
+
+    :param checked_replicas: the controller does not see to it that a reassignment leaves the number
+        of replicas as it is.
+    :param waiting: a reassignment that removes replicas may end while others are not in sync.
+    :param ending_copies: copies between log dirs may never end.
+    """
+
+    checked_replicas: tuple[BrokerId, ...]
+    waiting: tuple[BrokerId, ...]
+    ending_copies: tuple[BrokerId, ...]
+
+
+def lacking(supported: Mapping[BrokerId, SupportedVersions]) -> Lacks:
+    """What brokers lack.
+
+    Without metadata.version, which brokers of ZooKeeper do not know, levels say nothing.
+
+    :param supported: what each broker can.
+    """
+    requests = {
+        broker: able.requests.get(ALTER_REASSIGNMENTS, 0) for broker, able in supported.items()
+    }
+    levels = {
+        broker: able.features[METADATA_VERSION]
+        for broker, able in supported.items()
+        if METADATA_VERSION in able.features
+    }
+    copies = range(REPORTS_LOG_DIRS_SINCE, LOG_DIR_COPIES_END_SINCE)
+    return Lacks(
+        tuple(sorted(b for b, highest in requests.items() if highest < CHECKS_REPLICAS_SINCE)),
+        tuple(sorted(b for b, level in levels.items() if level < WAITS_FOR_TARGET_SINCE)),
+        tuple(sorted(b for b, level in levels.items() if level in copies)),
+    )
+
+
+def version_findings(plan: Plan, cluster: ClusterPort, now: ClusterState) -> Iterator[Finding]:
+    """What brokers of the plan lack of what it relies on."""
+    answers = cluster.supported_versions(sorted(plan.brokers & now.cluster.brokers.keys()))
+    lacks = lacking(answers.value)
+    for broker in sorted(answers.missing):
+        yield Finding(
+            Severity.INFO,
+            VERSIONS_CHECK,
+            f"broker {broker}",
+            "does not say which versions of requests it can",
+        )
+    if lacks.checked_replicas and any(move.adding or move.removing for move in plan.moves):
+        yield Finding(
+            Severity.INFO,
+            VERSIONS_CHECK,
+            brokers_text(lacks.checked_replicas),
+            "before Kafka 4.1 the controller does not check that a reassignment keeps the number "
+            "of replicas",
+            "Let no other client change replication factors while the plan runs.",
+        )
+    shrinking = [move for move in plan.moves if len(move.target) < len(move.current)]
+    if shrinking and lacks.waiting:
+        yield Finding(
+            Severity.WARNING,
+            VERSIONS_CHECK,
+            brokers_text(lacks.waiting),
+            "before Kafka 3.8 a reassignment that removes replicas may end while replicas that "
+            "stay are not in sync (KAFKA-15665)",
+            "See that all replicas are in sync before it starts.",
+        )
+    relocating = {broker for move in plan.moves for broker in move.relocating}
+    yield from _copies_within(relocating & set(lacks.ending_copies), plan, now)
+
+
+def _copies_within(
+    brokers: Collection[BrokerId], plan: Plan, now: ClusterState
+) -> Iterator[Finding]:
+    """Copies between log dirs on brokers on which they may never end, or do not now."""
+    waiting = {
+        log_dir.broker
+        for log_dir in now.log_dirs.value
+        for partition, replica in log_dir.replicas.items()
+        if replica.is_future and replica.offset_lag == 0 and partition not in plan.by_partition
+    }
+    for broker in sorted(brokers):
+        stands = broker in waiting
+        yield Finding(
+            Severity.ERROR if stands else Severity.WARNING,
+            VERSIONS_CHECK,
+            f"broker {broker}",
+            "holds a copy between its log dirs that has every message and does not end "
+            "(KAFKA-17190): no other would end either"
+            if stands
+            else "before Kafka 3.9 copies between its log dirs may have every message and never "
+            "end, once one was cancelled or its topic was deleted (KAFKA-17190)",
+            "Restart the broker: the copy then ends by itself. Then trigger a new run."
+            if stands
+            else "Where the plan stands still with nothing left to copy, restart the broker: the "
+            "copies then end by themselves.",
+        )
