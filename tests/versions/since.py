@@ -6,7 +6,8 @@ import pytest
 
 from local.kafka.jvm import VERSION
 
-RELEASE = tuple(int(number) for number in VERSION.split(".")[:2])
+_MAJOR, _MINOR, *_ = map(int, VERSION.split("."))
+RELEASE = (_MAJOR, _MINOR)
 """Major and minor of the version that tests run on."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 
@@ -76,6 +75,12 @@ class OneBroker:
             for replica in log_dir.replicas.values()
         }
 
+    def copied(self, topic: str) -> bool:
+        """Whether its copy has every message, or has taken the replica's place."""
+        read = self.gateway.describe_log_dirs([1], [TopicPartition(topic, 0)]).value
+        found = [replica for log_dir in read for replica in log_dir.replicas.values()]
+        return len({replica.size_bytes for replica in found}) == 1
+
     def other(self, topic: str) -> str:
         """The log dir in which it is not."""
         here = self.place(topic)["current"]
@@ -91,7 +96,7 @@ class OneBroker:
 def one_broker(private_cluster: Callable[..., LocalCluster]) -> Iterator[OneBroker]:
     cluster = private_cluster(brokers=1)
     with impatient_gateway(cluster) as gateway:
-        yield OneBroker(cluster, cast(OwnGateway, gateway))
+        yield OneBroker(cluster, gateway)
 
 
 def _within(one: OneBroker, topic: str) -> list[tuple[Severity, str]]:
@@ -111,11 +116,13 @@ def test_copies_between_log_dirs_end_or_a_dry_run_says_that_they_may_not(
     """
     topics = Topics(one_broker.cluster)
     cancelled, later = topics.create([[1]]), topics.create([[1]])
+    topics.fill(cancelled, 100)
     ends = RELEASE >= (3, 9)
     warned = [] if ends else [(Severity.WARNING, "broker 1")]
     assert _within(one_broker, later) == warned
     back, there = one_broker.place(cancelled)["current"], one_broker.other(cancelled)
     one_broker.send(cancelled, there)
+    wait_until(lambda: one_broker.copied(cancelled), "the copy to have every message", 30, 0.01)
     one_broker.send(cancelled, back)
     wait_until(lambda: one_broker.place(cancelled) == {"current": back}, "the cancel")
     target = one_broker.other(later)

@@ -30,6 +30,7 @@ from tests.conftest import Topics
 from tests.execution.conftest import Configure
 from tests.execution.dry_run.checked import REQUEST, check, everything, found
 from tests.ledger.small_plans import move
+from tests.versions.since import RELEASE, since
 
 DEFAULT = ConfigResource.cluster_default()
 
@@ -198,7 +199,8 @@ def test_the_stricter_of_the_planned_and_the_current_disk_cap_counts(
     assert not found(check(gateway, some, request=request, caps_now=loose), "disk")
 
 
-def test_a_cordoned_destination_passes_the_controller_and_not_the_dry_run(
+@since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+def test_a_cordoned_destination_does_not_pass_the_dry_run_though_controllers_of_4_3_take_it(
     gateway: ClusterGateway, topics: Topics, configure: Configure
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -209,9 +211,11 @@ def test_a_cordoned_destination_passes_the_controller_and_not_the_dry_run(
     (finding,) = found(result, "brokers")
     assert "has its log dirs cordoned" in finding.message
     partition = TopicPartition(topic, 0)
-    assert gateway.alter_reassignments({partition: [4, 2]}) == {partition: None}
+    (verdict,) = gateway.alter_reassignments({partition: [4, 2]}).values()
+    assert (verdict.code if verdict else 0) == (39 if RELEASE >= (4, 4) else 0)
 
 
+@since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
 def test_the_dry_run_reports_drained_brokers_that_cannot_be_cordoned(
     gateway: ClusterGateway, topics: Topics
 ) -> None:

@@ -25,6 +25,7 @@ from tests.conftest import Topics, impatient_gateway
 from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, run, state_of
 from tests.ledger.small_plans import move
+from tests.versions.since import since
 
 BYSTANDER = 2
 MESSAGES = 1500
@@ -98,6 +99,7 @@ def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_fi
 
 
 @pytest.mark.long
+@since((3, 8), "it does not wait for replicas that stay (KAFKA-15665)")
 def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     cluster: LocalCluster,
     gateway: OwnGateway,
