@@ -303,9 +303,17 @@ class LocalCluster:
             self._administered().revoke(user, [(*right, "*", "literal") for right in rights])
 
     def run_tool(
-        self, main_class: str, *args: str, timeout_s: float = 240.0, user: str = ADMIN
+        self,
+        main_class: str,
+        *args: str,
+        timeout_s: float = 240.0,
+        user: str = ADMIN,
+        version: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Run one of Kafka's own command-line tools against the cluster and return its output."""
+        """Run one of Kafka's own command-line tools against the cluster and return its output.
+
+        :param version: of the tool; else the one that the cluster began with.
+        """
         config = write_properties(
             self.directory / f"tool-{user}.properties", self.tool_settings(user)
         )
@@ -313,7 +321,7 @@ class LocalCluster:
         return run_java(
             *(main_class, *servers, "--command-config", str(config), *args),
             timeout_s=timeout_s,
-            version=self._nodes.version,
+            version=version or self._nodes.version,
         )
 
     def _write_config(self, node: int) -> None:
