@@ -114,6 +114,17 @@ test-airflows: setup ## the wheel in the lowest, the newest and another version 
 	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 10800 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
 	@$(PY) -m handbook.reference
 
+# Each version's jars lie beside the usual ones: 55 MB, and as much again for the archive of classes.
+VERSIONS := 3.7.2 3.9.2 4.0.2 4.1.2 4.2.1 4.3.1 4.4.0
+
+.PHONY: test-versions
+test-versions: setup ## the marked part of the tests on each version of Kafka; VERSIONS="3.9.2 4.4.0" picks some; writes docs/reference/kafka-versions.md
+	@failed=; for version in $(VERSIONS); do \
+		export KAFKA_VERSION=$$version; bin/setup && \
+		REHOME_KAFKA_VERSIONS=$(ROOT)/handbook/kafka_versions.json timeout -k 30 1200 \
+			$(PY) -m pytest -q --timeout 240 -m versions $(ARGS) || failed="$$failed $$version"; \
+	done; $(PY) -m handbook.reference; [ -z "$$failed" ] || { echo "fails on Kafka$$failed"; exit 1; }
+
 .PHONY: bench-day
 bench-day: setup ## one day of a watched cluster on real brokers, with all that goes wrong; writes docs/on-call.md
 	timeout -k 30 5400 $(PY) -m pytest tests/dags/day/test_day.py -m "" $(ARGS)

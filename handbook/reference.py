@@ -16,6 +16,7 @@ from handbook.alerts import alerts_page
 from handbook.commands import commands_page
 from handbook.functions import functions_page
 from handbook.installations import installations_page
+from handbook.kafka_versions import kafka_versions_page
 from handbook.library import library_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
@@ -55,6 +56,7 @@ def pages() -> dict[str, str]:
         "commands.md": commands_page(),
         "functions.md": functions_page(),
         "installations.md": installations_page(),
+        "kafka-versions.md": kafka_versions_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

@@ -19,6 +19,7 @@ from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
 from tests.conftest import Topics
+from tests.versions.since import since
 
 RATES = (
     "leader.replication.throttled.rate",
@@ -142,6 +143,7 @@ def test_topics_come_with_the_configs_that_a_plan_needs(
 
 
 @pytest.mark.usefixtures("slow_copies")
+@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
 def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
 
 
 @pytest.mark.usefixtures("slow_copies")
+@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
 def test_a_log_dir_move_shows_where_it_is_going(
     gateway: ClusterGateway, topics: Topics, cluster: LocalCluster
 ) -> None:

@@ -14,6 +14,7 @@ from rehome.domain.plan.move import Move
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
+from rehome.execution.dry_run.version_checks import VERSIONS_CHECK
 from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan
 
@@ -39,6 +40,11 @@ def check(gateway: ClusterGateway, *moves: Move, **options: Any) -> DryRunResult
 
 def found(result: DryRunResult, check: str) -> list[Finding]:
     return [item for item in result.findings if item.check == check]
+
+
+def beside_versions(result: DryRunResult) -> list[Finding]:
+    """All that was found, but what the brokers' version lacks in any case."""
+    return [item for item in result.findings if item.check != VERSIONS_CHECK]
 
 
 @dataclass(frozen=True)

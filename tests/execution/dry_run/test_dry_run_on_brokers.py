@@ -28,7 +28,7 @@ from rehome.execution.throttle.keys import (
 from rehome.settings import Settings
 from tests.conftest import Topics
 from tests.execution.conftest import Configure
-from tests.execution.dry_run.checked import REQUEST, check, everything, found
+from tests.execution.dry_run.checked import REQUEST, beside_versions, check, everything, found
 from tests.ledger.small_plans import move
 from tests.versions.since import RELEASE, since
 
@@ -73,7 +73,7 @@ def test_a_good_plan_passes_every_check_with_a_prediction(
     )
     result = check(gateway, *moves, settings=settings, rate_bytes_per_s=1_000_000)
     assert result.ok, describe(result)
-    assert result.findings == ()
+    assert beside_versions(result) == []
     # Broker 1 leads both partitions that are copied: 20 MB at 0.5 x 1 MB/s, and a last poll.
     assert result.bytes_to_move == pytest.approx(20_000_000, rel=0.15)
     assert result.predicted is not None
@@ -152,6 +152,7 @@ def test_a_partition_that_grew_a_lot_is_reported_and_does_not_stop_the_plan(
     assert result.ok
 
 
+@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
 def test_a_foreign_reassignment_stops_the_plan_unless_additional_and_never_on_its_partitions(
     gateway: ClusterGateway,
     topics: Topics,
@@ -240,7 +241,7 @@ def test_another_active_plan_stops_this_one_and_its_own_retry_does_not(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
-    (finding,) = check(gateway, mine, active_plan="another").findings
+    (finding,) = beside_versions(check(gateway, mine, active_plan="another"))
     assert (finding.check, finding.subject) == ("active plan", "another")
     assert check(gateway, mine, active_plan="dry").ok
 
@@ -250,7 +251,7 @@ def test_what_is_only_tried_out_is_not_refused_beside_another_active_plan(
 ) -> None:
     mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
     looked_at = check(gateway, mine, active_plan="another", request=replace(REQUEST, dry_run=True))
-    (finding,) = looked_at.findings
+    (finding,) = beside_versions(looked_at)
     assert (finding.check, finding.severity) == ("active plan", Severity.WARNING)
     assert looked_at.ok
 

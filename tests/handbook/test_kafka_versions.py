@@ -1,0 +1,31 @@
+"""Versions of Kafka in the handbook: what came of the tests on each, and that none is left out."""
+
+from __future__ import annotations
+
+import re
+
+from handbook.kafka_versions import kafka_versions_page, results
+from handbook.sources import ROOT
+from tests.versions.parts import PARTS
+
+
+def test_every_version_that_the_target_runs_has_results_of_every_part() -> None:
+    (versions,) = re.findall(r"^VERSIONS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert list(results()) == versions.split()
+    for each in results().values():
+        assert set(each["parts"]) == set(PARTS)
+
+
+def test_files_of_the_parts_are_there() -> None:
+    files = [file for of_part in PARTS.values() for file in of_part]
+    assert len(files) == len(set(files))
+    assert all((ROOT / "tests" / file).is_file() for file in files)
+
+
+def test_each_failure_and_each_reason_to_skip_is_on_the_page() -> None:
+    page = kafka_versions_page()
+    for each in results().values():
+        assert all(test in page for test in each["failed"])
+        for part in each["parts"].values():
+            assert sum(part["reasons"].values()) == part.get("skipped", 0)
+            assert all(reason.removeprefix("before ") in page for reason in part["reasons"])
