@@ -18,9 +18,7 @@ from rehome.cluster.messages import admin as messages
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerError, HighWatermark, ReplicaId, TopicPartition
 from tests.conftest import Topics
-from tests.versions.since import RELEASE, since
-
-NO_SWITCH = "the controller does not check the number of replicas (KIP-860)"
+from tests.versions.since import RELEASE, checks_replicas, copies_end
 
 RATE = "follower.replication.throttled.rate"
 REPLICAS = "follower.replication.throttled.replicas"
@@ -186,7 +184,7 @@ def test_what_an_answer_leaves_out_is_not_taken_for_accepted(
     assert UNANSWERED.code in TRANSIENT, "the next poll decides"
 
 
-@since((4, 1), NO_SWITCH)
+@checks_replicas
 def test_the_controllers_verdicts_come_per_partition_with_its_own_words(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
@@ -210,7 +208,7 @@ def test_the_controllers_verdicts_come_per_partition_with_its_own_words(
     }
 
 
-@since((4, 1), NO_SWITCH)
+@checks_replicas
 def test_the_replication_factor_changes_only_when_allowed(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
@@ -360,7 +358,7 @@ def test_preferred_leaders_are_elected(gateway: ClusterGateway, topics: Topics) 
     )
 
 
-@since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
+@copies_end
 def test_replicas_move_between_log_dirs_of_their_brokers(
     gateway: ClusterGateway, cluster: LocalCluster, topics: Topics
 ) -> None:

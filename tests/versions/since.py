@@ -18,3 +18,9 @@ def since(release: tuple[int, int], before: str) -> pytest.MarkDecorator:
     """
     said = f"before {release[0]}.{release[1]} {before}"
     return pytest.mark.skipif(release > RELEASE, reason=said)
+
+
+honours_default = since((3, 9), "brokers do not honour a default rate (KAFKA-10190)")
+copies_end = since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
+checks_replicas = since((4, 1), "the controller does not check the number of replicas (KIP-860)")
+cordons = since((4, 3), "log dirs cannot be cordoned (KIP-1066)")

@@ -19,7 +19,7 @@ from rehome.cluster.snapshot.take import take_snapshot
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import LogDir, Partial, ReplicaId, TopicPartition
 from tests.conftest import Topics
-from tests.versions.since import since
+from tests.versions.since import honours_default
 
 RATES = (
     "leader.replication.throttled.rate",
@@ -143,7 +143,7 @@ def test_topics_come_with_the_configs_that_a_plan_needs(
 
 
 @pytest.mark.usefixtures("slow_copies")
-@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
+@honours_default
 def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
@@ -168,7 +168,7 @@ def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
 
 
 @pytest.mark.usefixtures("slow_copies")
-@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
+@honours_default
 def test_a_log_dir_move_shows_where_it_is_going(
     gateway: ClusterGateway, topics: Topics, cluster: LocalCluster
 ) -> None:

@@ -14,13 +14,13 @@ from rehome.domain.kafka import ReplicaId
 from rehome.domain.text import listed
 from rehome.execution.throttle.keys import CORDONED
 from tests.dags.site import Site
-from tests.versions.since import since
+from tests.versions.since import copies_end, cordons
 
 NUMBER = 3
 SHUT = 4
 
 
-@since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
+@copies_end
 def test_a_log_dir_is_emptied_into_another_one_of_its_broker(site: Site) -> None:
     topic = site.topics.create([[1]] * NUMBER)
     site.topics.fill(topic, 60)
@@ -57,7 +57,7 @@ def cordoned(cluster: LocalCluster, gateway: ClusterGateway) -> Iterator[set[str
     wait_until(lambda: not shut(), "the cordon to be gone")
 
 
-@since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+@cordons
 def test_cordoned_log_dirs_are_emptied_off_the_broker_where_it_has_no_other(
     site: Site, request: pytest.FixtureRequest
 ) -> None:

@@ -11,9 +11,9 @@ from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigResource
 from tests.dags.site import Site
 from tests.execution.throttle.cordon.cordons import cordon_of, uncordoned_afterwards
-from tests.versions.since import since
+from tests.versions.since import cordons
 
-pytestmark = since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+pytestmark = cordons
 
 DRAINED = 4
 BROKER = ConfigResource.broker(DRAINED)

@@ -32,7 +32,7 @@ from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
-from tests.versions.since import since
+from tests.versions.since import checks_replicas
 
 MakePlan = Callable[..., Plan]
 
@@ -180,7 +180,7 @@ def test_an_advance_that_failed_anywhere_can_simply_be_repeated(
     assert len(ledger.reassignments(plan.plan_id)) == 2
 
 
-@since((4, 1), "the controller does not check the number of replicas (KIP-860)")
+@checks_replicas
 def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_goes_on(
     gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:

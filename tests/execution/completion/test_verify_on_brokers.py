@@ -23,7 +23,7 @@ from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.conftest import Topics
 from tests.execution.access.own_gateway import OwnGateway
 from tests.ledger.small_plans import make_plan, move
-from tests.versions.since import since
+from tests.versions.since import copies_end, honours_default
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
@@ -79,7 +79,7 @@ def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
     assert not verify(plan, gateway).ok
 
 
-@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
+@honours_default
 def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
     gateway: OwnGateway, topics: Topics, tool: Callable[..., str]
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_topic_or_partition_that_is_gone_is_named_and_is_no_problem(
     }
 
 
-@since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
+@copies_end
 def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
     gateway: OwnGateway, topics: Topics
 ) -> None:

@@ -39,9 +39,9 @@ from tests.execution.throttle.on_brokers import (
     throttle_settings,
 )
 from tests.ledger.small_plans import move
-from tests.versions.since import since
+from tests.versions.since import copies_end
 
-pytestmark = since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
+pytestmark = copies_end
 
 MakePlan = Callable[..., Plan]
 INVALID_REPLICA_ASSIGNMENT = 39

@@ -22,7 +22,7 @@ from rehome.execution.dry_run.typed_finding import FoundKind
 from tests.conftest import Topics, impatient_gateway, revive
 from tests.execution.dry_run.checked import check, found
 from tests.ledger.small_plans import make_plan, move
-from tests.versions.since import RELEASE, since
+from tests.versions.since import RELEASE, checks_replicas
 
 Targets = Mapping[TopicPartition, Sequence[int] | None]
 DEAD = 4
@@ -129,7 +129,7 @@ def test_a_replication_factor_may_change_where_that_is_allowed(half_dead: HalfDe
     assert agree(half_dead.gateway, targets, allow=True) == {0, 39}
 
 
-@since((4, 1), "the controller does not check the number of replicas (KIP-860)")
+@checks_replicas
 def test_a_partition_in_flight_counts_with_its_future_replication_factor(
     half_dead: HalfDead,
 ) -> None:

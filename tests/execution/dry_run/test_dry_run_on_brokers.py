@@ -30,7 +30,7 @@ from tests.conftest import Topics
 from tests.execution.conftest import Configure
 from tests.execution.dry_run.checked import REQUEST, beside_versions, check, everything, found
 from tests.ledger.small_plans import move
-from tests.versions.since import RELEASE, since
+from tests.versions.since import RELEASE, cordons, honours_default
 
 DEFAULT = ConfigResource.cluster_default()
 
@@ -152,7 +152,7 @@ def test_a_partition_that_grew_a_lot_is_reported_and_does_not_stop_the_plan(
     assert result.ok
 
 
-@since((3, 9), "brokers do not honour a default rate, which this test sets (KAFKA-10190)")
+@honours_default
 def test_a_foreign_reassignment_stops_the_plan_unless_additional_and_never_on_its_partitions(
     gateway: ClusterGateway,
     topics: Topics,
@@ -200,7 +200,7 @@ def test_the_stricter_of_the_planned_and_the_current_disk_cap_counts(
     assert not found(check(gateway, some, request=request, caps_now=loose), "disk")
 
 
-@since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+@cordons
 def test_a_cordoned_destination_does_not_pass_the_dry_run_though_controllers_of_4_3_take_it(
     gateway: ClusterGateway, topics: Topics, configure: Configure
 ) -> None:
@@ -216,7 +216,7 @@ def test_a_cordoned_destination_does_not_pass_the_dry_run_though_controllers_of_
     assert (verdict.code if verdict else 0) == (39 if RELEASE >= (4, 4) else 0)
 
 
-@since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+@cordons
 def test_the_dry_run_reports_drained_brokers_that_cannot_be_cordoned(
     gateway: ClusterGateway, topics: Topics
 ) -> None:

@@ -19,7 +19,7 @@ from tests.conftest import Topics
 from tests.execution.conftest import Configure
 from tests.execution.dry_run.checked import REQUEST, check, found, snapshot_of
 from tests.ledger.small_plans import move
-from tests.versions.since import since
+from tests.versions.since import honours_default
 
 DEFAULT = ConfigResource.cluster_default()
 
@@ -36,7 +36,7 @@ def test_a_throttle_of_0_is_refused_though_kafka_takes_it(
     assert "never" in describe(result)
 
 
-@since((3, 9), "rates are set on each broker")
+@honours_default
 def test_a_rate_that_a_broker_refuses_is_found_by_its_own_validation(
     gateway: ClusterGateway, topics: Topics, configure: Configure
 ) -> None:

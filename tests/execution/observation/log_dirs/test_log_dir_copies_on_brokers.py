@@ -40,9 +40,9 @@ from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
-from tests.versions.since import since
+from tests.versions.since import copies_end
 
-pytestmark = since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
+pytestmark = copies_end
 
 MakePlan = Callable[..., Plan]
 MB = 1_000_000

@@ -24,9 +24,9 @@ from tests.conftest import Topics
 from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.throttle.cordon.cordons import cordon_of, uncordoned_afterwards
 from tests.ledger.small_plans import move
-from tests.versions.since import since
+from tests.versions.since import cordons
 
-pytestmark = since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+pytestmark = cordons
 
 DRAINED = 4
 BROKER = ConfigResource.broker(DRAINED)
