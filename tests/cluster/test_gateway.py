@@ -13,7 +13,6 @@ from rehome.cluster import gateway as gateway_module
 from rehome.cluster.clients.clients import UNANSWERED
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.error_codes import TRANSIENT
-from rehome.cluster.interface.errors import broker_error
 from rehome.cluster.messages import admin as messages
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerError, HighWatermark, ReplicaId, TopicPartition
@@ -384,19 +383,3 @@ def test_replicas_move_between_log_dirs_of_their_brokers(
     assert code(verdicts[ReplicaId("no-such-topic", 0, 1)]) == 3
     assert code(verdicts[ReplicaId(topic, 0, 77)]) == 8
     wait_until(lambda: where() == other, "the replica in its new log dir")
-
-
-@pytest.mark.parametrize(
-    ("number", "name"),
-    [
-        (-1, "UNKNOWN_SERVER_ERROR"),
-        (3, "UNKNOWN_TOPIC_OR_PARTITION"),
-        (6, "NOT_LEADER_OR_FOLLOWER"),
-        (17, "INVALID_TOPIC_EXCEPTION"),
-        (31, "CLUSTER_AUTHORIZATION_FAILED"),
-        (39, "INVALID_REPLICA_ASSIGNMENT"),
-        (85, "NO_REASSIGNMENT_IN_PROGRESS"),
-    ],
-)
-def test_errors_have_the_names_of_kafkas_protocol(number: int, name: str) -> None:
-    assert broker_error(number) == BrokerError(number, name)

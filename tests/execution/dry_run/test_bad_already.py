@@ -165,6 +165,7 @@ OF_NO_STATE = {
     "racks": "how racks are counted: it only warns",
     "reassignment": "what was taken of a pasted text: no state of the cluster",
     "cordon": "what brokers would accept of the cordon that was asked for",
+    "versions": "what brokers cannot; refused are only copies that would never end",
     "steps": "in how many steps partitions get their new replicas: it only says so",
 }
 """Checks that judge no state which a plan could leave as it is, and what they do judge."""
