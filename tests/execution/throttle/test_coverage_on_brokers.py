@@ -32,6 +32,7 @@ from tests.execution.throttle.on_brokers import (
 )
 from tests.execution.throttle.refusing import let_refuse
 from tests.ledger.small_plans import move
+from tests.versions.since import honours_default
 
 MakePlan = Callable[..., Plan]
 SIMULATED = pytest.mark.simulated("nothing looks whether what is in flight is throttled still")
@@ -85,6 +86,7 @@ def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
     return [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.THROTTLE_GONE]
 
 
+@honours_default
 @pytest.mark.parametrize(
     "key",
     [

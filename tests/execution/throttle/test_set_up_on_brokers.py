@@ -45,6 +45,9 @@ from tests.execution.throttle.on_brokers import (
     throttle_settings,
 )
 from tests.ledger.small_plans import make_plan, move
+from tests.versions.since import honours_default
+
+pytestmark = honours_default
 
 MakePlan = Callable[..., Plan]
 
