@@ -6,7 +6,8 @@ kafka_versions.json is written by these tests (``make test-versions``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handbook.markdown import table
@@ -24,9 +25,16 @@ def results() -> Results:
     return dict(sorted(read.items(), key=lambda row: [int(part) for part in row[0].split(".")]))
 
 
+def versions() -> list[str]:
+    """Those that ``make test-versions`` runs, as the Makefile has them."""
+    (named,) = re.findall(r"^VERSIONS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return str(named).split()
+
+
 def kafka_versions_page() -> str:
     """The page."""
     found = results()
+    missing = [version for version in versions() if version not in found]
     names = list(dict.fromkeys(part for each in found.values() for part in each["parts"]))
     rows = [
         (
@@ -45,7 +53,7 @@ def kafka_versions_page() -> str:
 A marked part of the tests on real brokers runs on each of these versions (`make test-versions`),
 on a new cluster with the version's newest {_LEVEL}. A skipped test is of what the version cannot
 do; [what a version lacks](../execution.md#versions) says what a plan there does instead, and that
-the dry run says so.
+the dry run says so.{_not_yet(missing)}
 
 {table(columns, rows)}
 
@@ -59,6 +67,10 @@ Passed, and of what is beside that: f = failed, s = skipped.
 
 {table(("before", "part", "tests", "on"), _skipped(found))}
 {_failed(found)}"""
+
+
+def _not_yet(missing: Sequence[str]) -> str:
+    return f" It has not run on {', '.join(missing)} since it is as it is." if missing else ""
 
 
 def _sum(each: Results, outcome: str) -> int:

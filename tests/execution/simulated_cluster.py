@@ -31,7 +31,7 @@ from rehome.domain.kafka import (
 from rehome.domain.plan.move import Move
 from rehome.execution.throttle.keys import source_of, split
 
-ABLE = SupportedVersions({45: 1}, {"metadata.version": 33})
+ABLE = SupportedVersions({35: 5, 45: 1}, {"metadata.version": 33})
 """What a broker of Kafka 4.4 can, as far as anybody asks."""
 
 

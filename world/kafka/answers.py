@@ -44,12 +44,12 @@ Offset = Callable[[Log], float]
 
 
 SUPPORTED = {
-    (4, 0): SupportedVersions({45: 0}, {"metadata.version": 25}),
-    (4, 3): SupportedVersions({45: 1}, {"metadata.version": 30}),
-    (4, 4): SupportedVersions({45: 1}, {"metadata.version": 33}),
+    (4, 0): SupportedVersions({35: 4, 45: 0}, {"metadata.version": 25}),
+    (4, 3): SupportedVersions({35: 5, 45: 1}, {"metadata.version": 30}),
+    (4, 4): SupportedVersions({35: 5, 45: 1}, {"metadata.version": 33}),
 }
 """What brokers of a version can, as far as Rehome asks: AlterPartitionReassignments (45) has had
-its switch for the replication factor since 4.1."""
+its switch for the replication factor since 4.1, DescribeLogDirs (35) cordons since 4.3."""
 
 
 def supported_versions(node: Node) -> SupportedVersions:

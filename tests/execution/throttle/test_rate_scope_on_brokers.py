@@ -325,11 +325,10 @@ def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
     plan = moving()
     request = ReassignmentRequest(Action.DRAIN, brokers=(1, 3), cordon=Cordon.UNDO)
     refused, dead = cordon_findings(request, [1, 2], older)
-    assert refused.kind is FoundKind.CORDON_REFUSED
-    assert refused.error is not None
-    assert refused.error.code == 40
-    assert "metadata.version" in refused.error.message
+    known = RELEASE >= (4, 3)  # else no validation refuses it
+    kind = FoundKind.CORDON_REFUSED if known else FoundKind.CORDON_NOT_KNOWN
+    assert (refused.kind, "metadata.version" in refused.why) == (kind, known)
     assert dead == TypedFinding(FoundKind.CORDON_AWAY, "broker 3")
-    with pytest.raises(RehomeError, match=r"cannot be cordoned.*metadata\.version"):
+    with pytest.raises(RehomeError, match=r"cannot be cordoned"):
         cordon(plan, request, ledger, older)
     assert not ledger.throttles(plan.plan_id)

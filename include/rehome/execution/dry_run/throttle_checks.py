@@ -21,7 +21,7 @@ from rehome.execution.dry_run.rates_found import RatesFound
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.observation.move_status import relocating
 from rehome.execution.throttle.configs import named, refuses_marks
-from rehome.execution.throttle.cordon import cordon_change
+from rehome.execution.throttle.cordon import cordon_change, unable_to_cordon
 from rehome.execution.throttle.foreign import SetByPlans
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -217,10 +217,15 @@ def _no_room(
 def cordon_findings(
     request: ReassignmentRequest, live: Collection[BrokerId], cluster: ClusterPort
 ) -> Iterator[TypedFinding]:
-    """What brokers would refuse of a cordon, asked with validate_only."""
+    """What brokers would refuse of a cordon, asked with validate_only, and which do not know it."""
     if request.cordon is Cordon.NO:
         return
-    changes = [cordon_change(ConfigResource.broker(b)) for b in request.emptied if b in live]
+    asked = [broker for broker in request.emptied if broker in live]
+    unable = unable_to_cordon(cluster, asked)
+    for broker in unable:
+        yield TypedFinding(FoundKind.CORDON_NOT_KNOWN, f"broker {broker}")
+    able = [broker for broker in asked if broker not in unable]
+    changes = [cordon_change(ConfigResource.broker(broker)) for broker in able]
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
             yield TypedFinding(FoundKind.CORDON_REFUSED, str(resource), error)

@@ -71,6 +71,7 @@ class FoundKind(enum.StrEnum):
     THROTTLE_LIST_FULL = "throttle_list_full", "throttle", ERROR
     IN_STEPS = "in_steps", "steps", INFO
     CORDON_REFUSED = "cordon_refused", "cordon", ERROR
+    CORDON_NOT_KNOWN = "cordon_not_known", "cordon", ERROR
     CORDON_AWAY = "cordon_away", "cordon", WARNING
     INFLOW_SLOWS = "inflow_slows", "inflow", WARNING
     INFLOW_OUTPACES = "inflow_outpaces", "inflow", ERROR

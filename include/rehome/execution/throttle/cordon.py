@@ -6,8 +6,10 @@ the broker in an assignment. Needs metadata.version 4.3.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
+from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.plan import Plan
@@ -26,6 +28,12 @@ from rehome.ledger.base.records import ThrottleEntry, ThrottleState
 from rehome.ledger.store import Ledger
 
 EVERY_LOG_DIR = "*"
+DESCRIBE_LOG_DIRS = 35
+"""Number of DescribeLogDirs in Kafka's protocol."""
+SHOWS_CORDONS_SINCE = 5
+"""Its version of Kafka 4.3. Older brokers take the setting as they take any that they do not know:
+no validation refuses it, and it does nothing."""
+CORDONS_NOT_KNOWN = "brokers before Kafka 4.3 do not know that"
 
 
 def cordon(
@@ -72,7 +80,8 @@ def cordon(
         source = "NOT_SET" if before is None else source_of(resource)
         where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
         entries.append(ThrottleEntry(*where, (EVERY_LOG_DIR,), before, source))
-    _refuse(cluster, [change for change in changes if not is_mark(change.key)])
+    named = [broker for broker in request.emptied if broker in live]
+    _refuse(cluster, named, [change for change in changes if not is_mark(change.key)])
     put(ledger, cluster, entries, changes, inherits=True)
     if request.cordon is Cordon.KEEP:
         detail = "stays until an operator takes it back, as was asked for"
@@ -87,11 +96,25 @@ def cordon_change(resource: ConfigResource) -> ConfigChange:
     return ConfigChange(resource, CORDONED, ConfigOperation.SET, EVERY_LOG_DIR)
 
 
-def _refuse(cluster: OwnCluster, changes: list[ConfigChange]) -> None:
+def unable_to_cordon(cluster: ClusterPort, brokers: Collection[BrokerId]) -> list[BrokerId]:
+    """Those of these brokers that do not know cordons."""
+    able = cluster.supported_versions(brokers).value
+    return sorted(
+        broker
+        for broker, versions in able.items()
+        if versions.requests.get(DESCRIBE_LOG_DIRS, 0) < SHOWS_CORDONS_SINCE
+    )
+
+
+def _refuse(
+    cluster: OwnCluster, brokers: Collection[BrokerId], changes: list[ConfigChange]
+) -> None:
     if not changes:
         return
     refused = cluster.alter_configs(changes, validate_only=True)
-    text = "; ".join(f"{resource}: {error}" for resource, error in refused.items() if error)
+    problems = [f"{resource}: {error}" for resource, error in refused.items() if error]
+    problems += [f"broker {b}: {CORDONS_NOT_KNOWN}" for b in unable_to_cordon(cluster, brokers)]
+    text = "; ".join(problems)
     if text:
         raise RehomeError(
             f"The log dirs cannot be cordoned. {text}",

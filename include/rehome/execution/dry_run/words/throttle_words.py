@@ -6,6 +6,7 @@ from rehome.domain.kafka_limits import LEAST_RATE
 from rehome.domain.text import bytes_text, count_text
 from rehome.execution.dry_run.typed_finding import FoundKind as Kind
 from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
+from rehome.execution.throttle.cordon import CORDONS_NOT_KNOWN
 from rehome.execution.throttle.keys import LIST_LIMIT, rate_name
 
 _OWN = "has a throttle of its own by throttle_by_broker"
@@ -50,6 +51,7 @@ THROTTLE_TEXTS: Texts = {
     Kind.OTHERS_RATE_STOPS: lambda found: f"{_holds(found)}: nothing would ever move",
     Kind.OTHERS_RATE_HOLDS: _held,
     Kind.CORDON_REFUSED: lambda found: f"its log dirs cannot be cordoned: {found.why}",
+    Kind.CORDON_NOT_KNOWN: f"its log dirs cannot be cordoned: {CORDONS_NOT_KNOWN}",
     Kind.CORDON_AWAY: "is not alive, so its log dirs cannot be cordoned",
     Kind.THROTTLE_LIST_FULL: lambda found: (
         f"other clients' items fill its {found.key}: "
@@ -79,6 +81,7 @@ THROTTLE_STEPS: Texts = {
     Kind.OTHERS_RATE_STOPS: _OF_ANOTHER,
     Kind.OTHERS_RATE_HOLDS: _OF_ANOTHER,
     Kind.CORDON_REFUSED: "Leave the parameter cordon at no, or correct what the broker names.",
+    Kind.CORDON_NOT_KNOWN: "Leave the parameter cordon at no.",
     Kind.CORDON_AWAY: "Nothing new is placed on it while it is away.",
     Kind.THROTTLE_LIST_FULL: "Have their owner take items off that list that no reassignment in "
     "flight needs.",
