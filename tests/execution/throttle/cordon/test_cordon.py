@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from rehome.domain import clock
 from rehome.domain.configs import ConfigResource
 from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import PlanState
+from rehome.errors import RehomeError
 from rehome.execution.throttle.clear import clear_throttle
-from rehome.execution.throttle.cordon import cordon
+from rehome.execution.throttle.cordon import cordon, cordon_findings
 from rehome.execution.throttle.foreign import foreign_throttles
 from rehome.execution.throttle.keys import CORDONED
 from tests.execution.throttle.ownership.box import Box
@@ -96,3 +99,16 @@ def test_another_installation_names_the_cordon_that_is_marked_and_no_other(box: 
     box.set(BROKER, CORDONED, None)
     assert foreign_throttles(box.ledger("b"), box.own).throttles == (), "only what is there"
     end()
+
+
+def test_a_broker_that_takes_the_setting_and_does_not_know_it_is_refused(box: Draining) -> None:
+    """Brokers before Kafka 4.3 accept any setting that they do not know."""
+    node = box.model.world.nodes[DRAINED]
+    node.spec = replace(node.spec, version=(4, 2))
+    (found,) = cordon_findings(UNDO, [1, 2, DRAINED], box.own)
+    assert (found.severity, found.subject) == (Severity.ERROR, f"broker {DRAINED}")
+    assert "brokers before Kafka 4.3 do not know that" in found.message
+    with pytest.raises(RehomeError, match=r"brokers before Kafka 4\.3"):
+        box.begin("a", "one", UNDO)
+    assert box.cordoned is None
+    assert box.marks == set()
