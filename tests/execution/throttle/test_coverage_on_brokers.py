@@ -128,6 +128,7 @@ def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_
     assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "reported once"
 
 
+@honours_default
 def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
     ledger: Ledger, gateway: OwnGateway, flying: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
     )
 
 
+@honours_default
 @SIMULATED
 def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_once(
     ledger: Ledger, gateway: OwnGateway, flying: Plan
@@ -194,6 +196,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     assert gone_events(ledger, flying) == []
 
 
+@honours_default
 @SIMULATED
 def test_a_broker_that_gets_a_higher_rate_of_its_own_in_mid_copy_is_slowed_again(
     ledger: Ledger, gateway: OwnGateway, flying: Plan
