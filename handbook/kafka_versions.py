@@ -70,7 +70,7 @@ Passed, and of what is beside that: f = failed, s = skipped.
 
 
 def _not_yet(missing: Sequence[str]) -> str:
-    return f" It has not run on {', '.join(missing)} since it is as it is." if missing else ""
+    return f" Not run yet: {', '.join(missing)}." if missing else ""
 
 
 def _sum(each: Results, outcome: str) -> int:
