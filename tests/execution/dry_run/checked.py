@@ -14,7 +14,7 @@ from rehome.domain.plan.move import Move
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
-from rehome.execution.dry_run.version_checks import VERSIONS_CHECK
+from rehome.execution.dry_run.typed_finding import VERSIONS_CHECK
 from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan
 

@@ -22,8 +22,9 @@ from rehome.domain.kafka import (
     TopicPartition,
 )
 from rehome.domain.plan.move import Move
-from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.dry_run.version_checks import Lacks, lacking, version_findings
 from tests.ledger.small_plans import make_plan, move
 
@@ -96,7 +97,9 @@ def state(*future: tuple[str, int]) -> ClusterState:
     )
 
 
-def findings(versions: Mapping[BrokerId, str], *moves: Move, now: ClusterState) -> list[Finding]:
+def findings(
+    versions: Mapping[BrokerId, str], *moves: Move, now: ClusterState
+) -> list[TypedFinding]:
     cluster = cast(ClusterPort, Saying(versions))
     return list(version_findings(make_plan("p", *moves), cluster, now))
 
@@ -109,34 +112,29 @@ def test_newer_brokers_lack_nothing_and_brokers_outside_of_the_plan_are_not_aske
 
 
 def test_copies_between_log_dirs_that_may_never_end_are_warned_of_by_broker() -> None:
-    (found,) = findings({1: "3.7", 2: "3.7"}, WITHIN, now=state())
-    assert (found.severity, found.check, found.subject) == (
-        Severity.WARNING,
-        "versions",
-        "broker 1",
-    )
-    assert "KAFKA-17190" in found.message
+    found = findings({1: "3.7", 2: "3.7"}, WITHIN, now=state())
+    assert found == [TypedFinding(FoundKind.COPIES_MAY_STAND, "broker 1")]
     assert findings({1: "3.9", 2: "3.7"}, WITHIN, now=state()) == []
 
 
 def test_a_broker_on_which_such_a_copy_stands_is_refused_until_it_was_restarted() -> None:
-    (found,) = findings({1: "3.8", 2: "3.8"}, WITHIN, now=state(("other", 0)))
-    assert (found.severity, found.subject) == (Severity.ERROR, "broker 1")
-    assert "Restart the broker" in found.remedy
+    found = findings({1: "3.8", 2: "3.8"}, WITHIN, now=state(("other", 0)))
+    assert found == [TypedFinding(FoundKind.COPY_STANDS, "broker 1")]
+    assert found[0].severity is Severity.ERROR
     for harmless in (state(("other", 3)), state(("t", 0))):  # it still copies; the plan's own
         (warned,) = findings({1: "3.8", 2: "3.8"}, WITHIN, now=harmless)
-        assert warned.severity is Severity.WARNING
+        assert warned.kind is FoundKind.COPIES_MAY_STAND
 
 
 def test_reassignments_on_older_brokers_name_what_no_controller_checks() -> None:
-    (info,) = findings(dict.fromkeys((1, 2, 3), "4.0"), ACROSS, now=state())
-    assert (info.severity, info.subject) == (Severity.INFO, "brokers 1, 2 and 3")
-    kinds = [f.severity for f in findings(dict.fromkeys((1, 2), "3.7"), FEWER, now=state())]
-    assert kinds == [Severity.INFO, Severity.WARNING]
+    found = findings(dict.fromkeys((1, 2, 3), "4.0"), ACROSS, now=state())
+    assert found == [TypedFinding(FoundKind.REPLICAS_NOT_CHECKED, "brokers 1, 2 and 3")]
+    kinds = [each.kind for each in findings(dict.fromkeys((1, 2), "3.7"), FEWER, now=state())]
+    assert kinds == [FoundKind.REPLICAS_NOT_CHECKED, FoundKind.ENDS_OUT_OF_SYNC]
     order = replace(ACROSS, target=(2, 1))
     assert findings(dict.fromkeys((1, 2), "4.0"), order, now=state()) == []
 
 
 def test_a_broker_that_does_not_say_is_named() -> None:
-    (found,) = findings({1: "4.4"}, WITHIN, now=state())
-    assert (found.severity, found.subject) == (Severity.INFO, "broker 2")
+    found = findings({1: "4.4"}, WITHIN, now=state())
+    assert found == [TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, "broker 2")]

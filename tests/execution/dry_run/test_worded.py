@@ -17,6 +17,7 @@ from rehome.execution.dry_run.words.isr_words import ISR_STEPS, ISR_TEXTS
 from rehome.execution.dry_run.words.plan_words import PLAN_STEPS, PLAN_TEXTS
 from rehome.execution.dry_run.words.replica_words import REPLICA_STEPS, REPLICA_TEXTS
 from rehome.execution.dry_run.words.throttle_words import THROTTLE_STEPS, THROTTLE_TEXTS
+from rehome.execution.dry_run.words.version_words import VERSION_STEPS, VERSION_TEXTS
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.observation.foreign_reassignments import Hindrance, NeverEnds
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LIST_LIMIT
@@ -30,6 +31,7 @@ TOPICS = (
     (PLAN_TEXTS, PLAN_STEPS),
     (REPLICA_TEXTS, REPLICA_STEPS),
     (THROTTLE_TEXTS, THROTTLE_STEPS),
+    (VERSION_TEXTS, VERSION_STEPS),
 )
 
 
@@ -186,3 +188,12 @@ def test_words_for_what_a_plan_meets_on_its_cluster() -> None:
     assert said(FoundKind.CONTROLLER_REFUSES, error=REFUSED) == (
         "the controller would refuse it: TOPIC_AUTHORIZATION_FAILED: no"
     )
+
+
+def test_words_for_what_versions_of_kafka_lack() -> None:
+    assert said(FoundKind.CORDON_NOT_KNOWN) == (
+        "its log dirs cannot be cordoned: brokers before Kafka 4.3 do not know that"
+    )
+    stands = worded(TypedFinding(FoundKind.COPY_STANDS, "broker 1"))
+    assert "KAFKA-17190" in stands.message
+    assert stands.remedy.startswith("Restart the broker")

@@ -18,7 +18,6 @@ from rehome.domain.run.findings import Finding, FindingOfKind, Severity
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.timing import RunTiming
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
 from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
@@ -31,7 +30,8 @@ from rehome.execution.dry_run.inflow import (
     window_findings,
 )
 from rehome.execution.dry_run.isr_checks import isr_findings
-from rehome.execution.dry_run.rates_found import RatesFound, find_rates
+from rehome.execution.dry_run.rates.auto_rate import auto_rate, traffic_bytes_per_s
+from rehome.execution.dry_run.rates.rates_found import RatesFound, find_rates
 from rehome.execution.dry_run.replica_checks import (
     RACKS_CHECK,
     REDUNDANCY_CHECK,
@@ -48,8 +48,8 @@ from rehome.execution.dry_run.throttle_checks import (
     throttle_findings,
     without_throttle,
 )
-from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
-from rehome.execution.dry_run.version_checks import VERSIONS_CHECK, version_findings
+from rehome.execution.dry_run.typed_finding import VERSIONS_CHECK, FoundKind, TypedFinding
+from rehome.execution.dry_run.version_checks import version_findings
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start

@@ -17,7 +17,7 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.text import count_text
 from rehome.execution.admission.slots import Direction
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.rates_found import RatesFound
+from rehome.execution.dry_run.rates.rates_found import RatesFound
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.observation.move_status import relocating
 from rehome.execution.throttle.configs import named, refuses_marks

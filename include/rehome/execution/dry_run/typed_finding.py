@@ -15,6 +15,7 @@ from rehome.execution.admission.slots import Direction
 from rehome.execution.observation.foreign_reassignments import Hindrance
 
 ERROR, WARNING, INFO = Severity
+VERSIONS_CHECK = "versions"
 
 
 @enum.unique
@@ -73,6 +74,11 @@ class FoundKind(enum.StrEnum):
     CORDON_REFUSED = "cordon_refused", "cordon", ERROR
     CORDON_NOT_KNOWN = "cordon_not_known", "cordon", ERROR
     CORDON_AWAY = "cordon_away", "cordon", WARNING
+    VERSIONS_NOT_KNOWN = "versions_not_known", VERSIONS_CHECK, INFO
+    REPLICAS_NOT_CHECKED = "replicas_not_checked", VERSIONS_CHECK, INFO
+    ENDS_OUT_OF_SYNC = "ends_out_of_sync", VERSIONS_CHECK, WARNING
+    COPY_STANDS = "copy_stands", VERSIONS_CHECK, ERROR
+    COPIES_MAY_STAND = "copies_may_stand", VERSIONS_CHECK, WARNING
     INFLOW_SLOWS = "inflow_slows", "inflow", WARNING
     INFLOW_OUTPACES = "inflow_outpaces", "inflow", ERROR
     PAST_WINDOW = "past_window", "window", INFO

@@ -6,18 +6,17 @@ level of each feature (docs/decisions/127).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.kafka import BrokerId, SupportedVersions
 from rehome.domain.plan.plan import Plan
-from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.text import brokers_text
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.throttle.rate_scope import METADATA_VERSION
 
-VERSIONS_CHECK = "versions"
 ALTER_REASSIGNMENTS = 45
 """Number of AlterPartitionReassignments in Kafka's protocol."""
 CHECKS_REPLICAS_SINCE = 1
@@ -71,63 +70,28 @@ def lacking(supported: Mapping[BrokerId, SupportedVersions]) -> Lacks:
     )
 
 
-def version_findings(plan: Plan, cluster: ClusterPort, now: ClusterState) -> Iterator[Finding]:
+def version_findings(plan: Plan, cluster: ClusterPort, now: ClusterState) -> Iterator[TypedFinding]:
     """What brokers of the plan lack of what it relies on."""
     answers = cluster.supported_versions(sorted(plan.brokers & now.cluster.brokers.keys()))
     lacks = lacking(answers.value)
     for broker in sorted(answers.missing):
-        yield Finding(
-            Severity.INFO,
-            VERSIONS_CHECK,
-            f"broker {broker}",
-            "does not say which versions of requests it can",
-        )
+        yield TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, f"broker {broker}")
     if lacks.checked_replicas and any(move.adding or move.removing for move in plan.moves):
-        yield Finding(
-            Severity.INFO,
-            VERSIONS_CHECK,
-            brokers_text(lacks.checked_replicas),
-            "before Kafka 4.1 the controller does not check that a reassignment keeps the number "
-            "of replicas",
-            "Let no other client change replication factors while the plan runs.",
-        )
-    shrinking = [move for move in plan.moves if len(move.target) < len(move.current)]
-    if shrinking and lacks.waiting:
-        yield Finding(
-            Severity.WARNING,
-            VERSIONS_CHECK,
-            brokers_text(lacks.waiting),
-            "before Kafka 3.8 a reassignment that removes replicas may end while replicas that "
-            "stay are not in sync (KAFKA-15665)",
-            "See that all replicas are in sync before it starts.",
-        )
+        yield TypedFinding(FoundKind.REPLICAS_NOT_CHECKED, brokers_text(lacks.checked_replicas))
+    if lacks.waiting and any(len(move.target) < len(move.current) for move in plan.moves):
+        yield TypedFinding(FoundKind.ENDS_OUT_OF_SYNC, brokers_text(lacks.waiting))
     relocating = {broker for move in plan.moves for broker in move.relocating}
-    yield from _copies_within(relocating & set(lacks.ending_copies), plan, now)
+    stands = _with_copies_that_stand(plan, now)
+    for broker in sorted(relocating & set(lacks.ending_copies)):
+        kind = FoundKind.COPY_STANDS if broker in stands else FoundKind.COPIES_MAY_STAND
+        yield TypedFinding(kind, f"broker {broker}")
 
 
-def _copies_within(
-    brokers: Collection[BrokerId], plan: Plan, now: ClusterState
-) -> Iterator[Finding]:
-    """Copies between log dirs on brokers on which they may never end, or do not now."""
-    waiting = {
+def _with_copies_that_stand(plan: Plan, now: ClusterState) -> set[BrokerId]:
+    """Brokers with a copy between log dirs that has every message, of no partition of the plan."""
+    return {
         log_dir.broker
         for log_dir in now.log_dirs.value
         for partition, replica in log_dir.replicas.items()
         if replica.is_future and replica.offset_lag == 0 and partition not in plan.by_partition
     }
-    for broker in sorted(brokers):
-        stands = broker in waiting
-        yield Finding(
-            Severity.ERROR if stands else Severity.WARNING,
-            VERSIONS_CHECK,
-            f"broker {broker}",
-            "holds a copy between its log dirs that has every message and does not end "
-            "(KAFKA-17190): no other would end either"
-            if stands
-            else "before Kafka 3.9 copies between its log dirs may have every message and never "
-            "end, once one was cancelled or its topic was deleted (KAFKA-17190)",
-            "Restart the broker: the copy then ends by itself. Then trigger a new run."
-            if stands
-            else "Where the plan stands still with nothing left to copy, restart the broker: the "
-            "copies then end by themselves.",
-        )

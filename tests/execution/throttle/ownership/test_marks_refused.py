@@ -10,7 +10,7 @@ import pytest
 from rehome.domain import clock
 from rehome.domain.run.states import PlanState
 from rehome.execution.dry_run.cluster_state import read_cluster
-from rehome.execution.dry_run.rates_found import find_rates
+from rehome.execution.dry_run.rates.rates_found import find_rates
 from rehome.execution.dry_run.throttle_checks import throttle_findings
 from rehome.execution.dry_run.typed_finding import FoundKind
 from rehome.execution.throttle.clear import UNMARKED, Cleared, clear_throttle, sweep

@@ -12,7 +12,7 @@ from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.configs import ConfigResource
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.dry_run.cluster_state import read_cluster
-from rehome.execution.dry_run.rates_found import find_rates
+from rehome.execution.dry_run.rates.rates_found import find_rates
 from rehome.execution.dry_run.throttle_checks import throttle_findings
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.throttle.keys import FOLLOWER_RATE

@@ -18,8 +18,8 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.request.parse_request import parse_request
 from rehome.execution.admission.slots import Direction, Slot
-from rehome.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
 from rehome.execution.dry_run.cluster_state import ClusterState
+from rehome.execution.dry_run.rates.auto_rate import auto_rate, traffic_bytes_per_s
 from rehome.execution.policy_from_request import rate_for
 from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan, move
