@@ -17,7 +17,10 @@ from airflow.providers.common.compat.sdk import conf
 
 from rehome import installation
 from rehome.airflow_versions import stats
+from rehome.domain.clock import utc_now
 from rehome.errors import RehomeError
+from rehome.metrics.catalog import MetricKind
+from rehome.metrics.naming import dotted, safe
 
 if TYPE_CHECKING:
     from rehome.account.evidence import PaceFollower
@@ -140,7 +143,6 @@ def emit_cluster(
 
 def _facts(ledger: Ledger, cluster_id: str) -> ClusterGauges:
     from rehome.account.clusters.cluster_evidence import read_cluster
-    from rehome.domain.clock import utc_now
     from rehome.metrics.readings import ClusterGauges
 
     found = read_cluster(ledger, cluster_id, utc_now())
@@ -150,9 +152,6 @@ def _facts(ledger: Ledger, cluster_id: str) -> ClusterGauges:
 
 
 def _send(reading: Reading, chosen: Way) -> None:
-    from rehome.metrics.catalog import MetricKind
-    from rehome.metrics.naming import dotted, safe
-
     metric, name, tags = reading.metric, reading.metric.name, None
     if chosen is Way.TAGS:
         tags = {label.value: safe(reading.labels[label]) for label in metric.labels}

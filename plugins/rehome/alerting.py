@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.run.findings import Severity
 from rehome.errors import RehomeError
 from rehome.links import page_of_cluster, page_of_plan, report_of_plan
 from rehome.notifiers import delivery
@@ -106,7 +107,6 @@ def send_left_over(ledger: Ledger) -> None:
 def send_once(alert: Alert) -> None:
     """Into the log: that is always there."""
     from rehome.alerts.message import one_line
-    from rehome.domain.run.findings import Severity
 
     levels = {Severity.ERROR: logging.ERROR, Severity.WARNING: logging.WARNING}
     log.log(levels.get(alert.severity, logging.INFO), "%s", one_line(alert))

@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import make_url
+
 from rehome.airflow_versions import configured_executors
 from rehome.errors import RehomeError
 from rehome.places.uris import scheme_of
@@ -55,8 +57,6 @@ def refuse_unshared_ledger(context: Context | Mapping[str, Any], settings: Setti
     :raises UnsharedLedgerError: it is an SQLite file, and an executor of the run's tasks does not
         run them on the scheduler's machine (``BaseExecutor.is_local``).
     """
-    from sqlalchemy import make_url
-
     if make_url(settings.ledger_url).get_backend_name() != "sqlite":
         return
     if elsewhere := _elsewhere(context):

@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from rehome.clusters.due import FleetParams
 from rehome.domain.request.fields.types import FORMERLY
 from rehome.domain.request.parameters import ReassignmentParams
+from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.partition_counts import PartitionCountsParams
 from rehome.domain.request.presets import PRESETS
 from rehome.domain.request.request import Action
 from rehome.domain.run.control_parameters import ControlParams
-from rehome.domain.run.foreign.foreign_request import ForeignAction, ForeignParams
+from rehome.domain.run.foreign.foreign_request import ForeignAction, ForeignParams, parse_foreign
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Described, described
 
@@ -47,7 +48,6 @@ def fixed_params(form: Collection[str] = (), **values: Any) -> dict[str, Param]:
     :raises InvalidRequestError: the values cannot be carried out together, or there are no such
         parameters: lists every problem. With a ``form``, the first task judges them together.
     """
-    from rehome.domain.request.parse_request import parse_request
 
     def check(given: Mapping[str, Any]) -> None:
         parse_request(given, recorded=True)
@@ -66,8 +66,6 @@ def fixed_foreign_params(
     :raises InvalidRequestError: the values cannot be carried out together, or there are no such
         parameters: lists every problem. With a ``form``, the first task judges them together.
     """
-    from rehome.domain.run.foreign.foreign_request import parse_foreign
-
     if action not in set(ForeignAction):
         known = ", ".join(ForeignAction)
         problem = f"There is no action {action}: it is one of {known}."

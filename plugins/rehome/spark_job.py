@@ -16,6 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 
 from rehome import installation
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.packaging import ROOT, build_job_zip, local_spark
 from rehome.places.spark_packages import spark_packages
 from rehome.places.stores import LOGIN, current_login
 from rehome.places.uris import OTHER_SCHEMES, scheme_of
@@ -39,8 +40,6 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
     exclude_packages: str | None
 
     def __init__(self, *, job: str, **kwargs: Any):
-        from rehome.packaging import ROOT
-
         super().__init__(
             application=str(ROOT / "spark_jobs" / job),
             conn_id=kwargs.pop("conn_id", "spark_default"),
@@ -61,8 +60,6 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
                 raise _failed(Path(str(self.application)).name, self.task_id, error) from error
 
     def _ship_sources(self, scratch: Path) -> None:
-        from rehome.packaging import build_job_zip, local_spark
-
         self.py_files = str(build_job_zip(scratch / "rehome.zip"))
         env = {"PYSPARK_PYTHON": sys.executable}
         if self._master_is_local():

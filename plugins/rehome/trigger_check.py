@@ -13,7 +13,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from rehome.clusters.due import parse_fleet
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.partition_counts import parse_partition_counts
+from rehome.domain.run.control_parameters import parse_control
+from rehome.domain.run.foreign.foreign_request import parse_foreign
 from rehome.errors import InvalidRequestError
+from rehome.fleet.clusters import asked, connection_of_dag
+from rehome.params import FORM_DEFAULTS, IN_WINDOWS
 
 OURS = frozenset(
     {
@@ -54,10 +61,6 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
-    from rehome.domain.request.parse_request import parse_request
-    from rehome.fleet.clusters import asked, connection_of_dag
-    from rehome.params import FORM_DEFAULTS, IN_WINDOWS
-
     if _of_people(dag_id):
         return  # what its author has fixed in its file, its first task judges
     now = datetime.now(UTC)
@@ -67,28 +70,20 @@ def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
 
 
 def _partitions(conf: Mapping[str, Any], _dag_id: str) -> None:
-    from rehome.domain.request.partition_counts import parse_partition_counts
-
     parse_partition_counts(conf)
 
 
 def _control(conf: Mapping[str, Any], _dag_id: str) -> None:
-    from rehome.domain.run.control_parameters import parse_control
-
     parse_control(conf)
 
 
 def _foreign(conf: Mapping[str, Any], dag_id: str) -> None:
-    from rehome.domain.run.foreign.foreign_request import parse_foreign
-
     if _of_people(dag_id):
         return  # as above
     parse_foreign(conf)
 
 
 def _fleet(conf: Mapping[str, Any], _dag_id: str) -> None:
-    from rehome.clusters.due import parse_fleet
-
     parse_fleet(conf)
 
 

@@ -116,7 +116,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
-    from rehome import packaging
+    from rehome import spark_job
     from rehome.quality.engine.results import GateResult
     from spark_jobs import gated_plan, plan
 
@@ -125,7 +125,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
         if code:
             raise AirflowException(f"plan.py ended with {code}")
 
-    patched.setattr(packaging, "build_job_zip", lambda target: target)
+    patched.setattr(spark_job, "build_job_zip", lambda target: target)
     patched.setattr(plan, "spark_session", lambda *_, **__: nullcontext())
     patched.setattr(gated_plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
     patched.setattr(gated_plan, "check_history", lambda *a, **k: GateResult("history", ()))
@@ -142,7 +142,7 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
-    from rehome import packaging
+    from rehome import spark_job
     from rehome.quality.engine.results import GateResult
     from spark_jobs import fleet, gated_plan
     from spark_jobs.fleet_tasks import Answer
@@ -161,7 +161,7 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
     def passed(gate: str) -> Any:
         return lambda _spark, some, *_, **__: dict.fromkeys(some, GateResult(gate, ()))
 
-    patched.setattr(packaging, "build_job_zip", lambda target: target)
+    patched.setattr(spark_job, "build_job_zip", lambda target: target)
     patched.setattr(fleet, "spark_session", lambda *_, **__: nullcontext())
     patched.setattr(fleet, "check_snapshots", passed("snapshot"))
     patched.setattr(fleet, "check_evidences", passed("plan"))

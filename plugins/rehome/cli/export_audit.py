@@ -20,6 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlalchemy import make_url
+
 from rehome.cli.verbs import Verb
 from rehome.domain.text import count_text
 from rehome.errors import PlanConflictError, RehomeError
@@ -44,8 +46,6 @@ def open_ledger(url: str | None, *, new: bool = False) -> Ledger:
         from rehome.installation import settings
 
         url = settings().ledger_url
-    from sqlalchemy import make_url
-
     from rehome.ledger.store import Ledger
 
     parsed = make_url(url)

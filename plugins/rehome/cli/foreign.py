@@ -12,13 +12,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from rehome import installation
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import say, say_json, say_json_line
 from rehome.cli.remote.ask import require_running
 from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirmed, opened
 from rehome.cli.remote.watch import EACH_LOOK_S
 from rehome.cli.verbs import Verb
-from rehome.domain.run.foreign.foreign_request import ForeignAction
+from rehome.cluster.interface.errors import ClusterError, MissingRightError
+from rehome.domain.clock import utc_now
+from rehome.domain.request.param_types import rate
+from rehome.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.execution.observation.move_status import Fate
+from rehome.execution.observation.observe import observe
 
 if TYPE_CHECKING:
     from rehome.cli.remote.airflow_client import AirflowClient
@@ -141,9 +148,6 @@ def _reading(read: _Read, chosen: argparse.Namespace) -> int:
 @contextmanager
 def _cluster(chosen: argparse.Namespace) -> Iterator[ClusterGateway]:
     """The cluster that the connection leads to; errors become those of commands."""
-    from rehome import installation
-    from rehome.cluster.interface.errors import ClusterError, MissingRightError
-    from rehome.errors import InvalidRequestError, RehomeError
     from rehome.hooks.cluster import KafkaClusterHook
 
     try:
@@ -196,8 +200,6 @@ def _describe(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace
 
 
 def _described(cluster: ClusterGateway, which: Chosen) -> DescribedFlights:
-    from rehome import installation
-    from rehome.domain.clock import utc_now
     from rehome.execution.foreign.read_flights import describe_reassignments
 
     with installation.open_ledger() as ledger:
@@ -206,11 +208,8 @@ def _described(cluster: ClusterGateway, which: Chosen) -> DescribedFlights:
 
 def _follow(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) -> int:
     """Show KIP-179's table at each look; at the end, what each has ended as."""
-    from rehome.domain.clock import utc_now
     from rehome.execution.foreign.in_flight import Chosen
     from rehome.execution.observation.foreign_reassignments import fates, follow, in_flight
-    from rehome.execution.observation.move_status import Fate
-    from rehome.execution.observation.observe import observe
     from rehome.execution.progress.progress import status_table
 
     goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE, Fate.MISPLACED)
@@ -317,10 +316,6 @@ def _conf(action: ForeignAction, chosen: argparse.Namespace) -> dict[str, Any]:
 
     :raises CommandError: they do not go together.
     """
-    from rehome.domain.request.param_types import rate
-    from rehome.domain.run.foreign.foreign_request import parse_foreign
-    from rehome.errors import InvalidRequestError
-
     conf: dict[str, Any] = {"kafka_config_id": chosen.connection, "action": action.value}
     conf |= {"topics": chosen.topics} if chosen.topics else {}
     conf |= {"brokers": chosen.brokers} if chosen.brokers else {}

@@ -18,6 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean, say_json
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.interface.errors import ClusterError
+from rehome.clusters.clusters_file import ClustersFileError, clusters_of
+from rehome.clusters.filled_requests import request_by
+from rehome.domain.request.presets import filled
+from rehome.errors import InvalidRequestError, RehomeError, first_problems
+from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.dry_run.result import describe
+from rehome.settings import Settings
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
@@ -27,7 +36,6 @@ if TYPE_CHECKING:
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.dry_run.result import DryRunResult
-    from rehome.settings import Settings
 
 NOT_RECORDED = (
     "Not approved, not recorded: nothing was changed, and no ledger knows of this plan. Whether "
@@ -75,7 +83,6 @@ def plan_here(chosen: argparse.Namespace, params: Mapping[str, Any]) -> int:
     :raises CommandError: the cluster cannot be reached, or there is no plan.
     """
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.errors import RehomeError
 
     settings, connection = _settings(chosen), _connection(chosen)
     try:
@@ -93,10 +100,6 @@ def plan_here(chosen: argparse.Namespace, params: Mapping[str, Any]) -> int:
 
 
 def _failure(error: Exception) -> CommandError:
-    from rehome.cluster.interface.errors import ClusterError
-    from rehome.clusters.clusters_file import ClustersFileError
-    from rehome.errors import InvalidRequestError, first_problems
-
     if isinstance(error, InvalidRequestError) and not isinstance(error, ClustersFileError):
         return CommandError(ExitCode.REFUSED, first_problems(error.problems))
     code = ExitCode.AWAY if isinstance(error, ClusterError) else ExitCode.FAILED
@@ -105,9 +108,6 @@ def _failure(error: Exception) -> CommandError:
 
 def _settings(chosen: argparse.Namespace) -> Settings:
     """Defaults and the environment's, and the clusters file that is named."""
-    from rehome.errors import InvalidRequestError, first_problems
-    from rehome.settings import Settings
-
     file = chosen.clusters_file
     try:
         return Settings.load({"clusters_file": "" if file is None else str(file.absolute())})
@@ -120,9 +120,6 @@ def _connection(chosen: argparse.Namespace) -> Any:
 
     :raises CommandError: names what is missing or wrong.
     """
-    from rehome.cluster.connection.settings import Connection
-    from rehome.errors import InvalidRequestError, first_problems
-
     given: dict[str, Any] = {}
     if chosen.client_config is not None:
         given = dict(client_settings(chosen.client_config))
@@ -190,10 +187,6 @@ def _request(
     settings: Settings, params: Mapping[str, Any], now: datetime
 ) -> tuple[ReassignmentRequest, ClusterEntry | None]:
     """The request, within the policy of the clusters file's entry; and that entry."""
-    from rehome.clusters.clusters_file import clusters_of
-    from rehome.clusters.filled_requests import request_by
-    from rehome.domain.request.presets import filled
-
     file = clusters_of(settings)
     asked = filled(params, {}, _no_window).params
     request = request_by({**asked, "dry_run": True}, file, now)
@@ -275,8 +268,6 @@ def _refusals(
     entry: ClusterEntry | None, request: ReassignmentRequest, tried: DryRunResult
 ) -> tuple[str, ...]:
     """Why the policy of the clusters file would not let it be carried out."""
-    from rehome.execution.access.connection_policy import PolicyError
-
     if entry is None or entry.policy is None:
         return ()
     rate = None if request.unthrottled else tried.rate_bytes_per_s
@@ -291,8 +282,6 @@ def _refusals(
 
 def _print(found: LocalPlan, *, as_json: bool) -> None:
     """Kafka's JSON on stdout, and all that is said of it on stderr."""
-    from rehome.execution.dry_run.result import describe
-
     if as_json:
         say_json(
             {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from rich.console import Console
 
 _NARROW = 100
 """Columns where the output is no terminal: lines are not to break there."""
@@ -36,8 +35,6 @@ def say_json_line(data: Any) -> None:
 
 def console() -> Console:
     """Where pictures are drawn."""
-    from rich.console import Console
-
     made = Console(highlight=False, markup=False, emoji=False)
     if not made.is_terminal:
         made = Console(highlight=False, markup=False, emoji=False, width=max(_NARROW, made.width))

@@ -9,9 +9,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
 from rehome.fleet import watch_runs
+from rehome.watching.kinds import WatchPolicy
 from rehome.watching.last_attempt import AGAIN, Attempted, LastAttempt
+from rehome.watching.respond import DAY
 
 if TYPE_CHECKING:
     from rehome.domain.run.causes.cause import Cause
@@ -50,9 +54,6 @@ def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[
     """What the circuit breaker counts: when heals of the last day began that have changed
     something, or may. One that was handed over begins when a window takes it up.
     """
-    from rehome.watching.kinds import WatchPolicy
-    from rehome.watching.respond import DAY
-
     begun = []
     for start in starts:
         if start.policy is WatchPolicy.HEAL:
@@ -87,8 +88,6 @@ def _attempt(ledger: Ledger, start: StartRecord, now: datetime) -> LastAttempt:
 
 def _cause(ledger: Ledger, start: StartRecord, plan: PlanRecord | None) -> Cause | None:
     """What has ended its run, or the one that had its plan last."""
-    from rehome.domain.run.states import PlanState
-
     if start.ended_at is None:
         return None
     if start.failed:
@@ -119,9 +118,6 @@ def _came_of(
     ledger: Ledger, start: StartRecord, plan: PlanRecord, cause: Cause | None
 ) -> Attempted:
     """What came of a plan whose run has ended."""
-    from rehome.domain.run.states import PlanState
-    from rehome.watching.kinds import WatchPolicy
-
     if plan.end_reason is not None or plan.cancel_requested:
         return Attempted.BY_PERSON
     if plan.state.active:
@@ -141,7 +137,6 @@ def _came_of(
 
 def _not_reached(ledger: Ledger, found: LastAttempt) -> tuple[str, ...]:
     """What its plan could not do, a sentence each; () = all, or its files cannot be read."""
-    from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
     from rehome.page.files import files_of
 
     if found.outcome not in (Attempted.NOT_ENOUGH, Attempted.NOTHING_TO_MOVE):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehome import alerting
+from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import NO_FILE, ClustersFileError
 from rehome.fleet import clusters, policies
 from rehome.run.authority import refusals
@@ -57,7 +58,6 @@ def tell(ledger: Ledger, found: Misled, context: Mapping[str, Any]) -> None:
     """Alert people that nothing acts through a connection. The audit is told once, for as long as
     that lasts.
     """
-    from rehome.alerts.kinds import AlertKind
     from rehome.clusters.binding_alert import of_connection
 
     log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
@@ -132,7 +132,6 @@ def settle(ledger: Ledger) -> None:
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from rehome.alerts.kinds import AlertKind
     from rehome.clusters.binding import all_misled
 
     raised = ledger.open_alerts(AlertKind.WRONG_CLUSTER)

@@ -8,14 +8,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.clusters.due import DueFacts, NotDue, why_not_due
+from rehome.domain.request.limits import with_limits
+from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action
+from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters, policies
 from rehome.fleet.bound import known_misled
 
 if TYPE_CHECKING:
     from rehome.clusters.binding import Misled
     from rehome.clusters.clusters_file import ClusterEntry
-    from rehome.clusters.due import FleetParams, NotDue
+    from rehome.clusters.due import FleetParams
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
@@ -56,8 +60,6 @@ def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], 
 
 
 def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
-    from rehome.errors import InvalidRequestError
-
     known = clusters.file().clusters
     unknown = sorted(set(asked.clusters) - set(known))
     if not known or unknown:
@@ -73,8 +75,6 @@ def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
 def _state_of(
     ledger: Ledger, name: str, entry: ClusterEntry, now: datetime, *, named: bool
 ) -> Due | NotDue:
-    from rehome.clusters.due import DueFacts, NotDue, why_not_due
-
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
         return why_not_due(DueFacts(entry.windows), now, named=named) or NotDue.NO_SNAPSHOT
@@ -110,9 +110,6 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
 
     :raises RehomeError: the cluster's policy or settings cannot be used.
     """
-    from rehome.domain.request.limits import with_limits
-    from rehome.domain.request.parse_request import parse_request
-
     asked = {
         "kafka_config_id": due.connection,
         "action": Action.REBALANCE.value,

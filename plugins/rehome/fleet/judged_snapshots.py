@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.domain.clock import CLOCKS_DIFFER, utc_now
+from rehome.domain.request.request import Action
+from rehome.domain.run.states import PlanState
 from rehome.fleet import bound, clusters
+from rehome.watching.domains_away import domains_away
+from rehome.watching.finding import Seen
+from rehome.watching.kinds import FindingKind
 from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
@@ -59,7 +64,6 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
     """
     from rehome.warehouse import read_snapshot
     from rehome.watching.judging.judge import judge
-    from rehome.watching.kinds import FindingKind
 
     snapshot, now = read_snapshot(uri), utc_now()
     if snapshot.taken_at > now + CLOCKS_DIFFER:
@@ -92,9 +96,6 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
 def _from_the_future(
     ledger: Ledger, uri: str, snapshot: Snapshot, rules: WatchRules, now: datetime
 ) -> JudgedSnapshot:
-    from rehome.watching.finding import Seen
-    from rehome.watching.kinds import FindingKind
-
     about = {
         "taken_at": f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC",
         "judged_at": f"{now:%Y-%m-%d %H:%M:%S} UTC",
@@ -136,7 +137,6 @@ def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
 def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
     """What is away as a whole in a snapshot, as people name it."""
     from rehome.cluster.snapshot.columns import rack_path
-    from rehome.watching.domains_away import domains_away
 
     live, known = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
     rows = snapshot.brokers.select(["broker", "rack"]).to_pylist()
@@ -168,9 +168,6 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
 
 def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
     """Brokers that a plan has emptied, and none has filled since."""
-    from rehome.domain.request.request import Action
-    from rehome.domain.run.states import PlanState
-
     emptied: set[int] = set()
     for plan in sorted(ledger.plans(cluster_id), key=lambda plan: plan.created_at):
         if plan.state is not PlanState.DONE:

@@ -8,14 +8,20 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from rehome.domain.request.request import OnWindowEnd
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.errors import RehomeError
 from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import clusters
+from rehome.watching import paused_plan
+from rehome.watching.paused_plan import DagState
 
 if TYPE_CHECKING:
     from rehome.execution.access.open_windows import FixedWindow
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
-    from rehome.watching.paused_plan import DagState, Outlook
+    from rehome.watching.paused_plan import Outlook
 
 DagPaused = Callable[[str], bool | None]
 """Whether a DAG is paused in Airflow; None = that is not known."""
@@ -29,9 +35,6 @@ def outlook(
     ledger: Ledger, plan: PlanRecord, now: datetime, dag_paused: DagPaused = cannot_ask
 ) -> Outlook | None:
     """What a plan waits for; None = it is neither paused nor handed over."""
-    from rehome.domain.run.event_kind import EventKind
-    from rehome.domain.run.states import PlanState
-
     if plan.state is PlanState.PLANNED and plan.for_window_at is not None:
         return next_window(ledger, plan, now, dag_paused)
     paused_at = ledger.last_event_at(plan.plan_id, EventKind.PAUSED)
@@ -55,9 +58,6 @@ def next_window(
     :param rate: that a plan which is handed over is to have, in bytes per second; None = what was
         asked for.
     """
-    from rehome.errors import RehomeError
-    from rehome.watching import paused_plan
-
     handed_over = since is None
     try:
         windows = clusters.windows_through(_through(plan))
@@ -79,9 +79,6 @@ def next_window(
 
 def is_stuck(ledger: Ledger, plan: PlanRecord) -> bool:
     """Whether the end of a window has paused a plan of which no move could end in that window."""
-    from rehome.domain.run.event_kind import EventKind
-    from rehome.domain.run.states import PlanState
-
     if plan.state is not PlanState.PAUSED or plan.pause_requested:
         return False
     taken_up_at = ledger.last_event_at(plan.plan_id, EventKind.CONTINUED) or plan.started_at
@@ -96,9 +93,6 @@ def _fits_not(
     throttle that was asked for. Copies between log dirs take none of a window's time, as for what
     starts moves. Of what is not known this is not said.
     """
-    from rehome.domain.request.request import OnWindowEnd
-    from rehome.errors import RehomeError
-
     rate = rate or plan.asked_rate_bytes_per_s
     at_its_end = OnWindowEnd(plan.request.get("on_window_end", OnWindowEnd.FINISH))
     if window is None or plan.unthrottled or not rate or plan.asked_rates_by_broker:
@@ -118,8 +112,6 @@ def _fits_not(
 
 def _state_of(dag_ids: Collection[str], dag_paused: DagPaused) -> DagState:
     """One that runs is enough."""
-    from rehome.watching.paused_plan import DagState
-
     if not dag_ids:
         return DagState.NONE
     paused = {dag_paused(each) for each in dag_ids}

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.clusters.clusters_file import ClustersFileError
+from rehome.domain.request.cluster_values import ClusterValues
+from rehome.domain.request.targets import OF_A_RUN
+from rehome.domain.request.validation import is_blank
 from rehome.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
 from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
@@ -18,7 +21,7 @@ from rehome.params import FORM_DEFAULTS
 if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.domain.plan.move import Move
-    from rehome.domain.request.cluster_values import ClusterValues, Counting
+    from rehome.domain.request.cluster_values import Counting
     from rehome.domain.request.limits import BrokerCaps
     from rehome.domain.request.presets import Filled
     from rehome.domain.request.request import ReassignmentRequest
@@ -38,8 +41,6 @@ def values_now(
     :param connection: of the cluster; None = the one that this step works through.
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from rehome.domain.request.cluster_values import ClusterValues
-
     entry = clusters.through(connection or clusters.at_work())
     settings = installation.settings(connection)
     targets = {} if entry is None else entry.targets
@@ -48,9 +49,6 @@ def values_now(
 
 def stated(filled: Filled) -> frozenset[str]:
     """Parameters that a person or a preset has chosen: the cluster's values do not count there."""
-    from rehome.domain.request.targets import OF_A_RUN
-    from rehome.domain.request.validation import is_blank
-
     return frozenset(
         name
         for name, value in filled.params.items()
@@ -70,8 +68,6 @@ def recorded(directory: PlanDirectory) -> ClusterValues | None:
 
     :raises RehomeError: the record is damaged.
     """
-    from rehome.domain.request.cluster_values import ClusterValues
-
     if not directory.exists(FILE):
         return None
     try:

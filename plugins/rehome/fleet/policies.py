@@ -6,10 +6,12 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rehome.errors import RehomeError
+from rehome.execution.access.cluster_policy import PaceAndApproval, strictest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rehome.execution.access.cluster_policy import PaceAndApproval
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.hooks.cluster import KafkaClusterHook
     from rehome.ledger.base.records import PlanRecord
@@ -41,8 +43,6 @@ def policy_of_cluster(
     :param as_last_read: take other policies from the ledger: for the page, which only shows them.
     :raises InvalidRequestError: the connection's own policy cannot be read.
     """
-    from rehome.execution.access.cluster_policy import PaceAndApproval, strictest
-
     own = cluster_hook(connection).policy
     known = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
     if plan is not None and plan.policy is None and plan.planned_through:
@@ -65,8 +65,6 @@ def recorded_policy(connection: str) -> dict[str, Any]:
 
     :raises InvalidRequestError: its policy cannot be read.
     """
-    from rehome.execution.access.cluster_policy import PaceAndApproval
-
     return PaceAndApproval.of(cluster_hook(connection).policy).to_json()
 
 
@@ -74,8 +72,6 @@ def note(ledger: Ledger, connection: str) -> None:
     """Keep what a connection says of approval and pace, so that it is known where it cannot be read
     any more. What cannot be read now stays as it was known.
     """
-    from rehome.errors import RehomeError
-
     try:
         ledger.record_policy(connection, recorded_policy(connection))
     except RehomeError as error:  # whatever acts by it says so
@@ -89,8 +85,6 @@ def _others(
     connection: str,
     as_last_read: bool,
 ) -> Iterator[PaceAndApproval]:
-    from rehome.execution.access.cluster_policy import PaceAndApproval
-
     for name, last in known.items():
         if name == connection:
             continue

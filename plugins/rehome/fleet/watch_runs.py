@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from rehome.domain.request.request import Action
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import PlanState
 from rehome.errors import STEP_UNCHANGED, PlanConflictError
-from rehome.fleet import clusters
+from rehome.fleet import clusters, judged_snapshots, watched_through
+from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.watching.remedy import action_of, broker_of
+from rehome.watching.respond import DAY, makes_others_way
 
 if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.watched.starts import StartRecord
     from rehome.watching.finding import About
-    from rehome.watching.kinds import FindingKind
     from rehome.watching.respond import Start
 
 
@@ -117,15 +120,11 @@ def heal_of(plan: PlanRecord, ledger: Ledger) -> StartRecord | None:
 
 
 def _if_heal(start: StartRecord | None) -> StartRecord | None:
-    from rehome.watching.kinds import WatchPolicy
-
     return None if start is None or start.policy is not WatchPolicy.HEAL else start
 
 
 def goes_first(heal: StartRecord | None) -> bool:
     """Whether it is a heal that a plan which gets nowhere has to make way for."""
-    from rehome.watching.respond import makes_others_way
-
     return heal is not None and makes_others_way(heal.kind, heal.policy)
 
 
@@ -137,11 +136,6 @@ def refuse_away(heal: StartRecord, snapshot: Snapshot, ledger: Ledger) -> None:
         holds would be copied, for a restart.
     :raises DomainAwayError: a whole rack or data centre is away, or many brokers are.
     """
-    from rehome.domain.request.request import Action
-    from rehome.fleet import judged_snapshots
-    from rehome.watching.kinds import FindingKind
-    from rehome.watching.remedy import action_of, broker_of
-
     if action_of(heal.kind) is Action.FIX_OFFLINE_REPLICAS:
         broker = broker_of(heal.subject)
         live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
@@ -164,9 +158,6 @@ def refuse_changed_rules(heal: StartRecord | None, connection: str) -> None:
     :param heal: None = it heals nothing.
     :raises NotHealedError: it is not.
     """
-    from rehome.fleet import watched_through
-    from rehome.watching.kinds import WatchPolicy
-
     if heal is None:
         return
     if watched_through.rules_for(connection).policy_of(heal.kind) is not WatchPolicy.HEAL:
@@ -200,8 +191,6 @@ def by_watching(run: Any, ledger: Ledger) -> bool:
 
 def pending_until(start: StartRecord) -> datetime:
     """Until when a run may still make or carry out a plan: until its deadline, or for a day."""
-    from rehome.watching.respond import DAY
-
     return start.deadline or start.started_at + DAY
 
 

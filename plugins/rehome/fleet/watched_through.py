@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rehome import installation
 from rehome.fleet import clusters
 from rehome.fleet.bound import known_misled
+from rehome.watching.kinds import WatchPolicy
 from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ def rules_for(connection: str) -> WatchRules:
 
 
 def _only_watched(rules: WatchRules) -> WatchRules:
-    from rehome.watching.kinds import WatchPolicy
-
     return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
 
 

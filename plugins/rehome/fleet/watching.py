@@ -12,16 +12,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
 from rehome.run.authority import own_snapshot
+from rehome.watching.kinds import WatchPolicy
+from rehome.watching.remedy import REMEDIES
+from rehome.watching.respond import Facts
 from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
     from rehome.fleet.judged_snapshots import JudgedSnapshot
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
-    from rehome.watching.respond import Facts
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +66,6 @@ def known_facts(
     :param by_person: a person has asked to judge now: what went wrong is tried again.
     :param dag_paused: asks Airflow.
     """
-    from rehome.watching.kinds import WatchPolicy
-    from rehome.watching.respond import Facts
-
     stamp, asked = (
         watch_runs.stamp(last.taken_at),
         watch_runs.asking(ledger, cluster_id, connection),
@@ -164,9 +164,6 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
-    from rehome.execution.access.connection_policy import PolicyError
-    from rehome.watching.remedy import REMEDIES
-
     policy, refused = policies.cluster_hook(connection).policy, set()
     for action in REMEDIES:
         try:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
+from rehome.cluster.connection.check import check_connection
+from rehome.cluster.connection.settings import Connection
+from rehome.cluster.interface.rights import Role, rights_to_start
 from rehome.domain.text import first_names
 from rehome.errors import InvalidConnectionError, InvalidRequestError, RehomeError
+from rehome.execution.access.connection_policy import KEY, ConnectionPolicy
+from rehome.fleet import clusters
 from rehome.hooks import connection_form
 
 if TYPE_CHECKING:
-    from rehome.cluster.connection.settings import Connection
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.settings import Settings
 
 TESTED_WITHIN_S = 5.0
@@ -38,8 +41,6 @@ class KafkaClusterHook(KafkaBaseHook):
         :raises InvalidConnectionError: there is no such connection, or its settings are missing,
             unknown or contradictory.
         """
-        from rehome.cluster.connection.settings import Connection
-
         try:
             return Connection.from_settings(connection_form.without_own(self._extra))
         except InvalidRequestError as error:
@@ -52,9 +53,6 @@ class KafkaClusterHook(KafkaBaseHook):
         :raises InvalidRequestError: there is no such connection, its policy is not one or stands
             in both places, or the clusters file cannot be used.
         """
-        from rehome.execution.access.connection_policy import KEY, ConnectionPolicy
-        from rehome.fleet import clusters
-
         own = ConnectionPolicy.parse(self._extra.get(KEY), self.kafka_config_id)
         entry = clusters.through(self.kafka_config_id)
         if entry is None or entry.policy is None:
@@ -113,8 +111,6 @@ class KafkaClusterHook(KafkaBaseHook):
         """What Airflow's UI shows: connected as whom, and what the principal may do; or the cause
         of the failure, within seconds.
         """
-        from rehome.cluster.connection.check import check_connection
-
         try:
             self.policy  # noqa: B018 - read for what is wrong with it
             connected = check_connection(self.connection, TESTED_WITHIN_S)
@@ -134,7 +130,6 @@ class KafkaClusterHook(KafkaBaseHook):
     def _lacking_rights(self) -> tuple[str, str]:
         """What the principal lacks to make plans, and to carry them out; "" = nothing."""
         from rehome.cluster.gateway import ClusterGateway
-        from rehome.cluster.interface.rights import Role, rights_to_start
 
         bounds = {"request_timeout_s": TESTED_WITHIN_S, "connect_timeout_s": TESTED_WITHIN_S}
         with ClusterGateway(self.connection, name=self.kafka_config_id, **bounds) as cluster:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.domain.clock import utc_now
-from rehome.domain.kafka import ReplicaId, TopicPartition
+from rehome.domain.kafka import Partial, ReplicaId, TopicPartition
 from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError, first_problems
+from rehome.execution.access.connection_policy import ADD_PARTITIONS, PolicyError
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.direct_changes import changing
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.domain.kafka import BrokerError, BrokerId, OngoingReassignment, Partial
+    from rehome.domain.kafka import BrokerError, BrokerId, OngoingReassignment
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.execution.direct.direct_throttle import DirectThrottle, TakenBack
     from rehome.execution.direct.wanted_copies import CopyLimits, PlacedReplica
@@ -176,7 +177,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param brokers: ask these; None = those of ``replicas``, or all that are alive.
         :return: with ``missing``: brokers that did not answer, and why.
         """
-        from rehome.domain.kafka import Partial
         from rehome.execution.direct.wanted_copies import placed_replicas
 
         wanted = None if replicas is None else {ReplicaId(*each) for each in replicas}
@@ -277,8 +277,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param validate_only: only ask whether it would be done. No policy refuses that.
         :return: the controller's verdict per topic; None = done, or it would be.
         """
-        from rehome.execution.access.connection_policy import ADD_PARTITIONS
-
         with self._cluster() as cluster:
             if validate_only:
                 return cluster.create_partitions(totals, assignments, validate_only=True)
@@ -340,8 +338,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         policy.require(action, rate, utc_now())
 
     def _refused(self, policy: ConnectionPolicy, what: str, next_step: str) -> Exception:
-        from rehome.execution.access.connection_policy import PolicyError
-
         return PolicyError(self.kafka_config_id, [what], policy.place, next_step)
 
 

@@ -11,6 +11,7 @@ from airflow.sdk import BaseNotifier
 
 from rehome import alerting, installation
 from rehome.domain.clock import utc_now
+from rehome.domain.request.request import FOLLOWED_UP_ACTIONS
 from rehome.errors import RehomeError
 from rehome.fleet import attempts, clusters, paused_plan
 from rehome.run import drivers, plan_ids, plan_of_run
@@ -133,8 +134,6 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow_up(context: Mapping[str, Any], record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
-    from rehome.domain.request.request import FOLLOWED_UP_ACTIONS
-
     if record.action not in FOLLOWED_UP_ACTIONS:
         return {}
     try:

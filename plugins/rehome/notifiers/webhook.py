@@ -9,13 +9,14 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.log import mask_secret
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from rehome import installation
 
 if TYPE_CHECKING:
-    import httpx
     from airflow.sdk.definitions.context import Context
 
 WEBHOOK_CONNECTION = "rehome_webhook"
@@ -62,14 +63,6 @@ class WebhookNotifier(BaseNotifier):
 
         :raises WebhookError: it was not taken.
         """
-        import httpx
-        from tenacity import (
-            Retrying,
-            retry_if_exception_type,
-            stop_after_delay,
-            wait_random_exponential,
-        )
-
         connection = BaseHook.get_connection(self.webhook_conn_id)
         url = str(connection.host or "")
         if not url.startswith(("http://", "https://")):
@@ -114,8 +107,6 @@ class _PassingError(Exception):
 
 
 def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) -> None:
-    import httpx
-
     try:
         answer = client.post(url, content=body, headers=headers)
     except httpx.TimeoutException:

@@ -8,9 +8,14 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.request.limits import with_limits
+from rehome.domain.request.partition_counts import AddedPartitions, parse_partition_counts
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.findings import Severity
 from rehome.domain.text import count_text
-from rehome.errors import STEP_UNCHANGED
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.execution.access.connection_policy import ADD_PARTITIONS
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
 from rehome.operators.approval.without_plan import (
@@ -20,6 +25,7 @@ from rehome.operators.approval.without_plan import (
 )
 from rehome.operators.base import ClusterOperator
 from rehome.operators.dry_run import REMEDIES_NAMED
+from rehome.reporting.added_partitions import partitions_report
 from rehome.run import (
     evidence,
     plan_ids,
@@ -37,15 +43,12 @@ if TYPE_CHECKING:
 
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.domain.kafka import TopicPartition
-    from rehome.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
+    from rehome.domain.request.partition_counts import PartitionCountsRequest
 
 NEW_PARTITIONS_FILE = "new_partitions.json"
 
 
 def _request(context: Context) -> PartitionCountsRequest:
-    from rehome.domain.request.limits import with_limits
-    from rehome.domain.request.partition_counts import parse_partition_counts
-
     settings = installation.settings()
     return with_limits(
         parse_partition_counts(context["params"]), settings.caps, settings.broker_sets
@@ -57,8 +60,6 @@ def _placed(context: Context) -> AddedPartitions:
 
     :raises NotDoneError: it has not. :raises FileChangedError: something else has written the file.
     """
-    from rehome.domain.request.partition_counts import AddedPartitions
-
     plan_id = plan_ids.plan_id_of(context)
     with installation.open_ledger() as ledger:
         directory = recorded_plans.plan_directory(context)
@@ -95,8 +96,6 @@ def _begun(context: Context) -> bool:
     """Whether the run has sent its partitions to the controller: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
-    from rehome.domain.run.event_kind import EventKind
-
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
     return any(event.kind is EventKind.ADDING_PARTITIONS for event in events)
@@ -107,7 +106,6 @@ def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
 
     :raises PlanConflictError: there is no snapshot by which to judge it.
     """
-    from rehome.errors import PlanConflictError
     from rehome.warehouse import read_snapshot
 
     with installation.open_ledger() as ledger:
@@ -170,11 +168,8 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Ask, report, and either go on or stop here."""
-        from rehome.domain.run.findings import Severity
-        from rehome.execution.access.connection_policy import ADD_PARTITIONS
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.create_partitions import broken_findings, check, rack_findings
-        from rehome.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
         if _begun(context):
@@ -260,11 +255,8 @@ class CreatePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Create, prove, write the event, complete the report."""
-        from rehome.domain.run.event_kind import EventKind
-        from rehome.execution.access.connection_policy import ADD_PARTITIONS
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.create_partitions import create, refuse_broken
-        from rehome.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())

@@ -10,10 +10,14 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
+from rehome.domain.run.control_parameters import parse_control
+from rehome.domain.run.states import Control
+from rehome.execution.access.connection_policy import ANYTHING
 from rehome.fleet import bound, paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
 from rehome.run.authority.refusals import told_of_refusal
+from rehome.watching.paused_text import handed_over_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -39,8 +43,6 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Ask, and say what happens now."""
-        from rehome.domain.run.control_parameters import parse_control
-
         asked, run = parse_control(context["params"]), context["dag_run"]
         with installation.open_ledger() as ledger:
             with told_of_refusal(context, ledger):
@@ -55,11 +57,8 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def _ask(self, context: Context, asked: ControlRequest, ledger: Ledger) -> bool:
         """Whether a run has to be started: the ledger knows which."""
-        from rehome.domain.run.states import Control
-        from rehome.execution.access.connection_policy import ANYTHING
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.words.answer_words import answer_text
-        from rehome.watching.paused_text import handed_over_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
         policy = ANYTHING

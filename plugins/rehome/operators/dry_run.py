@@ -10,11 +10,15 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.request.request import request_to_params
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.findings import SETTINGS_CHECK, Finding, Severity
+from rehome.domain.run.states import PlanState
 from rehome.fleet import paused_plan, plan_settings, watch_runs
 from rehome.links import DataDocsLink, PlanPageLink, ReportLink
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
+from rehome.reporting.plan_files import EXPORT
 from rehome.run import (
     drivers,
     evidence,
@@ -27,6 +31,8 @@ from rehome.run import (
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.run.run_note import NOTES, write_note
+from rehome.watching.paused_plan import refused_by
+from rehome.watching.paused_text import paused_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -34,8 +40,6 @@ if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
-    from rehome.domain.run.findings import Finding
-    from rehome.domain.run.states import PlanState
     from rehome.execution.dry_run.result import DryRunResult
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
@@ -61,13 +65,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
-        from rehome.domain.request.request import request_to_params
-        from rehome.domain.run.states import PlanState
         from rehome.execution.dry_run.dry_run import describe
         from rehome.reporting.collect import write_plan_report
         from rehome.reporting.plan_text import planned_note
-        from rehome.watching.paused_plan import refused_by
-        from rehome.watching.paused_text import paused_text
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
@@ -128,7 +128,6 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     ) -> None:
         """Write the files for Kafka's own tools."""
         from rehome.execution.export import current_throttles, export
-        from rehome.reporting.plan_files import EXPORT
 
         with self.gateway() as cluster:
             current = current_throttles(plan, cluster)
@@ -168,7 +167,6 @@ def tried_out(
     :param snapshot: URI of the snapshot the plan was made on.
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
     """
-    from rehome.domain.run.findings import SETTINGS_CHECK
     from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.control.resume import moving_or_done, not_started
     from rehome.execution.dry_run.dry_run import dry_run
@@ -209,7 +207,6 @@ def policy_findings(ledger: Ledger, cluster_id: str) -> list[Finding]:
     should know.
     """
     from rehome.account.clusters.cluster_evidence import policy_differences
-    from rehome.domain.run.findings import Finding, Severity
 
     remedy = "The strictest holds. Give every connection to the cluster the same policy."
     found = policy_differences(ledger, cluster_id)
@@ -224,8 +221,6 @@ def channel_findings() -> list[Finding]:
     """Channels of alerts that cannot be used: the run goes on without them, and a person should
     know.
     """
-    from rehome.domain.run.findings import Finding, Severity
-
     remedy = "Correct the setting alert_channels; until then that channel gets no alert."
     return [
         Finding(Severity.WARNING, "alerts", delivery.SETTING, problem.rstrip("."), remedy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rehome import airflow_metrics, installation
+from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
 from rehome.links import PlanPageLink
 from rehome.operators import assets
@@ -30,7 +31,6 @@ class StartReassignmentOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """One advance."""
         from rehome.account.evidence import PaceFollower
-        from rehome.domain.run.states import PlanState
         from rehome.execution.advance import advance
         from rehome.execution.policy_from_request import policy_for
         from rehome.metrics.readings import step_readings

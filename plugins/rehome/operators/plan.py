@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
-from rehome.domain.text import count_text
+from rehome.domain.request.request import Action, request_to_params
+from rehome.domain.run.askers import Term
+from rehome.domain.text import bytes_text, count_text
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.links import DataDocsLink, PlanPageLink
 from rehome.operators import assets
+from rehome.quality.engine.results import GateResult, describe
 from rehome.run import (
     by_itself,
     evidence,
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 
     from rehome.domain.request.cluster_values import ClusterValues
     from rehome.domain.request.request import ReassignmentRequest
-    from rehome.domain.run.askers import Term
     from rehome.ledger.store import Ledger
     from rehome.warehouse import PlanDirectory
 
@@ -96,7 +98,6 @@ class PlanReassignmentOperator(SparkJobOperator):
         return record.plan_id
 
     def _prepare(self, context: Context, request: ReassignmentRequest) -> PlanDirectory:
-        from rehome.domain.request.request import Action, request_to_params
         from rehome.execution.policy_from_request import rate_for
         from rehome.warehouse import cluster_of
 
@@ -160,7 +161,6 @@ class PlanReassignmentOperator(SparkJobOperator):
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""
         from rehome.metrics.readings import PlanJob, plan_job_readings
-        from rehome.quality.engine.results import GateResult, describe
         from rehome.warehouse import cluster_of
 
         took, gates = timedelta(seconds=monotonic_s() - begun), {}
@@ -174,8 +174,6 @@ class PlanReassignmentOperator(SparkJobOperator):
         self, context: Context, directory: PlanDirectory, request: ReassignmentRequest
     ) -> str:
         from rehome.domain.plan.kafka_json import refuse_other_files
-        from rehome.domain.request.request import request_to_params
-        from rehome.domain.text import bytes_text
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
@@ -219,8 +217,6 @@ class PlanReassignmentOperator(SparkJobOperator):
 
 def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None:
     """Who has asked for what a follow-up takes over from the plan that it follows up."""
-    from rehome.domain.run.askers import Term
-
     if not plan_ids.in_follow_up(context):
         return None
     first = ledger.plan(plan_ids.first_plan_id(context))

@@ -7,9 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.clusters.due import NOT_DUE_WORDS, parse_fleet
 from rehome.domain.clock import utc_now
+from rehome.domain.request.request import request_to_params
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.errors import sentence
+from rehome.domain.run.states import PlanState
+from rehome.domain.text import bytes_text
+from rehome.errors import RehomeError, sentence
 from rehome.executors import refuse_unshared
 from rehome.fleet import due_clusters, plan_settings, policies
 from rehome.places.path_parts import path_part
@@ -41,8 +45,6 @@ class PlanFleetOperator(SparkJobOperator):
 
     def step(self, context: Context) -> list[str]:
         """Plan; returns the ids of the plans that were recorded."""
-        from rehome.clusters.due import NOT_DUE_WORDS, parse_fleet
-
         refuse_unshared(context, installation.settings())
         now = utc_now()
         with installation.open_ledger() as ledger:
@@ -68,8 +70,6 @@ class PlanFleetOperator(SparkJobOperator):
         self, context: Context, ledger: Ledger, due: Sequence[Due], now: datetime
     ) -> tuple[list[str], dict[str, str]]:
         """Ids of plans, and for each cluster without one the reason."""
-        from rehome.domain.request.request import request_to_params
-        from rehome.errors import RehomeError
         from rehome.warehouse import Warehouse
 
         run = context["dag_run"]
@@ -154,8 +154,6 @@ class PlanFleetOperator(SparkJobOperator):
         asked_for: Mapping[str, Any],
     ) -> str:
         from rehome.domain.plan.kafka_json import refuse_other_files
-        from rehome.domain.run.states import PlanState
-        from rehome.domain.text import bytes_text
         from rehome.operators.plan import tell_of_full_disks
 
         plan, run = directory.load(), context["dag_run"]

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import airflow_metrics, installation
+from rehome.cluster.interface.errors import ClusterError, require
+from rehome.cluster.interface.rights import Role, rights_to_start
+from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
+from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
+from rehome.errors import ClusterBusyError, InvalidRequestError, PlanConflictError, RehomeError
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators import assets
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.cluster.interface.rights import Role
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
@@ -58,8 +63,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Snapshot → URI; "" = the run had nothing to do."""
-        from rehome.cluster.interface.errors import require
-        from rehome.cluster.interface.rights import rights_to_start
         from rehome.cluster.snapshot.take import take_snapshot
 
         if self.for_request:
@@ -161,16 +164,12 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                 watch_runs.refuse_away(heal, snapshot, ledger)
 
     def _role(self, context: Context) -> Role:
-        from rehome.cluster.interface.rights import Role
-
         request = run_request.request_of(context)
         if request.dry_run:
             return Role.PLANNER
         return Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
 
     def _begin_planned(self, context: Context, plan_id: str) -> None:
-        from rehome.errors import PlanConflictError
-
         with installation.open_ledger() as ledger:
             try:
                 self._begin(context, ledger, plan_id)
@@ -181,8 +180,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
         """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
-        from rehome.errors import InvalidRequestError
-
         wanted = str(context["params"].get("cluster_id") or "")
         found = cluster.describe_cluster().cluster_id if wanted else ""
         if wanted != found:
@@ -203,8 +200,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
-        from rehome.execution.access.connection_policy import PolicyError
-
         request, named = run_request.request_of(context), plan_ids.named_plan_id(context)
         action, record = request.action.value, None
         if named is not None:
@@ -228,8 +223,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         """Go on with a paused plan, or see that a new one may be made; or the id of what a dry run
         has planned and the run is to carry out.
         """
-        from rehome.domain.run.states import PlanState
-        from rehome.errors import ClusterBusyError
         from rehome.execution.access.lease import orphaned
         from rehome.execution.control.resume import waits_for_window
 
@@ -273,11 +266,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
         :param heal: what the run was started to heal: it takes up no plan for anything else.
         """
-        from rehome.cluster.interface.errors import ClusterError
-        from rehome.clusters.clusters_file import ClustersFileError
-        from rehome.domain.run.states import PlanState
-        from rehome.errors import RehomeError
-
         if plan_ids.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
+from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.domain.text import count_text
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import ANYTHING
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
+from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, recorded_plans
 
@@ -91,8 +96,6 @@ class SweepThrottlesOperator(ClusterOperator):
     @staticmethod
     def _dag_paused(context: Context, ledger: Ledger, cluster_id: str) -> PlanRecord | None:
         """The plan that runs though its DAG is paused, so that no task of its run starts."""
-        from rehome.domain.run.states import PlanState
-
         plan = ledger.active_plan(cluster_id)
         if plan is None or plan.state is not PlanState.RUNNING or plan.dag_id is None:
             return None
@@ -102,7 +105,6 @@ class SweepThrottlesOperator(ClusterOperator):
         """Keep the end of its window for a plan that no run drives. Where that comes before the
         next sweep, this one waits for it, after all else is done.
         """
-        from rehome.errors import InvalidRequestError
         from rehome.execution.access.lease import ttl_s
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.words.cancel_words import taken_back_text
@@ -133,8 +135,6 @@ class SweepThrottlesOperator(ClusterOperator):
 
         Nothing is cancelled unless a person has asked for it: the run may be about to go on.
         """
-        from rehome.domain.run.states import Control
-        from rehome.execution.access.connection_policy import ANYTHING
         from rehome.execution.access.lease import orphaned
         from rehome.execution.control.words.answer_words import answer_text
 
@@ -161,8 +161,6 @@ class SweepThrottlesOperator(ClusterOperator):
     ) -> None:
         """Alert people to what only they can repair; again after a while."""
         from rehome.alerts.due_alerts import foreign_leftovers, orphan, owed_alerts
-        from rehome.alerts.kinds import AlertKind
-        from rehome.domain.run.states import MoveState
 
         found, over = owed_alerts(ledger, cluster_id)
         if plan is not None:
@@ -192,7 +190,6 @@ class SweepThrottlesOperator(ClusterOperator):
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
         from rehome.execution.throttle.set_up import sweep
-        from rehome.ledger.base.fencing import LeaseHeldError
 
         lasting_s, owner = ttl_s(installation.settings()), drivers.driver_of(context)
         own = OwnCluster.itself(cluster)

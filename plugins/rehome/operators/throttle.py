@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.domain.text import count_text
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.flows import RateReason
+from rehome.domain.run.states import PlanState
+from rehome.domain.text import bytes_text, count_text
 from rehome.fleet import bound
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
@@ -42,8 +45,6 @@ EARLY_END = "the run ended before the plan did"
 
 def _refuse_undone(context: Context, record: PlanRecord) -> None:
     """See that what must come before the throttle has been done."""
-    from rehome.domain.run.states import PlanState
-
     evidence.require_dry_run(context, record.plan_id)
     missing = not_before(context, ChainStep.APPROVE)
     if record.state is PlanState.PLANNED and missing is not None:
@@ -73,9 +74,6 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
-        from rehome.domain.run.flows import RateReason
-        from rehome.domain.run.states import PlanState
-        from rehome.domain.text import bytes_text
         from rehome.execution.governor.control_loop import first_rate, first_rates
         from rehome.execution.throttle.cordon import cordon
         from rehome.execution.throttle.set_up import begin_unthrottled, set_up_throttle
@@ -139,8 +137,6 @@ class SetThrottleOperator(ClusterOperator):
 
         A plan that pauses stays as it is, one that has not started yet fails.
         """
-        from rehome.domain.run.event_kind import EventKind
-        from rehome.domain.run.states import PlanState
         from rehome.execution.control.refused import ApprovalLapsedError, refuse_lapsed
         from rehome.execution.control.resume import not_started
         from rehome.execution.observation.drift import DriftError, refuse_drift
@@ -186,8 +182,6 @@ class ClearThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
-        from rehome.domain.run.states import PlanState
-
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
             if record is None:
@@ -219,7 +213,6 @@ class ClearThrottleOperator(ClusterOperator):
             self._owe(context, done.owed)
 
     def _clear(self, context: Context, plan: PlanRecord, held: LeasedCluster) -> Cleared:
-        from rehome.domain.run.states import PlanState
         from rehome.execution.control.cancel import abort
         from rehome.execution.throttle.set_up import clear_throttle
 

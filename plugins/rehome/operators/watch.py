@@ -9,11 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.alerts.kinds import AlertKind
+from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import RunDoor
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.text import listed
-from rehome.errors import sentence
+from rehome.errors import RehomeError, sentence
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
 from rehome.operators import assets
@@ -21,6 +23,9 @@ from rehome.run import drivers, run_askers
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import tell_kind
+from rehome.watching.finding_text import table_of, text_of, wait_text
+from rehome.watching.last_attempt import attempt_text
+from rehome.watching.respond import NotNow, respond
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -58,9 +63,6 @@ class WatchClustersOperator(RecordedOperator):
     def step(self, context: Context) -> list[str]:
         """Judge, and decide."""
         from pyarrow import ArrowException
-
-        from rehome.clusters.clusters_file import ClustersFileError
-        from rehome.errors import RehomeError
 
         refuse_unshared(context, installation.settings())
         starts, failed, run = list[str](), dict[str, str](), context["dag_run"]
@@ -128,8 +130,6 @@ class WatchClustersOperator(RecordedOperator):
             return self._answer(ledger, cluster_id, connection, last, rules, facts, now)
 
     def _tell(self, cluster_id: str, judged: JudgedSnapshot) -> None:
-        from rehome.watching.finding_text import table_of, text_of
-
         followed = judged.followed
         for each in followed.opened:
             self.log.warning("Opened: %s: %s", each.kind, text_of(each))
@@ -149,7 +149,6 @@ class WatchClustersOperator(RecordedOperator):
     ) -> None:
         """Write down each alert, and count findings for metrics."""
         from rehome.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
-        from rehome.alerts.kinds import AlertKind
         from rehome.metrics.readings import ClusterGauges, cluster_readings
 
         still = last.followed.open
@@ -172,10 +171,6 @@ class WatchClustersOperator(RecordedOperator):
         now: datetime,
     ) -> StartedRun | None:
         from rehome.alerts.finding_alerts import healing_stopped
-        from rehome.alerts.kinds import AlertKind
-        from rehome.watching.finding_text import wait_text
-        from rehome.watching.last_attempt import attempt_text
-        from rehome.watching.respond import NotNow, respond
 
         response = respond(last.followed.open, facts, rules, now)
         for key, wait in response.waits.items():

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import Askers
+from rehome.domain.run.states import Control, PlanState
+from rehome.domain.text import rate_in
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import plan_settings
 from rehome.run import evidence, plan_ids, run_params, run_request
 
@@ -17,7 +21,6 @@ if TYPE_CHECKING:
     from rehome.domain.broker_rates import BrokerRates
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.domain.run.approval_terms import Person, Terms
-    from rehome.domain.run.askers import Askers
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
@@ -75,7 +78,6 @@ def terms_of(task: TaskPlan) -> Terms:
     """
     from rehome.domain.run.approval.effects import Effects
     from rehome.domain.run.approval_terms import Terms
-    from rehome.domain.run.states import PlanState
 
     context, ledger, record, request = task.context, task.ledger, task.record, task.request
     directory, begun = task.directory, record.state.active
@@ -117,10 +119,6 @@ def sent_back_with(
 
     :param person: who has answered; ``text``: the throttle in the answer.
     """
-    from rehome.domain.run.states import Control
-    from rehome.domain.text import rate_in
-    from rehome.execution.access.connection_policy import PolicyError
-
     request, rate = run_request.plan_request(context), rate_in(text)
     if request.unthrottled:
         return None, "it is to run without a throttle: reject it, and trigger another."
@@ -153,8 +151,6 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
 
     :raises PolicyError: the connection's policy asks for a person, or for another one.
     """
-    from rehome.domain.run.askers import Askers
-
     given = record.approval
     asked = (None, {}) if given is None else (given.asked_by, given.terms_asked_by)
     person = None if given is None else given.person
@@ -166,7 +162,6 @@ def why_not(task: TaskPlan, terms: Terms) -> str:
     """Why an earlier approval does not hold for what would be run now, in words; "" = it does,
     and it is by a person where one is asked for.
     """
-    from rehome.domain.run.states import PlanState
     from rehome.execution.control.approval import lapses
     from rehome.execution.control.words.approval_words import reason_of
 
@@ -197,7 +192,6 @@ def refuse_unapproved(task: TaskPlan) -> None:
 
     :raises ApprovalLapsedError: it would run otherwise.
     """
-    from rehome.domain.run.states import PlanState
     from rehome.execution.control.refused import refuse_lapsed
 
     record, request = task.record, task.request
@@ -217,8 +211,6 @@ def refuse_unapproved(task: TaskPlan) -> None:
 
 def counts(task: TaskPlan) -> bool:
     """Whether the connection's policy accepts the approval that the ledger has of a plan."""
-    from rehome.execution.access.connection_policy import PolicyError
-
     try:
         policy = run_request.policy_for(task.context, task.ledger, task.record)
         refuse_recorded_approval(policy, task.record)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.domain.request.param_types import checked_plan_id
+from rehome.domain.request.request import Action
 from rehome.run import run_params
 from rehome.run.steps import FOLLOW_UP as FOLLOW_UP
 
@@ -56,9 +58,6 @@ def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
 
 
 def _named(context: Context | Mapping[str, Any]) -> str | None:
-    from rehome.domain.request.param_types import checked_plan_id
-    from rehome.domain.request.request import Action
-
     params = run_params.own_params(context)
     named = str(params.get("plan_id") or "").strip()
     if not named or params.get("action") == Action.ROLLBACK.value:

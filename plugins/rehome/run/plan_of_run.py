@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.domain.run.states import PlanState
 from rehome.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome.run import drivers, plan_ids, recorded_plans, steps
 
@@ -102,8 +103,6 @@ def goes_on(context: Context | Mapping[str, Any]) -> bool:
 
     :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
     """
-    from rehome.domain.run.states import PlanState
-
     with installation.open_ledger() as ledger:
         named = plan_ids.named_plan_id(context)
         if named is not None:
@@ -151,8 +150,6 @@ def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> P
 
 
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
-    from rehome.domain.run.states import PlanState
-
     if not drivers.drives(context, record):
         raise PlanConflictError(
             f"Run {record.driver} drives plan {record.plan_id} now, which is {record.state}",

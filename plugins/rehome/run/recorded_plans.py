@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.domain.request.parse_request import parse_request
 from rehome.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome.fleet import plan_settings
 from rehome.run import plan_ids
@@ -78,8 +79,6 @@ def moves_by_files(ledger: Ledger, plan_id: str, digest: str) -> Sequence[Move] 
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
-    from rehome.domain.request.parse_request import parse_request
-
     return parse_request(record.request, recorded=True)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import NotAsked, NotAskedForError
+from rehome.domain.run.states import PlanState
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
 from rehome.run.authority.refusals import told_of_refusal
 
@@ -138,8 +139,6 @@ def _first_has_begun(context: Context | Mapping[str, Any], ledger: Ledger) -> bo
 
 def _has_begun(context: Context | Mapping[str, Any], record: PlanRecord | None) -> bool:
     """Whether the run carries a plan out, or has done so to its end."""
-    from rehome.domain.run.states import PlanState
-
     if record is None or not drivers.drives(context, record):
         return False
     return record.state in (PlanState.RUNNING, PlanState.DONE)

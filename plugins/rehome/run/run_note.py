@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 from airflow.sdk import Asset
+from sqlalchemy import select
+from sqlalchemy.orm import object_session
 
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause, most_specific
+from rehome.run.causes.recorded import CAUSE_XCOM, silent_cause
 from rehome.trigger_check import is_ours
 
 if TYPE_CHECKING:
@@ -75,8 +78,6 @@ def cause_of_run(causes: Sequence[Cause], failed: Sequence[str]) -> Cause | None
 
     :param failed: ids of tasks that have failed, the first one first.
     """
-    from rehome.run.causes.recorded import silent_cause
-
     said = {cause.task_id for cause in causes}
     silent = (silent_cause(each, utc_now(), 0) for each in failed if each not in said)
     found = most_specific(causes)
@@ -89,7 +90,6 @@ def _put_cause_first(dag_run: DagRun) -> None:
     """
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
-    from sqlalchemy.orm import object_session
 
     session = object_session(dag_run)
     if session is not None:
@@ -113,9 +113,6 @@ def _note_cause(dag_run: DagRun, session: Session) -> None:
 def _cause_of(dag_run: DagRun, session: Session) -> Cause | None:
     from airflow.models.taskinstance import TaskInstance
     from airflow.models.xcom import XComModel
-    from sqlalchemy import select
-
-    from rehome.run.causes.recorded import CAUSE_XCOM
 
     values = select(XComModel.value).where(
         XComModel.dag_id == dag_run.dag_id,
@@ -151,7 +148,6 @@ def _is_a_persons(dag_run: DagRun) -> bool:
 def _keep(dag_id: str, run_id: str, sentence: str) -> None:
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
-    from sqlalchemy import select
 
     with create_session() as session:
         run = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from rehome.domain.request.presets import filled
 from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
 from rehome.run import run_askers
@@ -35,8 +36,6 @@ def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
     """Those that say which plan is the run's, with what its preset fills in. No cluster has a
     target for them: what a run has begun is found, and ended, whatever the clusters file says.
     """
-    from rehome.domain.request.presets import filled
-
     run_after = context["dag_run"].run_after
     return filled(_asked(context), FORM_DEFAULTS, lambda: run_after).params
 

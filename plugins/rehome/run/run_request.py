@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
+from rehome.domain.request.limits import with_limits
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.event_kind import EventKind
 from rehome.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
@@ -68,9 +71,6 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from rehome.domain.request.limits import with_limits
-    from rehome.domain.request.parse_request import parse_request
-
     begun = context["dag_run"].run_after
     if plan_ids.in_follow_up(context):
         follow_up = _follow_up_request(plan_ids.first_plan_id(context))
@@ -139,7 +139,6 @@ def policy_for(
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
-    from rehome.domain.run.event_kind import EventKind
     from rehome.execution.completion.follow_up import follow_up_request
 
     with installation.open_ledger() as ledger:

@@ -8,9 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
+from rehome.ledger.base.audit_entry import Decided
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from rehome.account.evidence import PaceFollower
-    from rehome.domain.run.states import PlanState
     from rehome.execution.advance import Advance
     from rehome.ledger.store import Ledger
     from rehome.metrics.readings import Polled
@@ -92,7 +95,6 @@ class ReassignmentSensor(ClusterOperator):
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
         from rehome.account.evidence import PaceFollower
-        from rehome.cluster.interface.errors import ClusterError, MissingRightError
         from rehome.execution import rolling
         from rehome.execution.policy_from_request import policy_for
         from rehome.execution.stall import overdue
@@ -147,8 +149,6 @@ class ReassignmentSensor(ClusterOperator):
             self.log.info("Held back: %s", cause)
 
     def _ended(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
-        from rehome.domain.run.states import PlanState
-
         if state is None:
             return False
         if state in (PlanState.DONE, PlanState.PAUSED):
@@ -234,10 +234,6 @@ class ReassignmentSensor(ClusterOperator):
 
 def _ended_badly(plan_id: str, state: PlanState, cause: str) -> EndedError:
     """The end of a plan as that of its run: by a person, or by what its cause says."""
-    from rehome.domain.run.event_kind import EventKind
-    from rehome.domain.run.states import PlanState
-    from rehome.ledger.base.audit_entry import Decided
-
     with installation.open_ledger() as ledger:
         asked = [
             event.actor

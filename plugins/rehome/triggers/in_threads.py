@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from asgiref.sync import sync_to_async
+
 Result = TypeVar("Result")
 
 
@@ -20,7 +22,5 @@ async def in_thread(call: Callable[[], Result]) -> Result:
     A trigger that is cancelled does not wait for the call, and the call goes on: half an answer
     left in the stream would be read as the beginning of the next one.
     """
-    from asgiref.sync import sync_to_async
-
     called = sync_to_async(call, thread_sensitive=False)()
     return await asyncio.shield(asyncio.ensure_future(called))

@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import monotonic_s, utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.errors import InvalidRequestError, RehomeError
+from rehome.execution.observation.move_status import Fate
+from rehome.execution.observation.observe import observe
 from rehome.run import recorded_plans
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.domain.kafka import TopicPartition
     from rehome.execution.observation.foreign_reassignments import Watched
     from rehome.execution.poll import Poll
     from rehome.ledger.base.alert_records import DueAlert
@@ -84,7 +88,6 @@ class PlanWatch:
         return outcome
 
     def _poll_under_lease(self) -> PollOutcome:
-        from rehome.cluster.interface.errors import ClusterError
         from rehome.execution.access.own_cluster import WrongClusterError
         from rehome.metrics.readings import ErrorKind
 
@@ -130,8 +133,6 @@ class PlanWatch:
 
     def _stop(self, text: str) -> PollOutcome:
         """Stop the plan from here, and wake the worker when that is done, or where it cannot be."""
-        from rehome.cluster.interface.errors import ClusterError, MissingRightError
-        from rehome.errors import RehomeError
         from rehome.execution.control.words.cancel_words import taken_back_text
         from rehome.execution.without_worker import stop_now
         from rehome.ledger.base.database import LedgerUnavailableError
@@ -213,7 +214,6 @@ class ReassignmentWatch:
         :param partitions: (topic, partition) pairs; None = all that are in flight.
         :raises InvalidRequestError: a partition does not exist.
         """
-        from rehome.domain.kafka import TopicPartition
         from rehome.execution.observation.foreign_reassignments import in_flight
 
         named = None
@@ -225,10 +225,7 @@ class ReassignmentWatch:
     def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
         from rehome.alerts.alert_text import END_IT
-        from rehome.cluster.interface.errors import ClusterError, MissingRightError
         from rehome.execution.observation.foreign_reassignments import cannot_end, fates, follow
-        from rehome.execution.observation.move_status import Fate
-        from rehome.execution.observation.observe import observe
         from rehome.execution.progress.progress import replica_statuses, status_table
 
         try:
@@ -259,8 +256,6 @@ class ReassignmentWatch:
 
 
 def _refuse_unknown(gateway: ClusterGateway, partitions: Collection[TopicPartition]) -> None:
-    from rehome.errors import InvalidRequestError
-
     found = gateway.describe_topics({partition.topic for partition in partitions})
     unknown = [p for p in sorted(partitions) if p.partition not in found[p.topic].partitions]
     if unknown:

@@ -226,7 +226,7 @@ class Day:
             return answer
 
         with self.patch.context() as patched:
-            patched.setattr(respond, "respond", heard)
+            patched.setattr("rehome.operators.watch.respond", heard)
             yield
 
     def _note_waits(self) -> None:

@@ -9,12 +9,9 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rehome.cli.failures import CommandError, ExitCode
-
-if TYPE_CHECKING:
-    from rehome.cli.remote.airflow_client import AirflowClient
+from rehome.cli.remote.airflow_client import AirflowClient, SignIn
 
 URL_VARIABLE = "REHOME_AIRFLOW_URL"
 TOKEN_VARIABLE = "REHOME_TOKEN"
@@ -62,8 +59,6 @@ def opened(chosen: argparse.Namespace) -> Iterator[AirflowClient]:
 
     :raises CommandError: the token or the password cannot be had.
     """
-    from rehome.cli.remote.airflow_client import AirflowClient, SignIn
-
     url = chosen.airflow or os.environ.get(URL_VARIABLE) or DEFAULT_URL
     token, user = _token(chosen.token_file), ""
     if chosen.user or not token:

@@ -8,12 +8,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rehome.cli.failures import CommandError, ExitCode
+from rehome.cli.local_plan import add_local, plan_here
 from rehome.cli.output import clean, say, say_json
 from rehome.cli.remote.ask import PLANS_DAG, require_running, run_failed
 from rehome.cli.remote.options import add_airflow, add_json, opened
 from rehome.cli.remote.screen import plan_lines
 from rehome.cli.remote.show import path_of
 from rehome.cli.remote.watch import EACH_LOOK_S, run_path
+from rehome.cli.request_options import actions_text, add_request, request_of
 from rehome.cli.verbs import Verb
 from rehome.reporting.number_text import brokers_list, bytes_text
 
@@ -36,9 +38,6 @@ def verbs() -> tuple[Verb, ...]:
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
-    from rehome.cli.local_plan import add_local
-    from rehome.cli.request_options import actions_text, add_request
-
     parser.description = f"{_PLAN}\n\nactions:\n{actions_text()}"
     add_request(parser)
     parser.add_argument("--no-wait", action="store_true", help="print the run's id, and end")
@@ -48,9 +47,6 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(chosen: argparse.Namespace) -> int:
-    from rehome.cli.local_plan import plan_here
-    from rehome.cli.request_options import request_of
-
     if chosen.local:
         return plan_here(chosen, request_of(chosen))
     asked = {**request_of(chosen), "dry_run": True}

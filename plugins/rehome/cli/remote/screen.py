@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
 from rehome.cli.output import clean, local_moment, local_time
 from rehome.reporting.number_text import brokers_list, bytes_text, count_text, rate_text
 
@@ -163,10 +168,6 @@ def picture(plan: Data, moves: Iterable[Data]) -> RenderableType:
 
     :param moves: in flight, as the table of partitions has them.
     """
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     style = _STYLES.get(plan["state"], "")
     head = Table.grid(expand=True)
     head.add_column(ratio=1)
@@ -190,10 +191,6 @@ def picture(plan: Data, moves: Iterable[Data]) -> RenderableType:
 
 
 def _bar(plan: Data, style: str) -> RenderableType:
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
     row = Table.grid(padding=(0, 1))
     bar = ProgressBar(
         total=1.0,
@@ -207,8 +204,6 @@ def _bar(plan: Data, style: str) -> RenderableType:
 
 
 def _tables(plan: Data, moves: list[Data]) -> list[RenderableType]:
-    from rich.table import Table
-
     brokers = Table("Broker", "Receives", "Sends", "On disk now", "After", box=None)
     for line in plan["brokers"]:
         brokers.add_row(

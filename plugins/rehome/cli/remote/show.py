@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from rich.table import Table
+from rich.text import Text
+
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean, console, local_moment, local_time, say, say_json
 from rehome.cli.remote.options import add_airflow, add_json, opened
@@ -70,9 +73,6 @@ def status(chosen: argparse.Namespace) -> int:
 
 
 def _list_plans(found: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     plans = found["plans"][:NEWEST_SHOWN]
     if not plans:
         say("No plans yet: rehome plan ACTION makes one, and changes nothing.")
@@ -117,9 +117,6 @@ def clusters(chosen: argparse.Namespace) -> int:
     if not found["clusters"]:
         say("No snapshots yet: every plan takes one, and so does the DAG collect_snapshots.")
         return ExitCode.DONE
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table("Cluster", "Brokers up", "Partitions", "Not well", "Plan", box=None)
     for line in found["clusters"]:
         names = dict.fromkeys(filter(None, (line["title"], line["connection"])))

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean, console, say, say_json_line
 from rehome.cli.remote.options import add_airflow, add_json, opened
@@ -146,10 +150,6 @@ def _as_lines(found: Iterator[Look]) -> Look:
 
 
 def _drawn(screen: Any, found: Iterator[Look]) -> Look:
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
     with Live(console=screen, auto_refresh=False) as live:
         for one in found:
             shown = picture(one.plan, one.moves)

@@ -10,8 +10,11 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from rehome import alerting, installation
+from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import clusters, plan_settings
 from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.links import PlanPageLink, page_of_plan
@@ -71,8 +74,6 @@ class ApprovePlanOperator(AskingOperator):
 
     def step(self, context: Context) -> Any:
         """Wait for a person, or record that none has to be asked."""
-        from rehome.domain.run.states import PlanState
-
         with installation.open_ledger() as ledger:
             run_authority.refuse_unasked(context)
             record = plan_of_run.required(context, ledger)
@@ -198,7 +199,6 @@ class ApprovePlanOperator(AskingOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from rehome.alerts.kinds import AlertKind
         from rehome.domain.run.approval.questions import AnswerKind
 
         plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
@@ -226,7 +226,6 @@ class ApprovePlanOperator(AskingOperator):
         """Approve what was shown, if it is what would run now and the person may."""
         from rehome.domain.run.approval.questions import Answered, AnswerKind
         from rehome.domain.run.approval_terms import Terms
-        from rehome.execution.access.connection_policy import PolicyError
 
         plan_id, person = plan_ids.plan_id_of(context), answer.by
         assert person is not None, "open_question has seen to it"
@@ -290,7 +289,6 @@ class ApprovePlanOperator(AskingOperator):
         self.ask_again(context, asked, answer, why, AnswerKind.SENT_BACK)
 
     def _reject(self, context: Context, plan_id: str, actor: str) -> None:
-        from rehome.domain.run.states import PlanState
         from rehome.ledger.base.records import EndReason
 
         with installation.open_ledger() as ledger:
@@ -315,7 +313,6 @@ class ApprovePlanOperator(AskingOperator):
         :raises EndedError: always.
         """
         from rehome.domain.run.approval.questions import AnswerKind
-        from rehome.domain.run.states import PlanState
 
         with installation.open_ledger() as ledger:
             ends = ledger.plan(plan_id).window_end

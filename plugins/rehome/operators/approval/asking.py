@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation
+from rehome.domain.run.event_kind import EventKind
 from rehome.errors import sentence
 from rehome.run import plan_ids
 from rehome.run.asking import hitl
@@ -185,7 +186,6 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         :raises AskedAgainError: always.
         """
         from rehome.domain.run.approval.questions import AnswerKind
-        from rehome.domain.run.event_kind import EventKind
 
         plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "a person who is not known")
         if asked is not None:
@@ -202,8 +202,6 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
 
     def asked_before(self, context: Context) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
-        from rehome.domain.run.event_kind import EventKind
-
         run, plan_id = context["dag_run"], plan_ids.plan_id_of(context)
         with installation.open_ledger() as ledger:
             last = ledger.last_question(plan_id)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.run.askers import Askers
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import PlanConflictError
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.run import approval_terms, evidence, plan_ids, recorded_plans, run_params
 from rehome.run.asking import hitl
@@ -84,7 +86,6 @@ def require_approval(
     :raises PolicyError: the policy wants a person, or another one.
     """
     from rehome.domain.run.approval.questions import AnswerKind
-    from rehome.domain.run.askers import Askers
 
     refuse_rejected(proposed)
     run, actor = context["dag_run"], run_params.actor_of(context)
@@ -161,7 +162,6 @@ class ApproveProposedOperator(AskingOperator):
     def step(self, context: Context) -> Any:
         """Wait, or record that no person has to be asked."""
         from rehome.domain.run.approval.questions import NoQuestion
-        from rehome.domain.run.askers import Askers
 
         proposed = self.proposed(context)
         if self.has_begun(context):
@@ -197,8 +197,6 @@ class ApproveProposedOperator(AskingOperator):
     def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
         """Approve what was shown, if it is what would be done now and the person may."""
         from rehome.domain.run.approval.questions import AnswerKind
-        from rehome.domain.run.askers import Askers
-        from rehome.execution.access.connection_policy import PolicyError
 
         person = answer.by
         assert person is not None, "open_question has seen to it"

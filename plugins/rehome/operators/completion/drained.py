@@ -9,8 +9,13 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.kafka import TopicPartition
+from rehome.domain.request.request import Action
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.errors import STEP_UNCHANGED
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.states import PlanState
+from rehome.domain.text import count_text
+from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
@@ -44,9 +49,6 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
-        from rehome.domain.request.request import Action
-        from rehome.domain.run.states import PlanState
-        from rehome.errors import PlanConflictError
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.completion.drained import emptied_by, is_drain, wait_until_drained
         from rehome.execution.completion.words.end_words import drained_text
@@ -91,8 +93,6 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
-        from rehome.domain.run.event_kind import EventKind
-        from rehome.domain.text import count_text
         from rehome.execution.completion.follow_up import why_no_follow_up
 
         directory = installation.warehouse().plan_at(record.plan_dir)
@@ -118,7 +118,6 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self.log.warning("%s", event)
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
-        from rehome.domain.run.event_kind import EventKind
         from rehome.execution.completion.words.end_words import drained_text
 
         said = drained_text(found)
@@ -146,7 +145,6 @@ def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
 
     :raises PlanConflictError: what says which one, or its files, are not what was written.
     """
-    from rehome.domain.kafka import TopicPartition
     from rehome.execution.completion.drained import less_unpaid
     from rehome.warehouse import read_snapshot
 

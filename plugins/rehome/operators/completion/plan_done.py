@@ -8,6 +8,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import TriggerRule
 
 from rehome import installation
+from rehome.domain.run.states import PlanState
 from rehome.run import plan_of_run
 from rehome.run.causes.operator import RecordedOperator
 
@@ -27,8 +28,6 @@ class PlanDoneOperator(RecordedOperator):
 
     def step(self, context: Context) -> str:
         """Look in the ledger."""
-        from rehome.domain.run.states import PlanState
-
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
             follow_up = plan_of_run.follow_up(context, ledger)

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import installation
+from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
+from rehome.domain.run.states import PlanState
+from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import bound
+from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, evidence, plan_of_run, recorded_plans, run_authority
 
@@ -34,11 +38,9 @@ class RestorePreferredLeadersOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
-        from rehome.domain.run.states import PlanState
         from rehome.execution.completion.demoted import is_demotion, wait_until_demoted
         from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
         from rehome.execution.completion.words.end_words import demotion_text, restored_text
-        from rehome.ledger.base.fencing import LeaseHeldError
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -79,9 +81,6 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         :raises AirflowSkipException: they may not.
         :raises ClustersFileError: the clusters file cannot be used, and the task was cleared.
         """
-        from rehome.clusters.clusters_file import ClustersFileError
-        from rehome.execution.access.connection_policy import PolicyError
-
         try:
             if cleared:
                 self.policy.require(record.action, None, utc_now())

@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.fleet import paused_plan
 from rehome.links import PlanPageLink, ReportLink
@@ -53,7 +54,6 @@ class WriteReportOperator(ClusterOperator):
         """After a plan that has failed, `verify` does not run. Where messages are lost, the proof
         of what is known is made here.
         """
-        from rehome.domain.run.states import PlanState
         from rehome.execution.completion.words.end_words import proof_text
 
         lost = [p for p, seen in ledger.data_seen(record.plan_id).items() if seen.lost]

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.domain.request.request import ABOUT_LEADERS, Action
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.links import PlanPageLink, ReportLink
 from rehome.operators.base import ClusterOperator
@@ -39,7 +41,6 @@ class VerdictOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
         from rehome.alerts.alert_text import SWEPT
-        from rehome.domain.run.states import PlanState
         from rehome.ledger.base.records import EndReason
 
         with installation.open_ledger() as ledger:
@@ -99,7 +100,6 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: its brokers are not proved to be empty, and nothing
             goes on.
         """
-        from rehome.domain.run.states import PlanState
         from rehome.execution.completion.drained import is_drain
         from rehome.execution.completion.words.end_words import not_ended, still_there
 
@@ -128,7 +128,6 @@ class VerdictOperator(ClusterOperator):
 
         :raises EndedError: they were not made, or demoted brokers still lead.
         """
-        from rehome.domain.request.request import ABOUT_LEADERS, Action
         from rehome.execution.completion.preferred_leaders import all_elected
         from rehome.execution.completion.words.end_words import demotion_text, not_elected_text
 

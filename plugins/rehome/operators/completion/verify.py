@@ -8,6 +8,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import installation
 from rehome.domain.run.causes.cause import CauseKind
+from rehome.domain.run.states import PlanState
 from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_of_run, recorded_plans, steps
@@ -49,7 +50,6 @@ class VerifyReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
-        from rehome.domain.run.states import PlanState
         from rehome.execution.completion.words.end_words import proof_text
 
         with installation.open_ledger() as ledger:

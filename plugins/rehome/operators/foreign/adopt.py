@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
-from rehome.domain.text import count_text
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import request_to_params
+from rehome.domain.run.states import PlanState
+from rehome.domain.text import bytes_text, count_text
 from rehome.fleet import bound, clusters, plan_settings, policies
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
@@ -63,8 +66,6 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str | None:
         """Policy, approval, plan, lease, ledger, throttle."""
-        from rehome.domain.run.states import PlanState
-        from rehome.domain.text import bytes_text
         from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.foreign.adopt import adopt
 
@@ -112,7 +113,6 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
         own: OwnCluster,
     ) -> PlanRecord | None:
         """Record the plan, with the approval; None = nothing of it is in flight any more."""
-        from rehome.domain.request.request import request_to_params
         from rehome.domain.run.approval.effects import Effects
         from rehome.domain.run.approval_terms import Terms
         from rehome.execution.foreign.adopt import adopted_plan, still_in_flight
@@ -168,7 +168,6 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
 def _request_of(plan: Plan, rate_bytes_per_s: int) -> ReassignmentRequest:
     """What the plan counts as asked for: Kafka's own JSON, beside what others have in flight."""
     from rehome.domain.plan.kafka_json import reassignment_json
-    from rehome.domain.request.parse_request import parse_request
 
     return parse_request(
         {

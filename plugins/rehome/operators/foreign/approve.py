@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rehome.domain.run.foreign.foreign_request import ForeignAction
+from rehome.domain.text import bytes_text, count_text
 from rehome.operators.approval.without_plan import ApproveProposedOperator
 from rehome.operators.foreign.asked import begun, proposed_by, required
 from rehome.run import plan_ids
@@ -53,8 +54,6 @@ class ApproveForeignOperator(ApproveProposedOperator):
 
 def question_text(asked: NamedReassignments, file: str, again: str) -> str:
     """The text of the request for approval, as Markdown."""
-    from rehome.domain.text import bytes_text, count_text
-
     lines = [again, ""] if again else []
     count = count_text(len(asked.reassignments), "reassignment")
     if asked.action is ForeignAction.ADOPT:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Replicas, TopicPartition
+from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
 from rehome.errors import STEP_UNCHANGED
+from rehome.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
 from rehome.operators.approval.without_plan import Proposed, require_approval
 from rehome.run import evidence, plan_ids, recorded_plans
 from rehome.run.authority import own_snapshot
@@ -36,8 +39,6 @@ def request_of(context: Context | Mapping[str, Any]) -> ForeignRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    from rehome.domain.run.foreign.foreign_request import parse_foreign
-
     return parse_foreign(context["params"])
 
 
@@ -94,8 +95,6 @@ def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
 
 def begun(context: Context) -> bool:
     """Whether the run has begun to carry out what it was asked."""
-    from rehome.domain.run.event_kind import EventKind
-
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
     return any(e.kind in (EventKind.CANCELLING_FOREIGN, EventKind.ADOPTED) for e in events)
@@ -106,9 +105,6 @@ def refuse_by_policy(asked: NamedReassignments, policy: ConnectionPolicy) -> Non
 
     :raises PolicyError: it does not.
     """
-    from rehome.domain.run.foreign.foreign_request import ForeignAction
-    from rehome.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
-
     action = ADOPT if asked.action is ForeignAction.ADOPT else CANCEL_FOREIGN
     policy.require(action, asked.rate_bytes_per_s, utc_now())
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rehome import alerting, installation
+from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.operator import RecordedOperator
@@ -58,7 +59,6 @@ class RollUpSnapshotsOperator(RecordedOperator):
     def _forecast(self, context: Context, uri: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""
         from rehome.alerts.due_alerts import disks_full
-        from rehome.alerts.kinds import AlertKind
         from rehome.load_history.forecast import disk_forecast
         from rehome.load_history.known_rates import GROWTH, Demands, LoadHistory
         from rehome.warehouse import read_snapshot

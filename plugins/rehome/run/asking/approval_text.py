@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rehome.account.findings import findings_of
+from rehome.account.words.finding_words import counted_text, group_line
+from rehome.domain.text import bytes_text, count_text
+from rehome.domain.time_range import TimeRange
+
 if TYPE_CHECKING:
     from rehome.account.findings import Gates
     from rehome.domain.plan.summary import PlanSummary
@@ -61,11 +66,6 @@ def approval_text(
     :param tried: dry_run.json; ``gates``: gates.json.
     :param sent_back: what has come of an earlier answer.
     """
-    from rehome.account.findings import findings_of
-    from rehome.account.words.finding_words import counted_text
-    from rehome.domain.text import bytes_text
-    from rehome.domain.time_range import TimeRange
-
     predicted, found = tried.get("predicted"), findings_of(tried, gates)
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
@@ -87,8 +87,6 @@ def approval_text(
 
 
 def _pace(terms: Terms, cause: str | None) -> str:
-    from rehome.domain.text import bytes_text
-
     rate = f"{bytes_text(terms.rate_bytes_per_s)}/s per broker and direction"
     if terms.unthrottled is not None:
         return f"**without a throttle**, if brokers copy {rate}"
@@ -97,8 +95,6 @@ def _pace(terms: Terms, cause: str | None) -> str:
 
 def _within_brokers(summary: PlanSummary) -> str:
     """The line on moves between log dirs; empty where there are none."""
-    from rehome.domain.text import bytes_text, count_text
-
     if not summary.log_dir_moves:
         return ""
     replicas = count_text(summary.log_dir_moves, "replica")
@@ -112,8 +108,6 @@ def _within_brokers(summary: PlanSummary) -> str:
 
 def _lines(found: Collection[FindingGroup]) -> str:
     """A line for each kind of findings; brokers may have worded them, so Markdown reads none."""
-    from rehome.account.words.finding_words import group_line
-
     lines = "".join(f"- `{plain(' '.join(group_line(group).split()))}`\n" for group in found)
     return f"{lines}\n" if lines else ""
 

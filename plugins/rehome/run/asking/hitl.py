@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import delete, event
+from sqlalchemy.orm import Session
+
 if TYPE_CHECKING:
     from airflow.providers.standard.operators.hitl import HITLOperator
 
@@ -84,9 +87,6 @@ def forget_earlier_questions() -> None:
     history, which keeps the question and its answer. For processes that have the database. May be
     called again.
     """
-    from sqlalchemy import event
-    from sqlalchemy.orm import Session
-
     if not event.contains(Session, "before_flush", _forget):
         event.listen(Session, "before_flush", _forget)
 
@@ -97,7 +97,6 @@ def _forget(session: Any, _context: Any, _instances: Any) -> None:
     if not past:
         return
     from airflow.models.hitl import HITLDetail
-    from sqlalchemy import delete
 
     table = HITLDetail.__table__
     session.connection().execute(delete(table).where(table.c.ti_id.in_(past)))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rehome.domain.run.askers import NotAskedForError
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.run import run_askers
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ def tell(
 
     :param detail: more than the code.
     """
-    from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
-
     run, who = context["dag_run"], run_askers.asker_of(context)
     ledger.add_audit(
         AuditEntry(

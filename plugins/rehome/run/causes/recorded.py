@@ -26,6 +26,7 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause, CauseKind, most_specific
 from rehome.errors import RehomeError, sentence
+from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids, run_authority
 from rehome.run.causes.errors import AskedAgainError
 
@@ -179,8 +180,6 @@ def record(context: AnyContext, ledger: Ledger, cause: Cause) -> None:
 
 def _plan_id(context: AnyContext) -> str | None:
     """Of the plan that the run is about; None = of none."""
-    from rehome.fleet.clusters import base_of
-
     makes = base_of(context["dag_run"].dag_id) in ("reassign_partitions", "rebalance_in_window")
     try:
         return plan_ids.plan_id_of(context) if makes else plan_ids.named_plan_id(context)
