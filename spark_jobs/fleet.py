@@ -36,7 +36,7 @@ from rehome.quality.engine.results import GateResult
 from rehome.quality.gates import Evidence, check_evidences, check_snapshots
 from rehome.quality.snapshot.tables import Concerned, GatedSnapshot
 from rehome.settings import THROTTLE_EFFICIENCY
-from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
+from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot, replicas_in
 from spark_jobs import fleet_requests
 from spark_jobs.fleet_tasks import Answer, PlanTask, run_all
 from spark_jobs.gated_plan import (
@@ -176,7 +176,7 @@ def _begin(member: FleetCluster, spark: SparkSession) -> None:
     assert member.request is not None
     options = member.options
     limits = GateThresholds(options.max_snapshot_age_s, options.min_free_disk_fraction)
-    member.replicas = read_snapshot(member.uri).replicas.num_rows
+    member.replicas = replicas_in(member.uri)
     member.proof = Proof(spark, member.out, member.request, limits, options.quality)
 
 

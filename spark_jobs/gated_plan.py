@@ -173,8 +173,8 @@ def evidence_of(
         snapshot,
         plan,
         request,
-        reassignment=json.loads(files.reassignment),
-        rollback=json.loads(files.rollback),
+        reassignment=files.reassignment,
+        rollback=files.rollback,
         digests=files.digests(),
         min_free_disk_fraction=limits.min_free_disk_fraction,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -95,8 +94,8 @@ def _gate(
         site.warehouse.read(args["--snapshot"]),
         plan,
         request,
-        reassignment=json.loads(files.reassignment),
-        rollback=json.loads(files.rollback),
+        reassignment=files.reassignment,
+        rollback=files.rollback,
         digests=files.digests(),
         min_free_disk_fraction=float(args["--min-free-disk-fraction"]),
     )

@@ -97,15 +97,16 @@ class Evidence:
         plan: Plan,
         request: ReassignmentRequest,
         *,
-        reassignment: Mapping[str, Any],
-        rollback: Mapping[str, Any],
+        reassignment: Mapping[str, Any] | str,
+        rollback: Mapping[str, Any] | str,
         digests: Mapping[str, str] | None = None,
         min_free_disk_fraction: float = 0.0,
     ) -> Evidence:
         """Collect the plan, and the facts that it must agree with.
 
-        :param reassignment: content of reassignment.json as it will be written.
-        :param rollback: content of rollback.json as it will be written.
+        :param reassignment: content of reassignment.json as it will be written, or its
+            text.
+        :param rollback: the same of rollback.json.
         :param digests: name of each of these files → SHA-256 of its bytes.
         :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
         """

@@ -241,8 +241,8 @@ def _refuse_plan(
         snapshot,
         plan,
         request,
-        reassignment=json.loads(files.reassignment),
-        rollback=json.loads(files.rollback),
+        reassignment=files.reassignment,
+        rollback=files.rollback,
         digests=files.digests(),
         min_free_disk_fraction=settings.min_free_disk_fraction,
     )

@@ -106,8 +106,9 @@ def with_summary(checked: Checked, **changes: Any) -> Checked:
     return replace(checked, plan=replace(checked.plan, summary=summary))
 
 
-def copied(content: Mapping[str, Any]) -> dict[str, Any]:
-    """One of Kafka's files, to be spoilt."""
+def copied(content: Mapping[str, Any] | str) -> dict[str, Any]:
+    """One of Kafka's files, to be spoilt; not its text."""
+    assert not isinstance(content, str)
     return copy.deepcopy(dict(content))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import Ints, Mask
@@ -22,12 +26,87 @@ from rehome.quality.facts.move_columns import Moved
 from rehome.quality.facts.partitions import Partitions
 from rehome.quality.facts.scope import requested_entries, scope_of
 
+_ENTRY = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "replicas": pa.list_(pa.int32()),
+        "log_dirs": pa.list_(pa.string()),
+    }
+)
+_FILE = pa.schema({"version": pa.int64(), "partitions": pa.list_(pa.struct(_ENTRY))})
+
+
+@dataclass(frozen=True)
+class ListedPartitions:
+    """What one of Kafka's files says, read from its text: not what the planner meant to write.
+
+    :param entries: ``topic``, ``partition``, ``replicas`` and ``log_dirs``, in the file's order;
+        null where an entry does not have it.
+    :param version: 0 = the file has none.
+    """
+
+    version: int
+    entries: pa.Table
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any] | str) -> ListedPartitions:
+        """Read a file by its text, in columns.
+
+        :raises ValueError: it is not one JSON object of such a file.
+        """
+        text = content if isinstance(content, str) else json.dumps(content)
+        read = pyarrow.json.read_json(
+            pa.BufferReader(data := text.encode()),
+            pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            pyarrow.json.ParseOptions(_FILE, newlines_in_values=True),
+        )
+        if len(read) != 1:
+            raise ValueError(f"A reassignment file holds {len(read)} objects, not one.")
+        (row,) = read.column("partitions").chunks
+        listed = pa.RecordBatch.from_struct_array(row.flatten())
+        entries = pa.Table.from_batches([listed]).select(_ENTRY.names)
+        return cls(read.column("version")[0].as_py() or 0, entries)
+
+    def counted(self) -> pa.Table:
+        """Each partition that is listed, once; ``times_listed``: how often."""
+        return (
+            self.entries.group_by(["topic", "partition"], use_threads=False)
+            .aggregate([([], "count_all")])
+            .rename_columns(["topic", "partition", "times_listed"])
+            .sort_by([("topic", "ascending"), ("partition", "ascending")])
+        )
+
+    def beside(self, moves: pa.Table) -> pa.Table:
+        """The entry of each move's partition, the last one; nulls where it has none."""
+        at = rows_of(self.entries, moves)
+        return self.entries.take(pa.array(at, mask=at < 0))
+
+
+def rows_of(table: pa.Table, partitions: pa.Table) -> Ints:
+    """Per partition the number of its last row in a table; -1 where it has none.
+
+    :param table, partitions: with columns ``topic`` and ``partition``.
+    """
+    topics = table.column("topic").unique()
+    there, wanted = (
+        pc.index_in(rows.column("topic"), topics).fill_null(len(topics)).to_numpy().astype(np.int64)
+        * (1 << 32)
+        + rows.column("partition").fill_null(-1).to_numpy().astype(np.int64)
+        for rows in (table, partitions)
+    )
+    if not len(there):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(there, kind="stable")
+    at = order[np.maximum(np.searchsorted(there[order], wanted, side="right") - 1, 0)]
+    return np.where(there[at] == wanted, at, -1)
+
 
 @dataclass(frozen=True)
 class Checked:
     """A plan, its request and snapshot, and the files that will be written.
 
-    :param reassignment, rollback: content of Kafka's files.
+    :param reassignment, rollback: content of Kafka's files, or their text.
     :param digests: name of each of these files → SHA-256 of its bytes.
     :param min_free: part of each log dir that must stay free at every moment.
     """
@@ -35,10 +114,20 @@ class Checked:
     snapshot: Snapshot
     plan: Plan
     request: ReassignmentRequest
-    reassignment: Mapping[str, Any]
-    rollback: Mapping[str, Any]
+    reassignment: Mapping[str, Any] | str
+    rollback: Mapping[str, Any] | str
     min_free: float
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def sent(self) -> ListedPartitions:
+        """What reassignment.json says."""
+        return ListedPartitions.of(self.reassignment)
+
+    @cached_property
+    def taken_back(self) -> ListedPartitions:
+        """What rollback.json says."""
+        return ListedPartitions.of(self.rollback)
 
     @cached_property
     def moved(self) -> Moved:

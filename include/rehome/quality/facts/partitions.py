@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.resources import RATES, Resource
-from rehome.quality.facts.ragged_lists import Ragged, lists_of, starts_of
+from rehome.quality.facts.ragged_lists import Ragged, is_first, lists_of, starts_of
 
 _PER_TOPIC = 1 << 32
 
@@ -62,7 +62,9 @@ class Partitions:
         }
         offline = _offline(snapshot)[order]
         size = table.column("size_bytes").fill_null(-1).to_numpy()[order]
-        distinct, owner = np.unique(keys[order], return_inverse=True)
+        in_order = keys[order]
+        first = is_first(in_order)
+        distinct, owner = in_order[first], np.cumsum(first) - 1
         count = len(distinct)
         known = np.full(count, 0, np.int64)
         np.maximum.at(known, owner, size)

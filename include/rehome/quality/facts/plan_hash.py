@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-_COLUMNS = (
-    *("topic", "topic_id", "partition"),
-    *("current", "current_log_dirs", "target", "target_log_dirs"),
-)
+from rehome.quality.facts.ragged_lists import lists_of
+
+_ROWS_PER_BATCH = 65_536
 
 
 def hash_of(cluster_id: str, action: str, moves: pa.Table, *, allows_factor_change: bool) -> str:
@@ -21,21 +21,54 @@ def hash_of(cluster_id: str, action: str, moves: pa.Table, *, allows_factor_chan
 
     :param moves: sorted by topic and partition.
     """
-    columns = (moves.column(name).to_pylist() for name in _COLUMNS)
-    rows = [
-        [topic, id_, number, now, _named(now_dirs, now), then, _named(then_dirs, then)]
-        for topic, id_, number, now, now_dirs, then, then_dirs in zip(*columns, strict=True)
+    start = json.dumps(
+        {
+            "format": 2,
+            "cluster_id": cluster_id,
+            "action": action,
+            "allow_replication_factor_change": allows_factor_change,
+            "moves": [],
+        },
+        separators=(",", ":"),
+    ).removesuffix("]}")
+    found = hashlib.sha256(start.encode("ascii"))
+    for number, batch in enumerate(moves.to_batches(max_chunksize=_ROWS_PER_BATCH)):
+        if len(batch):
+            found.update(b"," if number else b"")
+            found.update(",".join(_rows(batch).to_pylist()).encode("ascii"))
+    found.update(b"]}")
+    return found.hexdigest()
+
+
+def _rows(moves: pa.RecordBatch) -> pa.Array:
+    """(n,) what each move does, as JSON."""
+    parts = [
+        *(_mapped(moves.column(name), json.dumps) for name in ("topic", "topic_id")),
+        pc.cast(moves.column("partition"), pa.string()),
     ]
-    content = {
-        "format": 2,
-        "cluster_id": cluster_id,
-        "action": action,
-        "allow_replication_factor_change": allows_factor_change,
-        "moves": rows,
-    }
-    text = json.dumps(content, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    for name in ("current", "target"):
+        brokers = moves.column(name)
+        parts.append(_list(brokers, pc.cast(brokers.flatten(), pa.string())))
+        parts.append(_named(moves.column(f"{name}_log_dirs"), brokers))
+    joined = pc.binary_join_element_wise(*parts, ",")
+    return pc.binary_join_element_wise("[", joined, "]", "")
 
 
-def _named(log_dirs: Sequence[str], replicas: Sequence[int]) -> list[str]:
-    return [path or "any" for path in log_dirs] or ["any"] * len(replicas)
+def _named(log_dirs: pa.ListArray, replicas: pa.ListArray) -> pa.Array:
+    """(n,) log dirs as JSON: ``any`` where none is named, for one or for all."""
+    named = _list(log_dirs, _mapped(log_dirs.flatten(), lambda path: json.dumps(path or "any")))
+    anywhere = _list(replicas, pa.repeat('"any"', len(replicas.flatten())))
+    return pc.if_else(pc.equal(pc.list_value_length(log_dirs), 0), anywhere, named)
+
+
+def _list(column: pa.ListArray, values: pa.Array) -> pa.Array:
+    """(n,) the lists of a column as JSON, with these texts as their values."""
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    joined = pc.binary_join(lists_of(values, lengths), ",")
+    return pc.binary_join_element_wise("[", joined, "]", "")
+
+
+def _mapped(column: pa.Array, text: Callable[[str], str]) -> pa.Array:
+    encoded = column.dictionary_encode()
+    texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return texts.take(encoded.indices)

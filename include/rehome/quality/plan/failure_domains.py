@@ -15,6 +15,9 @@ def weakened_by_level(checked: Checked) -> dict[int, int]:
     Levels without any are left out; so is, of racks, a broker that is dead or has none.
     """
     moved = checked.moved
+    held = [
+        (lists, places(checked.brokers, lists.values)) for lists in (moved.current, moved.target)
+    ]
     fewer = moved.target.distinct_lengths < moved.current.distinct_lengths
     found = {0: int(fewer.sum())}
     for level in range(1, checked.rack_levels + 1):
@@ -23,11 +26,7 @@ def weakened_by_level(checked: Checked) -> dict[int, int]:
         racked = checked.live & np.array([bool(path) for path in checked.rack_paths], bool)
         node = np.array([*(numbers[name] for name in named), 0], np.int64)
 
-        def domains(lists: Ragged, node: np.ndarray = node, racked: np.ndarray = racked) -> Ragged:
-            at = places(checked.brokers, lists.values)
-            known = (at >= 0) & np.append(racked, False)[at]
-            return Ragged(node[at], lists.offsets).where(known)
-
-        before, after = domains(moved.current), domains(moved.target)
+        known = np.append(racked, False)  # -1: a broker that there is not
+        before, after = (Ragged(node[at], lists.offsets).where(known[at]) for lists, at in held)
         found[level] = int((after.distinct_lengths < before.distinct_lengths).sum())
     return {level: count for level, count in found.items() if count}

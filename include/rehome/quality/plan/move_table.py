@@ -234,11 +234,10 @@ def _without_failed(checked: Checked, left: Mask) -> dict[int, Mask]:
 def _in_files(checked: Checked) -> dict[str, pa.Array]:
     """The entries of Kafka's files for each move; null if there is none."""
     columns = {}
-    for name, content in (("sent", checked.reassignment), ("rollback", checked.rollback)):
-        listed = {(entry["topic"], entry["partition"]): entry for entry in content["partitions"]}
-        entries = [listed.get(partition, {}) for partition in checked.planned]
-        columns[f"{name}_replicas"] = pa.array([item.get("replicas") for item in entries], _BROKERS)
-        columns[f"{name}_log_dirs"] = pa.array([item.get("log_dirs") for item in entries], _PATHS)
+    for name, file in (("sent", checked.sent), ("rollback", checked.taken_back)):
+        entries = file.beside(checked.moved.table)
+        columns[f"{name}_replicas"] = entries.column("replicas")
+        columns[f"{name}_log_dirs"] = entries.column("log_dirs")
     return columns
 
 

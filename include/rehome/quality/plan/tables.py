@@ -18,7 +18,7 @@ from rehome.domain.array_types import Mask
 from rehome.domain.kafka import LogDirKey
 from rehome.domain.request.request import Action
 from rehome.quality.facts.evacuated import evacuated
-from rehome.quality.facts.gate_input import Checked
+from rehome.quality.facts.gate_input import Checked, rows_of
 from rehome.quality.facts.plan_hash import hash_of
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unmet_targets import Obstacles
@@ -83,22 +83,19 @@ def _log_dirs_after(checked: Checked) -> pa.Table:
 
 def _files(checked: Checked) -> pa.Table:
     """One row per partition that a file lists."""
-    planned = set(checked.planned)
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("file", "topic", "partition", "planned", "times_listed")
-    }
-    for file, content in (
-        ("reassignment.json", checked.reassignment),
-        ("rollback.json", checked.rollback),
-    ):
-        listed = Counter((entry["topic"], entry["partition"]) for entry in content["partitions"])
-        columns["file"] += [file] * len(listed)
-        columns["topic"] += [topic for topic, _ in listed]
-        columns["partition"] += [number for _, number in listed]
-        columns["planned"] += [partition in planned for partition in listed]
-        columns["times_listed"] += listed.values()
-    types = (pa.string(), pa.string(), pa.int32(), pa.bool_(), pa.int32())
-    return pa.table(columns, schema=pa.schema(zip(columns, types, strict=True)))
+    tables = []
+    for name, file in (("reassignment.json", checked.sent), ("rollback.json", checked.taken_back)):
+        listed = file.counted()
+        planned = rows_of(checked.moved.table, listed) >= 0
+        columns = {
+            "file": pa.repeat(name, len(listed)),
+            "topic": listed.column("topic"),
+            "partition": listed.column("partition"),
+            "planned": pa.array(planned),
+            "times_listed": listed.column("times_listed").cast(pa.int32()),
+        }
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables)
 
 
 def _plan_row(checked: Checked) -> dict[str, Any]:
@@ -139,8 +136,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "changes_factor": bool((moved.current.lengths != moved.target.lengths).any()),
         "files_stated": json.dumps(dict(sorted(summary.files.items()))),
         "files_checked": json.dumps(dict(sorted(checked.digests.items()))),
-        "sent_version": _version(checked.reassignment),
-        "rollback_version": _version(checked.rollback),
+        "sent_version": checked.sent.version,
+        "rollback_version": checked.taken_back.version,
         "left_out": len(left_out),
         "left_out_first": left_out[0] if left_out else "",
         "outside_set": len(apart),
@@ -163,10 +160,6 @@ def _weakened_stated(checked: Checked) -> Counter[int]:
 
 def _counts(of_levels: Mapping[int, int]) -> str:
     return json.dumps({str(level): of_levels[level] for level in sorted(of_levels)})
-
-
-def _version(content: Mapping[str, Any]) -> int:
-    return int(content.get("version", 0))
 
 
 def _due(checked: Checked, planned: Mask) -> Mask | None:
