@@ -18,7 +18,17 @@ from rehome.domain.run.approval_terms import Terms
 from tests.ledger.small_plans import make_plan
 
 ROOT = Path(__file__).parents[4]
-READS = ("describe", "list", "log_", "current", "finalized", "consumer", "high", "name")
+READS = (
+    "describe",
+    "list",
+    "log_",
+    "current",
+    "finalized",
+    "consumer",
+    "high",
+    "name",
+    "supported",
+)
 CHANGES = {name for name in vars(ClusterPort) if not name.startswith(("_", *READS))}
 OUTSIDE = "rehome.cluster."
 """The gateway itself."""

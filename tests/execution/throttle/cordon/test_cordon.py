@@ -11,11 +11,12 @@ import pytest
 from rehome.domain import clock
 from rehome.domain.configs import ConfigResource
 from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
-from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
+from rehome.execution.dry_run.throttle_checks import cordon_findings
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.throttle.clear import clear_throttle
-from rehome.execution.throttle.cordon import cordon, cordon_findings
+from rehome.execution.throttle.cordon import cordon
 from rehome.execution.throttle.foreign import foreign_throttles
 from rehome.execution.throttle.keys import CORDONED
 from tests.execution.throttle.ownership.box import Box
@@ -106,8 +107,7 @@ def test_a_broker_that_takes_the_setting_and_does_not_know_it_is_refused(box: Dr
     node = box.model.world.nodes[DRAINED]
     node.spec = replace(node.spec, version=(4, 2))
     (found,) = cordon_findings(UNDO, [1, 2, DRAINED], box.own)
-    assert (found.severity, found.subject) == (Severity.ERROR, f"broker {DRAINED}")
-    assert "brokers before Kafka 4.3 do not know that" in found.message
+    assert found == TypedFinding(FoundKind.CORDON_NOT_KNOWN, f"broker {DRAINED}")
     with pytest.raises(RehomeError, match=r"brokers before Kafka 4\.3"):
         box.begin("a", "one", UNDO)
     assert box.cordoned is None
