@@ -30,7 +30,7 @@ VIEWS = (
 )
 READS = {
     *("samples", "move_sums", "moves_changed", "flying", "hurts", "turns", "ended_runs_of"),
-    *("throttle_counts", "rate_changes", "last_actor", "overtaken_by", "dry_runs"),
+    *("throttle_counts", "rate_changes", "last_actor", "overtaken_by", "dry_runs", "lost_data"),
     *("owed_on", "plan_states_on", "watched_clusters", "open_alerts_of_cluster", "last_policies"),
 }
 """Of the ledger: the evidence of the accounts of plans and clusters."""

@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rehome.account.counts import PlanMoves
+from rehome.account.account import PlanAccount, account_of
+from rehome.account.counts import PlanMoves, PlanThrottles
+from rehome.account.evidence import PlanEvidence
 from rehome.alerts.kinds import AlertKind
-from rehome.alerts.plan_alerts import IN_VAIN, Signs, alerts_of
+from rehome.alerts.plan_alerts import IN_VAIN, Patience, alerts_of
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.flows import RateChange, RateReason
@@ -26,18 +28,13 @@ RUNNING = record(
     started_at=NOW - timedelta(hours=1),
     last_progress_at=NOW - timedelta(seconds=5),
 )
-WELL = Signs(
-    record=RUNNING,
-    now=NOW,
+WELL = replace(
+    account_of(PlanEvidence(RUNNING), NOW),
     moves=PlanMoves({MoveState.ADMITTED: 2}),
-    rates=(),
-    window_end=None,
-    ends_at=None,
-    orphaned=False,
-    owed=4,
-    patience_s=60,
-    gives_up_s=600,
+    throttles=PlanThrottles(4, 4, (), finishing=False),
 )
+NONE_SET = PlanThrottles(4, 0, (), finishing=False)
+PATIENCE = Patience(60, 600)
 
 
 def change(reason: RateReason, target: int, seconds: int) -> RateChange:
@@ -52,11 +49,11 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
 
 
 @pytest.mark.parametrize(
-    ("signs", "kinds"),
+    ("plan", "kinds"),
     [
         (WELL, []),  # throttles of a plan that runs are not owed
         (ENDED, [AlertKind.OWED]),
-        (replace(ENDED, owed=0), []),
+        (replace(ENDED, throttles=NONE_SET), []),
         (replace(WELL, orphaned=True), [AlertKind.ORPHANED]),
         (replace(WELL, dag_paused=True), [AlertKind.DAG_PAUSED]),
         (replace(WELL, dag_paused=True, orphaned=True), [AlertKind.DAG_PAUSED]),
@@ -64,11 +61,11 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
             replace(WELL, record=replace(RUNNING, refused_cancels=REFUSED)),
             [AlertKind.NOT_CANCELLED],
         ),
-        (replace(ENDED, orphaned=True, owed=0), []),
+        (replace(ENDED, orphaned=True, throttles=NONE_SET), []),
         (replace(WELL, moves=PlanMoves({MoveState.FAILED: 1})), [AlertKind.FAILED_MOVES]),
         (replace(WELL, outpaced=("the copies cannot catch up",)), [AlertKind.OUTPACED]),
         (replace(WELL, outpaced=()), []),
-        (replace(ENDED, owed=0, lost={LOST_OF: LOST}), [AlertKind.DATA_LOST]),
+        (replace(ENDED, throttles=NONE_SET, lost={LOST_OF: LOST}), [AlertKind.DATA_LOST]),
         (replace(WELL, now=NOW + timedelta(seconds=54)), []),
         (replace(WELL, now=NOW + timedelta(seconds=56)), [AlertKind.STALLED]),
         (replace(WELL, record=replace(RUNNING, held_at=NOW)), [AlertKind.HELD]),
@@ -84,18 +81,25 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
         (replace(WELL, rates=(CUT, change(RateReason.RECOVERY, 50 * MB, 9))), []),
         (replace(WELL, rates=(change(RateReason.LOWERED, 50 * MB, 9),)), []),
         (
-            replace(WELL, hurts=(Hurt(HurtKind.SILENT_BROKERS, (3, 5)),)),
+            replace(WELL, polled=(Hurt(HurtKind.SILENT_BROKERS, (3, 5)),)),
             [AlertKind.SILENT_BROKERS],
         ),
-        (replace(WELL, window_end=NOW, ends_at=NOW - timedelta(seconds=1)), []),
         (
-            replace(WELL, window_end=NOW, ends_at=NOW + timedelta(hours=1)),
+            replace(
+                WELL,
+                window_end=NOW,
+                at_this_pace=NOW - timedelta(seconds=1),
+            ),
+            [],
+        ),
+        (
+            replace(WELL, window_end=NOW, at_this_pace=NOW + timedelta(hours=1)),
             [AlertKind.WINDOW_WILL_BE_MISSED],
         ),
     ],
 )
-def test_alerts_come_and_go_with_their_cause(signs: Signs, kinds: list[AlertKind]) -> None:
-    assert [alert.kind for alert in alerts_of(signs)] == kinds
+def test_alerts_come_and_go_with_their_cause(plan: PlanAccount, kinds: list[AlertKind]) -> None:
+    assert [alert.kind for alert in alerts_of(plan, PATIENCE)] == kinds
 
 
 def raised(closed: bool) -> AlertRecord:
@@ -118,22 +122,24 @@ def test_an_estimate_that_is_about_right_does_not_have_a_window_missed_and_kept_
     minutes: int, before: tuple[AlertRecord, ...], missed: bool
 ) -> None:
     hour = replace(WELL, window_end=NOW + timedelta(hours=1), raised=before)
-    found = alerts_of(replace(hour, ends_at=NOW + timedelta(minutes=minutes)))
+    found = alerts_of(replace(hour, at_this_pace=NOW + timedelta(minutes=minutes)), PATIENCE)
     assert bool(found) is missed
 
 
 def test_a_channel_that_has_not_taken_an_alert_is_shown_as_long_as_that_lasts() -> None:
     failed = replace(raised(closed=False), failed_channels={"mail": "it answers 503"})
-    (alert,) = alerts_of(replace(ENDED, owed=0, raised=(failed,)))
+    (alert,) = alerts_of(replace(ENDED, throttles=NONE_SET, raised=(failed,)), PATIENCE)
     assert alert.kind is AlertKind.CHANNEL_FAILED
     assert "window_will_be_missed could not be sent through mail: it answers 503" in alert.text
-    assert not alerts_of(replace(ENDED, owed=0, raised=(replace(failed, closed_at=NOW),)))
+    assert not alerts_of(
+        replace(ENDED, throttles=NONE_SET, raised=(replace(failed, closed_at=NOW),)), PATIENCE
+    )
 
 
 def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() -> None:
     others = (Hurt(HurtKind.FOREIGN, holds=True),)
-    held = replace(WELL, record=replace(RUNNING, held_at=NOW), moves=PlanMoves({}), hurts=others)
-    (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)))
+    held = replace(WELL, record=replace(RUNNING, held_at=NOW), moves=PlanMoves({}), polled=others)
+    (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)), PATIENCE)
     assert alert.kind is AlertKind.STALLED
     assert "Held back: another client's reassignment runs." in alert.text
     assert (
@@ -145,23 +151,28 @@ def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() ->
 def test_a_stall_that_begins_to_wait_in_vain_is_another_alert_once() -> None:
     waits, hangs = (Hurt(HurtKind.FOREIGN, holds=True, hangs=each) for each in (False, True))
     still = replace(WELL, now=NOW + timedelta(seconds=56), record=replace(RUNNING, held_at=NOW))
-    held = replace(still, moves=PlanMoves({}), hurts=(waits,))
-    (before,) = alerts_of(held)
-    (after,) = alerts_of(replace(held, hurts=(hangs,)))
+    held = replace(still, moves=PlanMoves({}), polled=(waits,))
+    (before,) = alerts_of(held, PATIENCE)
+    (after,) = alerts_of(replace(held, polled=(hangs,)), PATIENCE)
     assert (before.occurrence, after.occurrence) == ("", IN_VAIN)
     assert "That reassignment does not end by itself." in after.next_step
     said = replace(raised(closed=False), kind=AlertKind.STALLED, occurrence=IN_VAIN)
-    (later,) = alerts_of(replace(held, raised=(said,)))
+    (later,) = alerts_of(replace(held, raised=(said,)), PATIENCE)
     assert later.occurrence == IN_VAIN, "its broker comes and goes"
-    (anew,) = alerts_of(replace(held, raised=(replace(said, closed_at=NOW),)))
+    (anew,) = alerts_of(replace(held, raised=(replace(said, closed_at=NOW),)), PATIENCE)
     assert anew.occurrence == ""
-    (flying,) = alerts_of(replace(still, hurts=(hangs,)))
+    (flying,) = alerts_of(replace(still, polled=(hangs,)), PATIENCE)
     assert flying.occurrence == "", "it does not only wait"
 
 
 def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
-    late = replace(WELL, window_end=NOW, ends_at=NOW + timedelta(hours=1), rates=(CUT,))
-    found = alerts_of(replace(late, orphaned=True))
+    late = replace(
+        WELL,
+        window_end=NOW,
+        at_this_pace=NOW + timedelta(hours=1),
+        rates=(CUT,),
+    )
+    found = alerts_of(replace(late, orphaned=True), PATIENCE)
     assert [alert.kind for alert in found] == [
         AlertKind.ORPHANED,
         AlertKind.THROTTLE_LOWERED,
@@ -177,8 +188,8 @@ def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
 
 def test_alerts_of_a_plan_without_a_throttle_mention_none() -> None:
     free = replace(RUNNING, request={"unthrottled": True})
-    ends = replace(WELL, record=free, window_end=NOW, ends_at=NOW + timedelta(hours=3))
-    found = alerts_of(replace(ends, orphaned=True, now=NOW + timedelta(hours=2)))
+    ends = replace(WELL, record=free, window_end=NOW, at_this_pace=NOW + timedelta(hours=3))
+    found = alerts_of(replace(ends, orphaned=True, now=NOW + timedelta(hours=2)), PATIENCE)
     assert {alert.kind for alert in found} == {
         AlertKind.ORPHANED,
         AlertKind.STALLED,

@@ -32,12 +32,15 @@ from rehome.account.times import (
     predicted_of,
 )
 from rehome.domain.broker_rates import RateKey
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.causes.cause import Cause
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.findings import FindingGroup
 from rehome.domain.run.flows import OwnRate, RateChange
+from rehome.domain.run.ledger_view import DataSeen
 from rehome.domain.run.states import Control, PlanState
 from rehome.domain.time_range import TimeRange
+from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.watching.paused_plan import Outlook, RefusedResume
@@ -47,6 +50,7 @@ from rehome.watching.paused_plan import Outlook, RefusedResume
 class PlanAccount:
     """A plan at one moment: views of it show these fields, and work out none of their own.
 
+    :param now: the moment.
     :param seen_at: when its newest poll was; None = there was none.
     :param ends: when its last copy is complete.
     :param elapsed: None before its start.
@@ -64,9 +68,20 @@ class PlanAccount:
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param files: what its files hold, where they were read.
     :param outlook: what it waits for; None = for nothing, or that is not known.
+    :param polled: hurts that the newest poll has found, without open alerts.
+    :param raised: alerts about it, open or not.
+    :param at_this_pace: when its last copy ends if all goes on as at the newest poll, while it
+        runs; None = not known.
+    :param window_end: when its window closes; None = it has none.
+    :param orphaned: whether it runs, and its run sends no heartbeat.
+    :param dag_paused: whether it runs, and its DAG is known to be paused in Airflow.
+    :param lost: partitions of it of which messages are lost.
+    :param outpaced: where copies cannot catch up with producers, by a poll; None = it is not
+        known, but for what was raised.
     """
 
     record: PlanRecord
+    now: datetime
     seen_at: datetime | None
     bytes: PlanBytes
     pace: Fact[PlanPace]
@@ -88,6 +103,25 @@ class PlanAccount:
     cancelled_by: str
     files: FilesRead
     outlook: Outlook | None
+    polled: tuple[Hurt, ...]
+    raised: tuple[AlertRecord, ...]
+    at_this_pace: datetime | None
+    window_end: datetime | None
+    orphaned: bool
+    dag_paused: bool
+    lost: Mapping[TopicPartition, DataSeen]
+    outpaced: tuple[str, ...] | None
+
+    @property
+    def held(self) -> bool:
+        """Whether it has waited for others since it last moved."""
+        held_at, moved_at = self.record.held_at, self.record.last_progress_at
+        return held_at is not None and (moved_at is None or held_at > moved_at)
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether it is held, and has nothing in flight."""
+        return self.held and not self.moves.in_flight
 
     @property
     def state(self) -> PlanState:
@@ -126,8 +160,10 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
     """What follows from the evidence."""
     sample, hurts, elapsed = evidence.sample, hurts_of(evidence, now), elapsed_of(evidence, now)
     moves, throttles = moves_of(evidence), throttles_of(evidence, now)
+    running = evidence.record.state is PlanState.RUNNING
     return PlanAccount(
         evidence.record,
+        now,
         sample.sampled_at if sample is not None else None,
         bytes_of(evidence),
         pace_of(evidence, now),
@@ -149,4 +185,12 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         evidence.cancelled_by,
         evidence.files,
         evidence.outlook,
+        evidence.hurts,
+        evidence.alerts,
+        sample.at_this_pace if running and sample is not None else None,
+        evidence.window_end or evidence.record.window_end,
+        evidence.orphaned,
+        running and evidence.dag_paused,
+        evidence.lost,
+        evidence.outpaced,
     )

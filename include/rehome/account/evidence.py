@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from rehome.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateChange
-from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.ledger_view import DataSeen, MoveSums
 from rehome.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.lease import orphaned
@@ -85,6 +85,11 @@ class PlanEvidence:
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param files: by who reads the plan's files.
     :param outlook: what it waits for, by who can ask for it; None = for nothing, or not known.
+    :param dag_paused: whether its DAG is known to be paused in Airflow, by who can ask for it.
+    :param lost: partitions of it of which messages are lost.
+    :param window_end: when the window of its run closes, by that run; None = as it was asked for.
+    :param outpaced: where copies cannot catch up with producers, by who polls it; None = it is not
+        known, but for what was raised.
     """
 
     record: PlanRecord
@@ -107,6 +112,10 @@ class PlanEvidence:
     cancelled_by: str = ""
     files: FilesRead = FilesRead()
     outlook: Outlook | None = None
+    dag_paused: bool = False
+    lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
+    outpaced: tuple[str, ...] | None = None
+    window_end: datetime | None = None
 
     @property
     def sample(self) -> ProgressSample | None:
@@ -222,6 +231,7 @@ class EvidenceFollower:
             still_set = any(state.open for state in throttles)
             owed = still_set_by(ledger, plan_id) if still_set and not running else ()
             holder = ledger.holder(record.cluster_id) if record.ended_at is not None else None
+            lost = ledger.lost_data(plan_id)
             cancelled_by = ledger.last_actor(plan_id, EventKind.CANCELLED)
             rates = ledger.rate_changes(plan_id) if record.started_at is not None else []
         return PlanEvidence(
@@ -242,6 +252,7 @@ class EvidenceFollower:
             owed=owed,
             driven=holder is not None and holder.owner == record.driver,
             cancelled_by=cancelled_by or "",
+            lost=lost,
         )
 
     def _follow_moves(self) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rehome.account.counts import PlanMoves
+from rehome.account.account import account_of
+from rehome.account.evidence import PlanEvidence
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert, about_plan
 from rehome.alerts.kinds import AlertKey, AlertKind
-from rehome.alerts.plan_alerts import Signs, alerts_of
+from rehome.alerts.plan_alerts import Patience, alerts_of
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
+from rehome.domain.run.ledger_view import DataSeen, MoveSums
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
 from rehome.domain.text import bytes_text, count_text
@@ -55,29 +58,29 @@ LOST_OFTEN = 3
 def at_poll(
     record: PlanRecord, found: Poll, policy: Policy, raised: Sequence[AlertRecord]
 ) -> list[Alert]:
-    """What a poll of a running plan has found that people must know.
+    """What a poll of a running plan has found that people must know: by the account that follows
+    from what it has seen, without another reading of the ledger.
 
     :param record: of the plan after the poll.
     :param raised: what was raised about it before.
     """
     view, sample, now = found.view, found.progress.sample, found.seen.taken_at
     in_flight = MoveState.ADMITTED in view.moves.values()
-    signs = Signs(
-        record=record,
-        now=now,
-        moves=PlanMoves(Counter(view.moves.values())),
-        rates=view.rates,
-        window_end=policy.window_end,
-        ends_at=sample.at_this_pace,
-        orphaned=False,
-        owed=0,
-        patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),
-        gives_up_s=policy.stall_timeout_s,
+    counts = Counter(view.moves.values())
+    evidence = PlanEvidence(
+        record,
+        sums={state: MoveSums(moves) for state, moves in counts.items()},
+        recent=(sample,),
         hurts=found.hurts,
+        alerts=tuple(raised),
+        rates=view.rates,
         outpaced=tuple(str(each) for each in found.progress.outpaced if each.lasts),
-        raised=tuple(raised),
+        window_end=policy.window_end,
     )
-    return [alert for alert in alerts_of(signs) if alert.kind in JUDGED_AT_POLL]
+    alert_s = patience_s(view, policy.stall_alert_s, in_flight=in_flight)
+    account = account_of(evidence, now)
+    alerts = alerts_of(account, Patience(alert_s, policy.stall_timeout_s))
+    return [alert for alert in alerts if alert.kind in JUDGED_AT_POLL]
 
 
 def not_any_more(plan_id: str, found: Iterable[Alert]) -> list[AlertKey]:
@@ -94,12 +97,11 @@ def throttles_restored(
     return Alert(AlertKind.THROTTLE_RESTORED, text=text, next_step=next_step, **about_plan(record))
 
 
-def data_lost(record: PlanRecord, ledger: Ledger) -> list[Alert]:
+def data_lost(record: PlanRecord, lost: Mapping[TopicPartition, DataSeen]) -> list[Alert]:
     """Of messages that were lost while the plan moved their partitions; [] = none that is known.
 
     As long as no more partitions have lost some, it is the same one.
     """
-    lost = ledger.lost_data(record.plan_id)
     if not lost:
         return []
     text, next_step = alert_text.data_lost(lost)

@@ -5,23 +5,20 @@ The page shows what is found here, and each poll has it sent: there is one defin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 
-from rehome.account.counts import PlanMoves
+from rehome.account.account import PlanAccount
 from rehome.account.words.hurt_words import held_back_text
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert, about_plan
 from rehome.alerts.alert_text import AlertText
 from rehome.alerts.kinds import AlertKind
-from rehome.domain.kafka import TopicPartition
-from rehome.domain.run.causes.hurts import Hurt, HurtKind
-from rehome.domain.run.flows import RateChange, RateReason
-from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.run.causes.hurts import HurtKind
+from rehome.domain.run.flows import RateReason
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.base.alert_records import AlertRecord
-from rehome.ledger.base.records import PlanRecord
 
 LATE_BY = 1.1
 """A window will be missed when the time left is so many times what the window leaves: an estimate
@@ -31,62 +28,38 @@ IN_VAIN = "in vain"
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
-    """What alerts are found in.
+class Patience:
+    """How long nothing of a plan may move.
 
-    :param rates: changes of the rate, oldest first; the newest ones are enough.
-    :param ends_at: when the last copy ends at this pace; None = not known.
-    :param orphaned: whether the plan runs, and its run sends no heartbeat.
-    :param owed: settings of it that may still be set on the cluster, and that no run is about to
-        take back.
-    :param patience_s: how long nothing may move before that is an alert.
-    :param gives_up_s: after how long the plan is ended for that.
-    :param hurts: what the newest poll has found.
-    :param outpaced: where copies cannot catch up with producers, by this poll; None = it is not
-        known, but for what was raised.
-    :param lost: partitions of the plan of which messages are lost.
-    :param dag_paused: whether the plan's DAG is known to be paused in Airflow.
-    :param raised: what was raised about the plan, open or not.
+    :param alert_s: before that is an alert.
+    :param gives_up_s: before the plan is ended for that.
     """
 
-    record: PlanRecord
-    now: datetime
-    moves: PlanMoves
-    rates: tuple[RateChange, ...]
-    window_end: datetime | None
-    ends_at: datetime | None
-    orphaned: bool
-    owed: int
-    patience_s: float
+    alert_s: float
     gives_up_s: float
-    hurts: tuple[Hurt, ...] = ()
-    outpaced: tuple[str, ...] | None = None
-    lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
-    raised: tuple[AlertRecord, ...] = field(default=())
-    dag_paused: bool = False
 
 
-def alerts_of(signs: Signs) -> tuple[Alert, ...]:
-    """Every alert, the worst first."""
-    about = about_plan(signs.record)
+def alerts_of(plan: PlanAccount, patience: Patience) -> tuple[Alert, ...]:
+    """Every alert about a plan, the worst first: by its account alone."""
+    about = about_plan(plan.record)
     found = (
-        Alert(kind, text=text, next_step=next_step, occurrence=_occurrence(kind, signs), **about)
-        for kind, (text, next_step) in _found(signs)
+        Alert(kind, text=text, next_step=next_step, occurrence=_occurrence(kind, plan), **about)
+        for kind, (text, next_step) in _found(plan, patience)
     )
     return tuple(sorted(found, key=lambda alert: list(AlertKind).index(alert.kind)))
 
 
-def _found(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
-    if signs.lost:
-        yield AlertKind.DATA_LOST, alert_text.data_lost(signs.lost)
-    failed = signs.moves.count(MoveState.FAILED)
+def _found(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKind, AlertText]]:
+    if plan.lost:
+        yield AlertKind.DATA_LOST, alert_text.data_lost(plan.lost)
+    failed = plan.moves.count(MoveState.FAILED)
     if failed:
         yield AlertKind.FAILED_MOVES, alert_text.failed_moves(failed)
-    if signs.owed and not signs.record.state.active:
-        yield AlertKind.OWED, alert_text.throttles_left(signs.owed)
-    if signs.record.state is PlanState.RUNNING:
-        yield from _of_running(signs)
-    for words in not_sent(signs.raised):
+    if plan.throttles.owed and not plan.record.state.active:
+        yield AlertKind.OWED, alert_text.throttles_left(plan.throttles.owed)
+    if plan.record.state is PlanState.RUNNING:
+        yield from _of_running(plan, patience)
+    for words in not_sent(plan.raised):
         yield AlertKind.CHANNEL_FAILED, words
 
 
@@ -98,30 +71,30 @@ def not_sent(raised: Iterable[AlertRecord]) -> Iterator[AlertText]:
             yield alert_text.channel_failed(each.kind, list(each.failed_channels), why)
 
 
-def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
-    record = signs.record
-    flying = signs.moves.in_flight
-    if signs.dag_paused:
+def _of_running(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKind, AlertText]]:
+    record = plan.record
+    flying = plan.moves.in_flight
+    if plan.dag_paused:
         yield AlertKind.DAG_PAUSED, alert_text.dag_paused(record, flying)
-    elif signs.orphaned:
+    elif plan.orphaned:
         yield AlertKind.ORPHANED, alert_text.orphaned(record, flying)
     if record.refused_cancels:
-        words = alert_text.not_cancelled(record, signs.gives_up_s)
+        words = alert_text.not_cancelled(record, patience.gives_up_s)
         yield AlertKind.NOT_CANCELLED, words
-    yield from _of_stillness(signs)
-    yield from _of_producers(signs)
-    yield from _of_rate(signs)
-    for each in signs.hurts:
+    yield from _of_stillness(plan, patience)
+    yield from _of_producers(plan)
+    yield from _of_rate(plan)
+    for each in plan.polled:
         if each.kind is HurtKind.SILENT_BROKERS:
             yield AlertKind.SILENT_BROKERS, alert_text.silent(each.brokers)
-    if _window_will_be_missed(signs) and signs.ends_at and signs.window_end:
+    if _window_will_be_missed(plan) and plan.at_this_pace and plan.window_end:
         words = alert_text.window_will_be_missed(
-            signs.ends_at, signs.window_end, unthrottled=record.unthrottled
+            plan.at_this_pace, plan.window_end, unthrottled=record.unthrottled
         )
         yield AlertKind.WINDOW_WILL_BE_MISSED, words
 
 
-def _occurrence(kind: AlertKind, signs: Signs) -> str:
+def _occurrence(kind: AlertKind, plan: PlanAccount) -> str:
     """An alert that says to wait for another client's reassignment is not enough when that cannot
     end any more: then there is another one. It stays that as long as the plan does not move, as
     brokers that come and go would bring it again and again.
@@ -130,65 +103,56 @@ def _occurrence(kind: AlertKind, signs: Signs) -> str:
         return ""
     said = any(
         each.kind is kind and each.closed_at is None and each.occurrence == IN_VAIN
-        for each in signs.raised
+        for each in plan.raised
     )
-    hangs = _only_waits(signs) and any(each.hangs for each in signs.hurts)
+    hangs = plan.only_waits and any(each.hangs for each in plan.polled)
     return IN_VAIN if hangs or said else ""
 
 
-def _held(signs: Signs) -> bool:
-    held_at, moved_at = signs.record.held_at, signs.record.last_progress_at
-    return held_at is not None and (moved_at is None or held_at > moved_at)
-
-
-def _only_waits(signs: Signs) -> bool:
-    return _held(signs) and not signs.moves.in_flight
-
-
-def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
+def _of_stillness(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKind, AlertText]]:
     """A plan that only waits for others is said to be held until its stillness is worth more."""
-    moved_at = signs.record.last_progress_at
-    if moved_at is not None and signs.now - moved_at > timedelta(seconds=signs.patience_s):
+    moved_at = plan.record.last_progress_at
+    if moved_at is not None and plan.now - moved_at > timedelta(seconds=patience.alert_s):
         words = alert_text.stalled(
             moved_at,
-            signs.now,
-            held_back_text(signs.hurts),
-            only_waits=_only_waits(signs),
-            hangs=any(each.hangs for each in signs.hurts),
-            gives_up_s=signs.gives_up_s,
-            unthrottled=signs.record.unthrottled,
+            plan.now,
+            held_back_text(plan.polled),
+            only_waits=plan.only_waits,
+            hangs=any(each.hangs for each in plan.polled),
+            gives_up_s=patience.gives_up_s,
+            unthrottled=plan.record.unthrottled,
         )
         yield AlertKind.STALLED, words
-    elif _held(signs):
+    elif plan.held:
         yield AlertKind.HELD, alert_text.held()
 
 
-def _of_producers(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
+def _of_producers(plan: PlanAccount) -> Iterator[tuple[AlertKind, AlertText]]:
     """By the poll itself, or as a poll has found it that still counts."""
-    if signs.outpaced is not None:
-        if signs.outpaced:
-            yield AlertKind.OUTPACED, alert_text.outpaced(signs.outpaced)
+    if plan.outpaced is not None:
+        if plan.outpaced:
+            yield AlertKind.OUTPACED, alert_text.outpaced(plan.outpaced)
         return
-    for each in signs.raised:
+    for each in plan.raised:
         if each.kind is AlertKind.OUTPACED and each.closed_at is None:
             yield AlertKind.OUTPACED, (each.alert["text"], each.alert["next_step"])
 
 
-def _of_rate(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
+def _of_rate(plan: PlanAccount) -> Iterator[tuple[AlertKind, AlertText]]:
     """Strain holds from the cut of the throttle until it is back at what was asked for."""
-    last = signs.rates[-1] if signs.rates else None
+    last = plan.rates[-1] if plan.rates else None
     if last is None or last.target_bytes_per_s >= last.limit_bytes_per_s:
         return
-    cuts = [change for change in signs.rates if change.reason is RateReason.STRAIN]
+    cuts = [change for change in plan.rates if change.reason is RateReason.STRAIN]
     yield AlertKind.THROTTLE_LOWERED, alert_text.throttle_lowered(cuts[-1] if cuts else last, last)
 
 
-def _window_will_be_missed(signs: Signs) -> bool:
-    if signs.window_end is None or signs.ends_at is None:
+def _window_will_be_missed(plan: PlanAccount) -> bool:
+    if plan.window_end is None or plan.at_this_pace is None:
         return False
     raised = any(
         each.kind is AlertKind.WINDOW_WILL_BE_MISSED and each.closed_at is None
-        for each in signs.raised
+        for each in plan.raised
     )
-    left, until_close = signs.ends_at - signs.now, signs.window_end - signs.now
+    left, until_close = plan.at_this_pace - plan.now, plan.window_end - plan.now
     return left > until_close if raised else left > LATE_BY * max(until_close, timedelta())

@@ -13,7 +13,7 @@ from rehome.account.evidence import EvidenceFollower
 from rehome.account.hurts import covered_by
 from rehome.account.words.standing_words import StatusText, not_reached_of, status_of
 from rehome.alerts.alert import Alert
-from rehome.alerts.plan_alerts import Signs, alerts_of
+from rehome.alerts.plan_alerts import Patience, alerts_of
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.infeasible_lines import limit_lines, missed
 from rehome.domain.run.flows import RateChange, silence_s
@@ -146,34 +146,24 @@ class PlanFollower:
     def _view_with(self, files: PlanFiles, asked: _Asked, now: datetime) -> PlanView:
         found = self._evidence.read()
         outlook = asked.outlook if found.record.state is asked.state else None
-        evidence = replace(found, files=files.read, outlook=outlook)
+        evidence = replace(
+            found,
+            files=files.read,
+            outlook=outlook,
+            dag_paused=asked.dag_paused,
+        )
         self._gained.update(shifted(self._evidence.newly_done))
         account = account_of(evidence, now)
-        record, sample = account.record, evidence.sample
-        active = account.state is PlanState.RUNNING
         brokers, left_out = self._brokers(files, account)
-        signs = Signs(
-            record=record,
-            now=now,
-            moves=account.moves,
-            rates=account.rates,
-            window_end=record.window_end,
-            ends_at=sample.at_this_pace if active and sample is not None else None,
-            orphaned=evidence.orphaned,
-            owed=account.throttles.owed,
-            patience_s=self._patience(record),
-            gives_up_s=self._gives_up_s,
-            lost=self._ledger.lost_data(self._plan_id),
-            raised=evidence.alerts,
-            hurts=evidence.hurts,
-            dag_paused=active and asked.dag_paused,
-        )
+        patience = Patience(self._patience(account.record), self._gives_up_s)
         covered = covered_by(account.hurts)
         infeasible = files.summary.infeasible if files.summary is not None else ()
         return PlanView(
-            title=title_of(record),
+            title=title_of(account.record),
             status=status_of(account),
-            alerts=tuple(alert for alert in alerts_of(signs) if alert.kind not in covered),
+            alerts=tuple(
+                alert for alert in alerts_of(account, patience) if alert.kind not in covered
+            ),
             account=account,
             brokers=tuple(brokers),
             brokers_left_out=left_out,

@@ -202,7 +202,7 @@ class ReassignmentSensor(ClusterOperator):
         """
         from rehome.alerts.due_alerts import LOST_OFTEN, data_lost, throttles_restored
 
-        alerting.raise_alerts(ledger, data_lost(ledger.plan(plan_id), ledger))
+        alerting.raise_alerts(ledger, data_lost(ledger.plan(plan_id), ledger.lost_data(plan_id)))
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:
             found = throttles_restored(ledger.plan(plan_id), often, self._interval_s())

@@ -170,7 +170,7 @@ class PlanWatch:
             self._first_poll = False
         record = ledger.plan(plan_id)
         alerts = at_poll(record, found, self._policy, ledger.alerts(plan_id))
-        alerts += data_lost(record, ledger)
+        alerts += data_lost(record, ledger.lost_data(record.plan_id))
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
     def _count(self, kind: ErrorKind) -> None:

@@ -48,7 +48,7 @@ def test_a_source_that_returns_empty_is_told_and_its_move_has_failed(
         assert f"offsets 0 to {MESSAGES - 1}" in settled.detail
         kinds = [event.kind for event in ledger.events(plan.plan_id)]
         assert kinds.count(EventKind.DATA_LOST) == 1
-        (alert,) = data_lost(record, ledger)
+        (alert,) = data_lost(record, ledger.lost_data(record.plan_id))
         assert alert.facts["lost"] == {str(moved): [0, MESSAGES]}
 
         proof = verify(plan, gateway, ledger.data_seen(plan.plan_id))
