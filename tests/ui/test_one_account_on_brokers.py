@@ -263,6 +263,8 @@ def drain(
             PLAN_ID, *moves, cluster_id=mortal.cluster_id, brokers=[1], figures={"brokers": loads}
         )
         ledger.approve(PLAN_ID, plan.plan_hash, "bob")
+        driver = ledger.plan(PLAN_ID).driver
+        ledger.acquire_lease(mortal.cluster_id, driver, 1800)  # as the run does that drives it
         directory = PlanDirectory((tmp_path / "warehouse" / "plans" / PLAN_ID).as_uri())
         yield Drain(
             *(mortal, gateway, ledger, plan, directory, tab),
