@@ -61,9 +61,9 @@ def test_what_becomes_of_a_plan_that_is_handed_over_is_as_it_is_now() -> None:
         "rebalance_in_window."
     )
     none = handed_over_text(outlook(None, DagState.RUNS, NOW))
-    assert (
-        none
-        == "No window takes the plan up, because its cluster has no window that is still to come."
+    assert none == (
+        "No window takes the plan up, because its cluster has no windows, or none of them opens "
+        "again."
     )
 
 

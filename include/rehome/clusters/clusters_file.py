@@ -112,7 +112,7 @@ def maintenance_window(value: Any) -> CronWindow:
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not isinstance(found, CronWindow):
-        raise ValueError("opens once; write cron and hours (and timezone)")
+        raise ValueError("opens once only; write a cron that repeats, hours (and timezone)")
     if problem := cron_problem(found.cron):
         raise ValueError(f"has cron={found.cron!r}, which {problem}")
     return found

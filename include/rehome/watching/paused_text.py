@@ -163,7 +163,7 @@ def _needs_person(found: NeedsPerson) -> PausedText:
 
 
 _REASONS: Mapping[Why, str] = {
-    Why.NO_WINDOW: "its cluster has no window that is still to come",
+    Why.NO_WINDOW: "its cluster has no windows, or none of them opens again",
     Why.NO_WINDOW_DAG: "no rebalance_in_window runs for this cluster",
     Why.WINDOW_DAG_PAUSED: "rebalance_in_window is paused in Airflow",
     Why.NOT_KNOWN: "the settings of its cluster's windows cannot be read: {detail}",

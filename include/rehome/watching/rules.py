@@ -185,7 +185,7 @@ class WatchRules(BaseModel):
         ]
         if wrong:
             raise ValueError(
-                f"the policy of {', '.join(wrong)} can only be watch: no plan remedies it"
+                f"the policy of {', '.join(wrong)} can only be watch: Rehome has no plan against it"
             )
         return policies
 

@@ -77,7 +77,7 @@ def _empty_again(account: PlanAccount) -> tuple[str, str]:
     what = "the log dirs" if drained.get("log_dirs") else "the brokers"
     step = f"See below what was found. Do not take {what} away; trigger a new run of the action."
     if drained.get("follow_up") is not None:
-        step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
+        step = f"See the report of plan {drained['follow_up']}, which moves what is left. {step}"
     return step, step
 
 

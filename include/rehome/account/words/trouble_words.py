@@ -10,7 +10,7 @@ from rehome.account.words.unsent_words import UNSENT_STEP, unsent_text
 from rehome.domain.text import count_text, first_names
 
 Text = Callable[[Trouble], str]
-_BY_CLIENTS = "See Reassignments in flight."
+_BY_CLIENTS = "They are listed on the page of the cluster, under Reassignments in flight."
 
 
 def trouble_text(trouble: Trouble) -> tuple[str, str]:
@@ -83,7 +83,9 @@ _STEPS: Mapping[TroubleKind, Text] = {
         f"Nothing starts through connection {trouble.names[0]}: see the page Clusters."
     ),
     TroubleKind.NO_LEADER: _always("Bring back a broker that holds an in-sync replica."),
-    TroubleKind.BROKER_DEAD: _always("Start it, or plan its drain."),
+    TroubleKind.BROKER_DEAD: _always(
+        "Start it. If it stays dead, trigger fix_offline_replicas, or drain it."
+    ),
     TroubleKind.BROKER_SILENT: _always(
         "What it did not answer is not known. See its log, and the rights of the connection's "
         "principal: the next snapshot asks again."

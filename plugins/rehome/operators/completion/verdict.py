@@ -174,8 +174,9 @@ class VerdictOperator(ClusterOperator):
                 CauseKind.NOT_VERIFIED,
                 f"Plan {record.plan_id} is done, but a fresh read finds partitions that differ "
                 "from the plan, that have lost messages, or that could not be read",
-                next_step="See the report, which names each. Where replicas differ, trigger a "
-                "new run: it plans with what is there now.",
+                next_step="See the report, which names each. What could not be read: mend the "
+                "broker, then clear the task verify, with what comes after it. Where replicas "
+                "differ: trigger a new run.",
             )
         return done.proof
 

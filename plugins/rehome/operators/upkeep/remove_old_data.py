@@ -45,7 +45,7 @@ class RemoveOldDataOperator(RecordedOperator):
         if removed.problems:
             raise RehomeError(
                 " ".join(removed.problems),
-                state_left="What is named here stays in the ledger; other old data was removed.",
+                state_left="The ledger keeps what is named here; all other old data was removed.",
                 next_step="See that Airflow's workers may write to the warehouse; the next run "
                 "tries again.",
             )
