@@ -256,7 +256,7 @@ LIST_SET_BEHIND_A_LAG = Script(
     strikes=(Strike("A", 537, Blow.DEATH), Strike("A", 235, Blow.FAILURE)),
     quiet_s=400.0,
 )
-"""Seed 19788: Kafka's tool sets lists, which the broker that answers our reading lacks still."""
+"""Seed 19788, in another order: lists of Kafka's tool that the broker we read from lacks still."""
 
 ASKED_FOR_WHAT_GOES_ON = Script(
     14548,

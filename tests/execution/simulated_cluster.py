@@ -32,7 +32,7 @@ from rehome.domain.plan.move import Move
 from rehome.execution.throttle.keys import source_of, split
 
 ABLE = SupportedVersions({35: 5, 45: 1}, {"metadata.version": 33})
-"""What a broker of Kafka 4.4 can, as far as anybody asks."""
+"""What a broker of Kafka 4.4 can, as far as Rehome asks."""
 
 
 class Crash(BaseException):

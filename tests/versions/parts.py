@@ -82,7 +82,12 @@ class _Outcomes:
         self.counts: dict[str, Counter[str]] = defaultdict(Counter)
         self.reasons: dict[str, Counter[str]] = defaultdict(Counter)
         self.failed: list[str] = []
+        self.skipped: set[str] = set()
+        self.deselected = False
         self.level = 0
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self.deselected |= any(item.nodeid.split("::", 1)[0] in _PART_OF for item in items)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         part = _PART_OF.get(report.nodeid.split("::", 1)[0])
@@ -93,12 +98,16 @@ class _Outcomes:
             self.failed.append(report.nodeid)
             self.counts[part]["failed"] += 1
         elif report.skipped:
+            self.skipped.add(report.nodeid)
             self.counts[part]["skipped"] += 1
             self.reasons[part][str(report.longrepr[2]).removeprefix("Skipped: ")] += 1  # type: ignore[index]
-        elif report.when == "call":
-            self.counts[part]["passed"] += 1
+        elif report.when == "teardown":  # the last of a test's reports
+            self.counts[part]["passed"] += report.nodeid not in {*self.failed, *self.skipped}
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """A run that was ended, or had a part of the tests only, leaves the record as it is."""
+        if exitstatus not in (0, 1) or self.counts.keys() != PARTS.keys() or self.deselected:
+            return
         path = Path(os.environ[RECORD])
         kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         kept[VERSION] = {
@@ -106,9 +115,7 @@ class _Outcomes:
             LEVEL: self.level,
             "seconds": round(monotonic() - session.config.stash[_STARTED]),
             "parts": {
-                part: {**self.counts[part], "reasons": dict(self.reasons[part])}
-                for part in PARTS
-                if part in self.counts
+                part: {**self.counts[part], "reasons": dict(self.reasons[part])} for part in PARTS
             },
             "failed": sorted(self.failed),
         }

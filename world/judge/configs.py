@@ -80,6 +80,7 @@ class Moment:
         our last reading of the key and our own write of it.
     :param shared: items that others have named, too, when we had set them before: nobody can tell
         whose they are then, and whether they stay is not judged.
+    :param lost_unseen: what a Rehome has taken away of others' when it could not have read it.
     """
 
     at: float
@@ -88,6 +89,7 @@ class Moment:
     seen: str | None
     ours: dict[str, set[str]] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
+    lost_unseen: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -97,14 +99,12 @@ class KeyHistory:
     :ivar written: when each Rehome has last changed it.
     :ivar ever_ours: what a Rehome has put there, or has asked to be put.
     :ivar foreign: what others wanted from each of their writes on, by its number.
-    :ivar lost_unseen: what a Rehome took away of others' when it could not have read it.
     """
 
     key: ConfigKey
     moments: list[Moment]
     foreign: dict[int, str | None]
     ever_ours: set[str] = field(default_factory=set)
-    lost_unseen: set[str] = field(default_factory=set)
     written: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -244,7 +244,8 @@ class Configs:
                 self.unavoidable += bool(both)
         ours = {o: {v for v in values if v in there} for o, values in ours.items()}
         ours = {o: v for o, v in ours.items() if v}
-        moment = Moment(write.at, write.after, wanted, seen, ours, shared)
+        lost = before.lost_unseen - set(items(write.after))
+        moment = Moment(write.at, write.after, wanted, seen, ours, shared, lost)
         known.moments.append(moment)
         if mark := _MARK_OF_LISTS.fullmatch(write.key):
             self._announce(self.announced.get(mark[1], {}))
@@ -273,7 +274,7 @@ class Configs:
         unseen = not known.is_list and after.seen is None
         if unseen or not known.seen_by(write):
             self.unavoidable += 1
-            known.lost_unseen |= {str(each) for each in lost}
+            after.lost_unseen |= set(map(str, lost))
             return
         text = f"{', '.join(map(str, lost))} of {write.resource} {write.key} by {write.process}"
         self.taken_away.append(Violation(Kind.TAKEN_AWAY, str(write.resource), text, write.at))

@@ -90,7 +90,7 @@ def foreign_unthrottled(
     theirs = {alter.partition for alter in alters if alter.owner == OTHERS and alter.target}
     for key, placed in partitions.states.items():
         name = TopicPartition(partitions.names[key.topic_id], key.number)
-        if key in ours or name not in theirs or _is_lost_unseen(configs, name):
+        if key in ours or name not in theirs:
             continue
         changes = {each.at for each in placed}
         changes |= {moment.at for known in configs.keys.values() for moment in known.moments}
@@ -99,17 +99,22 @@ def foreign_unthrottled(
             if state is None or not set(state.adding) - set(state.isr):
                 continue
             wanted = _throttled(configs, partitions, key, state, when, WANTED)
-            if wanted and not _throttled(configs, partitions, key, state, when):
+            if not wanted or _is_lost_unseen(configs, name, when):
+                continue
+            if not _throttled(configs, partitions, key, state, when):
                 text = f"{name} is copied by others, and the throttle that they want is not there"
                 yield Violation(Kind.FOREIGN_UNTHROTTLED, str(name), text, when)
                 break
 
 
-def _is_lost_unseen(configs: Configs, partition: TopicPartition) -> bool:
-    """Whether we took replicas of a partition off a list, on which we could not have read them."""
+def _is_lost_unseen(configs: Configs, partition: TopicPartition, when: float) -> bool:
+    """Whether replicas of a partition are off a list since we took them, and could not have read
+    them there.
+    """
     topic, of = ConfigResource.topic(partition.topic), f"{partition.partition}:"
     lists = (configs.keys.get((topic, key)) for key in (LEADER_LIST, FOLLOWER_LIST))
-    return any(item.startswith(of) for known in lists if known for item in known.lost_unseen)
+    moments = (known.between(when, when)[-1] for known in lists if known)
+    return any(item.startswith(of) for moment in moments for item in moment.lost_unseen)
 
 
 def _common(one: Span, other: Span) -> float:

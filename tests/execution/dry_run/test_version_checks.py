@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
@@ -32,6 +32,7 @@ OLDER = {"3.6": (0, 14), "3.7": (0, 19), "3.8": (0, 20), "3.9": (0, 21), "4.0": 
 NEWER = {"4.1": (1, 27), "4.3": (1, 30), "4.4": (1, 33)}
 WITHIN = move("t", 0, (1, 2), (1, 2), 100, ("/a", "/a"), ("/b", "any"))
 ACROSS = move("t", 0, (1, 2), (1, 3))
+SILENT = BrokerError(7, "REQUEST_TIMED_OUT", "no answer")
 FEWER = move("t", 0, (1, 2), (1,))
 
 
@@ -72,10 +73,9 @@ class Saying:
         self.versions = versions
 
     def supported_versions(self, brokers: list[BrokerId]) -> Partial[dict[BrokerId, object]]:
-        silent = BrokerError(7, "REQUEST_TIMED_OUT", "no answer")
         return Partial(
             {broker: able(self.versions[broker]) for broker in brokers if broker in self.versions},
-            {broker: silent for broker in brokers if broker not in self.versions},
+            {broker: SILENT for broker in brokers if broker not in self.versions},
         )
 
 
@@ -98,10 +98,13 @@ def state(*future: tuple[str, int]) -> ClusterState:
 
 
 def findings(
-    versions: Mapping[BrokerId, str], *moves: Move, now: ClusterState
+    versions: Mapping[BrokerId, str],
+    *moves: Move,
+    now: ClusterState,
+    in_flight: Collection[TopicPartition] = (),
 ) -> list[TypedFinding]:
     cluster = cast(ClusterPort, Saying(versions))
-    return list(version_findings(make_plan("p", *moves), cluster, now))
+    return list(version_findings(make_plan("p", *moves), cluster, now, in_flight))
 
 
 def test_newer_brokers_lack_nothing_and_brokers_outside_of_the_plan_are_not_asked() -> None:
@@ -121,8 +124,10 @@ def test_a_broker_on_which_such_a_copy_stands_is_refused_until_it_was_restarted(
     found = findings({1: "3.8", 2: "3.8"}, WITHIN, now=state(("other", 0)))
     assert found == [TypedFinding(FoundKind.COPY_STANDS, "broker 1")]
     assert found[0].severity is Severity.ERROR
-    for harmless in (state(("other", 3)), state(("t", 0))):  # it still copies; the plan's own
-        (warned,) = findings({1: "3.8", 2: "3.8"}, WITHIN, now=harmless)
+    assert findings({1: "3.8", 2: "3.8"}, WITHIN, now=state(("t", 0))) == found
+    still_copies, continued = state(("other", 3)), state(("t", 0))
+    for harmless, in_flight in ((still_copies, ()), (continued, (TopicPartition("t", 0),))):
+        (warned,) = findings({1: "3.8", 2: "3.8"}, WITHIN, now=harmless, in_flight=in_flight)
         assert warned.kind is FoundKind.COPIES_MAY_STAND
 
 
@@ -137,4 +142,4 @@ def test_reassignments_on_older_brokers_name_what_no_controller_checks() -> None
 
 def test_a_broker_that_does_not_say_is_named() -> None:
     found = findings({1: "4.4"}, WITHIN, now=state())
-    assert found == [TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, "broker 2")]
+    assert found == [TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, "broker 2", SILENT)]

@@ -11,6 +11,7 @@ from threading import Thread
 import httpx
 import pytest
 
+from local.airflow import api
 from local.airflow.api import AirflowApi
 
 BUSY = (500, {"detail": {"reason": "Database error", "statement": "hidden"}})
@@ -39,23 +40,34 @@ def an_airflow(*answers: tuple[int, object]) -> Iterator[AirflowApi]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    api = AirflowApi(f"http://127.0.0.1:{server.server_port}", "admin", "admin")
+    client = AirflowApi(f"http://127.0.0.1:{server.server_port}", "admin", "admin")
     try:
-        yield api
+        yield client
         assert not left
     finally:
-        api.close()
+        client.close()
         server.shutdown()
         server.server_close()
         thread.join()
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "BETWEEN_S", 0.0)
+
+
 def test_a_run_is_triggered_again_when_the_database_was_busy() -> None:
-    with an_airflow(BUSY, BUSY, STARTED) as api:
-        assert api.trigger("reassign_partitions") == "manual__1"
+    with an_airflow(BUSY, BUSY, STARTED) as airflow:
+        assert airflow.trigger("reassign_partitions") == "manual__1"
+
+
+def test_a_database_that_stays_busy_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "DATABASE_BUSY_S", 0.0)
+    with an_airflow(BUSY) as busy, pytest.raises(httpx.HTTPStatusError, match="Database error"):
+        busy.trigger("reassign_partitions")
 
 
 def test_any_other_error_is_raised_at_once() -> None:
     refused = (500, {"detail": "An error occurred while trying to deserialize Dag"})
-    with an_airflow(refused) as api, pytest.raises(httpx.HTTPStatusError, match="deserialize"):
-        api.trigger("reassign_partitions")
+    with an_airflow(refused) as airflow, pytest.raises(httpx.HTTPStatusError, match="deserialize"):
+        airflow.trigger("reassign_partitions")

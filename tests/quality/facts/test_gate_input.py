@@ -57,9 +57,11 @@ def test_a_file_without_entries_or_a_version_has_none() -> None:
     assert read.beside(moves_table(MOVES)).column("replicas").to_pylist() == [None] * 3
 
 
-@pytest.mark.parametrize("text", ['{"partitions":[]}{"partitions":[]}', "{", "", '{"version":1} x'])
+@pytest.mark.parametrize(
+    "text", ['{"partitions":[]}{"partitions":[]}', "{", "", '{"version":1} x', '{"version":1}']
+)
 def test_what_is_not_one_object_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"objects|JSON"):
+    with pytest.raises(ValueError, match=r"objects|JSON|names no partitions"):
         ListedPartitions.of(text)
 
 
@@ -78,7 +80,8 @@ def test_the_hash_is_that_of_the_moves_as_canonical_json(count: int) -> None:
         "moves": rows[:count],
     }
     text = json.dumps(content, separators=(",", ":"))
-    moves = pa.concat_tables([moves_table(MOVES[:1]), moves_table(MOVES[1:])])[:count]
+    none, first, others = (moves_table(MOVES[each]) for each in (slice(0), slice(1), slice(1, 9)))
+    moves = pa.concat_tables([none, first, none, others])[:count]
     found = hash_of("é", "drain", moves, allows_factor_change=True)
     assert found == hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -206,3 +206,18 @@ def test_a_mark_of_a_replaced_ledger_may_come_after_it_was_replaced(mark: str, l
     ledgers = Ledgers({"A": [(0.0, "a" * 32), (50.0, "b" * 32)]})
     assert ledgers.lost("A", mark) is lost
     assert not ledgers.lost("B", mark)
+
+
+def test_what_is_lost_unseen_counts_so_until_its_owner_puts_it_back() -> None:
+    told = Told()
+    told.write(OTHERS, (TOPIC, LIST), "0:1", SET)
+    told.write("A", (TOPIC, LIST), None, DELETE, read=0)
+    told.write(OTHERS, (TOPIC, LIST), "0:1", SET)
+    told.write("A", (TOPIC, LIST), None, DELETE)
+    _, set_once, lost, put_back, taken = told.configs.keys[TOPIC, LIST].moments
+    assert [each.lost_unseen for each in (set_once, lost, put_back, taken)] == [
+        frozenset(),
+        {"0:1"},
+        frozenset(),
+        frozenset(),
+    ]

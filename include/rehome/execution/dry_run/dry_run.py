@@ -21,9 +21,8 @@ from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
-from rehome.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
+from rehome.execution.dry_run.foreign_checks import foreign_findings
 from rehome.execution.dry_run.inflow import (
-    INFLOW_CHECK,
     growth_bytes_per_s,
     inflow_findings,
     size_findings,
@@ -33,8 +32,6 @@ from rehome.execution.dry_run.isr_checks import isr_findings
 from rehome.execution.dry_run.rates.auto_rate import auto_rate, traffic_bytes_per_s
 from rehome.execution.dry_run.rates.rates_found import RatesFound, find_rates
 from rehome.execution.dry_run.replica_checks import (
-    RACKS_CHECK,
-    REDUNDANCY_CHECK,
     broker_findings,
     file_findings,
     limit_findings,
@@ -48,7 +45,15 @@ from rehome.execution.dry_run.throttle_checks import (
     throttle_findings,
     without_throttle,
 )
-from rehome.execution.dry_run.typed_finding import VERSIONS_CHECK, FoundKind, TypedFinding
+from rehome.execution.dry_run.typed_finding import (
+    FOREIGN_CHECK,
+    INFLOW_CHECK,
+    RACKS_CHECK,
+    REDUNDANCY_CHECK,
+    VERSIONS_CHECK,
+    FoundKind,
+    TypedFinding,
+)
 from rehome.execution.dry_run.version_checks import version_findings
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
@@ -135,7 +140,7 @@ def dry_run(
                 marked=not request.export,
             )
         ),
-        VERSIONS_CHECK: lambda: version_findings(plan, cluster, now),
+        VERSIONS_CHECK: lambda: version_findings(plan, cluster, now, in_flight),
         "steps": lambda: step_findings(plan, request),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),

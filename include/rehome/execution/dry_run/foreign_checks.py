@@ -11,8 +11,6 @@ from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.observation.foreign_reassignments import hindrance
 
-FOREIGN_CHECK = "foreign reassignments"
-
 
 def foreign_findings(
     plan: Plan, request: ReassignmentRequest, now: ClusterState, ours: Collection[TopicPartition]

@@ -17,7 +17,6 @@ from rehome.execution.admission.slots import WHOLE_SLOT, Direction, Slot, part_o
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
-INFLOW_CHECK = "inflow"
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000

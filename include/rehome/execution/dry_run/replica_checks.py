@@ -15,10 +15,6 @@ from rehome.domain.text import brokers_text
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
-_CHECK = "brokers"
-REDUNDANCY_CHECK = "redundancy"
-RACKS_CHECK = "racks"
-
 
 def broker_findings(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     """Destinations that could not take their copies, and brokers of the plan that do not answer.

@@ -35,8 +35,6 @@ from rehome.execution.throttle.keys import (
 )
 from rehome.execution.throttle.ownership.marks import DEFAULT, Before
 
-_CHECK = "throttle"
-
 
 def throttle_findings(
     plan: Plan,

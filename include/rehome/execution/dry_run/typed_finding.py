@@ -15,6 +15,10 @@ from rehome.execution.admission.slots import Direction
 from rehome.execution.observation.foreign_reassignments import Hindrance
 
 ERROR, WARNING, INFO = Severity
+FOREIGN_CHECK = "foreign reassignments"
+INFLOW_CHECK = "inflow"
+RACKS_CHECK = "racks"
+REDUNDANCY_CHECK = "redundancy"
 VERSIONS_CHECK = "versions"
 
 
@@ -39,9 +43,9 @@ class FoundKind(enum.StrEnum):
     BROKER_OFFLINE = "broker_offline", "brokers", ERROR
     BROKER_SILENT = "broker_silent", "brokers", ERROR
     OTHER_BROKER_SILENT = "other_broker_silent", "brokers", WARNING
-    WEAKENED = "weakened", "redundancy", WARNING
-    WEAKENED_AGAINST_SETTING = "weakened_against_setting", "redundancy", ERROR
-    WEAKENED_AS_ASKED = "weakened_as_asked", "redundancy", INFO
+    WEAKENED = "weakened", REDUNDANCY_CHECK, WARNING
+    WEAKENED_AGAINST_SETTING = "weakened_against_setting", REDUNDANCY_CHECK, ERROR
+    WEAKENED_AS_ASKED = "weakened_as_asked", REDUNDANCY_CHECK, INFO
     NO_SOURCE = "no_source", "in-sync replicas", ERROR
     TOO_FEW_REPLICAS = "too_few_replicas", "in-sync replicas", ERROR
     LOSES_IN_SYNC = "loses_in_sync", "in-sync replicas", ERROR
@@ -55,9 +59,9 @@ class FoundKind(enum.StrEnum):
     CHANGED = "changed", "drift", ERROR
     NOT_COMPARED = "not_compared", "drift", ERROR
     GROWN = "grown", "drift", WARNING
-    FOREIGN_ON_MOVE = "foreign_on_move", "foreign reassignments", ERROR
-    FOREIGN = "foreign", "foreign reassignments", ERROR
-    FOREIGN_BESIDE = "foreign_beside", "foreign reassignments", INFO
+    FOREIGN_ON_MOVE = "foreign_on_move", FOREIGN_CHECK, ERROR
+    FOREIGN = "foreign", FOREIGN_CHECK, ERROR
+    FOREIGN_BESIDE = "foreign_beside", FOREIGN_CHECK, INFO
     CONTROLLER_REFUSES = "controller_refuses", "verdict", ERROR
     THROTTLE_STOPS_ALL = "throttle_stops_all", "throttle", ERROR
     THROTTLE_STOPS_BROKER = "throttle_stops_broker", "throttle", ERROR
@@ -79,15 +83,15 @@ class FoundKind(enum.StrEnum):
     ENDS_OUT_OF_SYNC = "ends_out_of_sync", VERSIONS_CHECK, WARNING
     COPY_STANDS = "copy_stands", VERSIONS_CHECK, ERROR
     COPIES_MAY_STAND = "copies_may_stand", VERSIONS_CHECK, WARNING
-    INFLOW_SLOWS = "inflow_slows", "inflow", WARNING
-    INFLOW_OUTPACES = "inflow_outpaces", "inflow", ERROR
+    INFLOW_SLOWS = "inflow_slows", INFLOW_CHECK, WARNING
+    INFLOW_OUTPACES = "inflow_outpaces", INFLOW_CHECK, ERROR
     PAST_WINDOW = "past_window", "window", INFO
     FITS_NO_WINDOW = "fits_no_window", "window", WARNING
     DISK_TOO_SMALL = "disk_too_small", "disk", ERROR
     FITS_INTO_NO_LOG_DIR = "fits_into_no_log_dir", "disk", ERROR
     MAY_FILL_LOG_DIR = "may_fill_log_dir", "disk", WARNING
-    NO_RACK = "no_rack", "racks", WARNING
-    RACK_WITHOUT_LEVELS = "rack_without_levels", "racks", WARNING
+    NO_RACK = "no_rack", RACKS_CHECK, WARNING
+    RACK_WITHOUT_LEVELS = "rack_without_levels", RACKS_CHECK, WARNING
     LIMITS_OF_NO_BROKER = "limits_of_no_broker", "limits", WARNING
     PROPOSAL_TAKEN = "proposal_taken", "reassignment", INFO
 

@@ -6,11 +6,11 @@ level of each feature (docs/decisions/127).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rehome.cluster.interface.port import ClusterPort
-from rehome.domain.kafka import BrokerId, SupportedVersions
+from rehome.domain.kafka import BrokerId, SupportedVersions, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.text import brokers_text
 from rehome.execution.dry_run.cluster_state import ClusterState
@@ -70,28 +70,38 @@ def lacking(supported: Mapping[BrokerId, SupportedVersions]) -> Lacks:
     )
 
 
-def version_findings(plan: Plan, cluster: ClusterPort, now: ClusterState) -> Iterator[TypedFinding]:
-    """What brokers of the plan lack of what it relies on."""
+def version_findings(
+    plan: Plan,
+    cluster: ClusterPort,
+    now: ClusterState,
+    in_flight: Collection[TopicPartition] = (),
+) -> Iterator[TypedFinding]:
+    """What brokers of the plan lack of what it relies on.
+
+    :param in_flight: partitions that the plan, which is continued, has in flight already.
+    """
     answers = cluster.supported_versions(sorted(plan.brokers & now.cluster.brokers.keys()))
     lacks = lacking(answers.value)
-    for broker in sorted(answers.missing):
-        yield TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, f"broker {broker}")
+    for broker, error in sorted(answers.missing.items()):
+        yield TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, f"broker {broker}", error)
     if lacks.checked_replicas and any(move.adding or move.removing for move in plan.moves):
         yield TypedFinding(FoundKind.REPLICAS_NOT_CHECKED, brokers_text(lacks.checked_replicas))
     if lacks.waiting and any(len(move.target) < len(move.current) for move in plan.moves):
         yield TypedFinding(FoundKind.ENDS_OUT_OF_SYNC, brokers_text(lacks.waiting))
     relocating = {broker for move in plan.moves for broker in move.relocating}
-    stands = _with_copies_that_stand(plan, now)
+    stands = _with_copies_that_stand(now, in_flight)
     for broker in sorted(relocating & set(lacks.ending_copies)):
         kind = FoundKind.COPY_STANDS if broker in stands else FoundKind.COPIES_MAY_STAND
         yield TypedFinding(kind, f"broker {broker}")
 
 
-def _with_copies_that_stand(plan: Plan, now: ClusterState) -> set[BrokerId]:
-    """Brokers with a copy between log dirs that has every message, of no partition of the plan."""
+def _with_copies_that_stand(
+    now: ClusterState, in_flight: Collection[TopicPartition]
+) -> set[BrokerId]:
+    """Brokers with a copy between log dirs that has every message, and is not the plan's."""
     return {
         log_dir.broker
         for log_dir in now.log_dirs.value
         for partition, replica in log_dir.replicas.items()
-        if replica.is_future and replica.offset_lag == 0 and partition not in plan.by_partition
+        if replica.is_future and replica.offset_lag == 0 and partition not in in_flight
     }

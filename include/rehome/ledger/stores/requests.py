@@ -179,8 +179,8 @@ class RequestStore(Database):
                 raise PlanConflictError(
                     f"No run can go on with plan {plan_id}: it is {state} ({row['cause']})",
                     state_left=STEP_UNCHANGED,
-                    next_step="Only a paused plan, or one that a dry run has made, can be gone on "
-                    "with. Trigger a new run: it makes a new plan.",
+                    next_step="A run can go on only with a plan that is paused, or that a dry run "
+                    "has made. Trigger a new run: it makes a new plan.",
                 )
             if state.active:
                 take(self, connection, row["cluster_id"], driver_name(dag_id, run_id), lease_s)

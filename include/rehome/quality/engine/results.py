@@ -124,7 +124,11 @@ def describe(results: Iterable[GateResult]) -> str:
     """The results as text: one line per gate, and the remedy after a failure."""
     lines: list[str] = []
     for result in results:
-        refused = "refused" if result.binding else "too thin: the plan was made without it"
+        refused = (
+            "refused"
+            if result.binding
+            else "too thin: the plan was made without the data that these rules check"
+        )
         verdict = "passed" if result.passed else refused
         lines.append(f"Gate on the {result.gate}: {verdict}")
         for outcome in result.outcomes:

@@ -34,6 +34,8 @@ _ENTRY = pa.schema(
         "log_dirs": pa.list_(pa.string()),
     }
 )
+_MOST_BYTES = 2**31 - 1
+"""Arrow reads a JSON object in one block, whose size is such a number."""
 _FILE = pa.schema({"version": pa.int64(), "partitions": pa.list_(pa.struct(_ENTRY))})
 
 
@@ -53,17 +55,24 @@ class ListedPartitions:
     def of(cls, content: Mapping[str, Any] | str) -> ListedPartitions:
         """Read a file by its text, in columns.
 
-        :raises ValueError: it is not one JSON object of such a file.
+        :raises ValueError: it is not one JSON object of such a file, or is too large.
         """
-        text = content if isinstance(content, str) else json.dumps(content)
+        data = (content if isinstance(content, str) else json.dumps(content)).encode()
+        if len(data) >= _MOST_BYTES:
+            raise ValueError(
+                f"A reassignment file of {len(data)} bytes cannot be checked, {_MOST_BYTES - 1} at "
+                "most: plan fewer topics at a time."
+            )
         read = pyarrow.json.read_json(
-            pa.BufferReader(data := text.encode()),
+            pa.BufferReader(data),
             pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
             pyarrow.json.ParseOptions(_FILE, newlines_in_values=True),
         )
         if len(read) != 1:
             raise ValueError(f"A reassignment file holds {len(read)} objects, not one.")
         (row,) = read.column("partitions").chunks
+        if row.null_count:
+            raise ValueError("A reassignment file names no partitions.")
         listed = pa.RecordBatch.from_struct_array(row.flatten())
         entries = pa.Table.from_batches([listed]).select(_ENTRY.names)
         return cls(read.column("version")[0].as_py() or 0, entries)

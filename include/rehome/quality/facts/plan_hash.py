@@ -32,10 +32,10 @@ def hash_of(cluster_id: str, action: str, moves: pa.Table, *, allows_factor_chan
         separators=(",", ":"),
     ).removesuffix("]}")
     found = hashlib.sha256(start.encode("ascii"))
-    for number, batch in enumerate(moves.to_batches(max_chunksize=_ROWS_PER_BATCH)):
-        if len(batch):
-            found.update(b"," if number else b"")
-            found.update(",".join(_rows(batch).to_pylist()).encode("ascii"))
+    batches = (each for each in moves.to_batches(max_chunksize=_ROWS_PER_BATCH) if len(each))
+    for number, batch in enumerate(batches):
+        found.update(b"," if number else b"")
+        found.update(",".join(_rows(batch).to_pylist()).encode("ascii"))
     found.update(b"]}")
     return found.hexdigest()
 

@@ -55,8 +55,8 @@ ISR_TEXTS: Texts = {
     Kind.AT_MINIMUM: lambda found: f"{_synced(found)}; {_while_it_moves(found)}",
     Kind.UNDER_REPLICATED: lambda found: f"is under-replicated: {_synced(found)}",
     Kind.WAITS_FOR_ISR: lambda found: (
-        f"keeps replicas that are out of sync ({brokers_text(found.isr.brokers)}): the controller "
-        "ends the move only when they are in the ISR"
+        f"keeps replicas that are out of sync ({brokers_text(found.isr.brokers)}): from Kafka "
+        "3.8 on the controller ends the move only when they are in the ISR"
     ),
     Kind.LEADER_OUT_OF_SYNC: lambda found: (
         f"its preferred leader will be {brokers_text(found.isr.brokers)}, whose replica is "
