@@ -18,6 +18,7 @@ from rehome.domain.request.limits import read_caps
 from rehome.domain.request.request import Action, Cordon
 from rehome.execution.dry_run.dry_run import Severity, describe
 from rehome.execution.dry_run.throttle_checks import partition_findings
+from rehome.execution.dry_run.typed_finding import FoundKind
 from rehome.execution.dry_run.words.plan_words import cancel_command
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
