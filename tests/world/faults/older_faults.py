@@ -137,6 +137,7 @@ OLDER = (
         "rehome.watching.domains_away:domains_away",
         returns([]),
         frozenset({Kind.HEALED_WRONGLY}),
+        ("rehome.fleet.judged_snapshots",),
     ),
 )
 
