@@ -17,7 +17,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.completion.verify import verify
-from rehome.execution.completion.words.end_words import proof_text
+from rehome.execution.completion.words.proof_words import proof_text
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
 from rehome.execution.throttle.set_up import sweep
 from rehome.ledger.store import Ledger

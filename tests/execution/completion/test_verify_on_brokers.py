@@ -17,8 +17,8 @@ from rehome.domain.kafka import ANY_LOG_DIR, ReplicaId, TopicPartition
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.plan import Plan
 from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
-from rehome.execution.completion.verify import verify
-from rehome.execution.completion.words.end_words import proof_text
+from rehome.execution.completion.verify import Elsewhere, ElsewhereKind, GoneKind, verify
+from rehome.execution.completion.words.proof_words import proof_json
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.conftest import Topics
 from tests.execution.access.own_gateway import OwnGateway
@@ -98,7 +98,7 @@ def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
         assert gateway.alter_reassignments({partition: [3, 2]}) == {partition: None}
         wait_until(lambda: partition in gateway.list_reassignments(), "it to be in flight")
         reported = verify(plan, gateway)
-        assert reported.problems == {partition: "still in flight to [3, 2]"}
+        assert reported.problems == {partition: Elsewhere(ElsewhereKind.IN_FLIGHT, target=(3, 2))}
         assert f"{topic}-0: replicas: 3,2,1. adding: 3. removing: 1." in tool("--list")
         said = tool("--verify", "--preserve-throttles", content=reassignment_json(plan.moves))
         assert f"Reassignment of partition {topic}-0 is still in progress." in said
@@ -108,9 +108,13 @@ def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
 
     wait_until(lambda: partition not in gateway.list_reassignments(), "the cancel")
     # It leaves the old replicas, in the order in which the controller had stored them in flight.
-    assert verify(plan, gateway).problems == {partition: "replicas are [2, 1], not [3, 2]"}
+    assert verify(plan, gateway).problems == {
+        partition: Elsewhere(ElsewhereKind.REPLICAS, target=(3, 2), replicas=(2, 1))
+    }
     reordered = make_plan("p", move(topic, 0, (2, 1), (1, 2)))
-    assert "replicas are [2, 1], not [1, 2]" in proof_text(verify(reordered, gateway))
+    assert verify(reordered, gateway).problems == {
+        partition: Elsewhere(ElsewhereKind.REPLICAS, target=(1, 2), replicas=(2, 1))
+    }
 
 
 def test_throttles_that_are_still_set_are_reported_whoever_set_them(
@@ -121,8 +125,7 @@ def test_throttles_that_are_still_set_are_reported_whoever_set_them(
     reported = verify(plan, gateway)
     assert reported.ok
     assert reported.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
-    assert f"Throttle still set: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in proof_text(reported)
-    assert json.loads(json.dumps(reported.to_json()))["throttles"] == list(reported.throttles)
+    assert json.loads(json.dumps(proof_json(reported)))["throttles"] == list(reported.throttles)
 
 
 def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: OwnGateway) -> None:
@@ -130,8 +133,7 @@ def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: OwnGate
     assert reported.throttles == ()
     (why,) = reported.unread
     assert why.startswith("topic never-created cannot be read: ")
-    assert f"Whether a throttle is still set is not known: {why}" in proof_text(reported)
-    assert reported.to_json()["unread"] == [why]
+    assert proof_json(reported)["unread"] == [why]
 
 
 def test_a_topic_or_partition_that_is_gone_is_named_and_is_no_problem(
@@ -142,8 +144,8 @@ def test_a_topic_or_partition_that_is_gone_is_named_and_is_no_problem(
     reported = verify(plan, gateway)
     assert reported.ok
     assert reported.gone == {
-        TopicPartition(topic, 5): "the partition does not exist",
-        TopicPartition("no-such-topic", 0): "the topic was deleted",
+        TopicPartition(topic, 5): GoneKind.NO_PARTITION,
+        TopicPartition("no-such-topic", 0): GoneKind.DELETED,
     }
 
 
@@ -162,7 +164,7 @@ def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
     there = next(d.path for d in gateway.describe_log_dirs([1]).value if d.path != here)
     plan = make_plan("p", move(topic, 0, (2, 1), (1, 2), target_log_dirs=(there, ANY_LOG_DIR)))
     reported = verify(plan, gateway).problems[replica.topic_partition]
-    assert reported == f"broker 1 holds it in {here}, not in {there}"
+    assert reported == Elsewhere(ElsewhereKind.LOG_DIR, broker=1, wanted_dir=there, found_dir=here)
     assert gateway.alter_replica_log_dirs({replica: there}) == {replica: None}
     wait_until(lambda: verify(plan, gateway).ok, "the move between log dirs")
 

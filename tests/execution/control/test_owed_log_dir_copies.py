@@ -16,7 +16,7 @@ from rehome.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDes
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.completion.verify import verify
+from rehome.execution.completion.verify import Elsewhere, ElsewhereKind, verify
 from rehome.execution.control.cancel import abort
 from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
 from rehome.execution.observation.observe import observe
@@ -82,7 +82,7 @@ def test_a_broker_that_shows_no_log_dir_is_not_said_to_hold_a_replica_in_one(
     plan, cluster = approved(WITHIN, cluster_id="sim"), Reticent([1, 2], [WITHIN])
     cluster.silent = [1]
     (problem,) = verify(plan, cast(OwnCluster, cluster)).problems.values()
-    assert problem == "broker 1 does not show it in any log dir; /b is wanted"
+    assert problem == Elsewhere(ElsewhereKind.IN_NO_LOG_DIR, broker=1, wanted_dir="/b")
 
 
 def test_what_a_reassignment_has_ended_as_is_not_guessed_while_its_topic_is_hidden(

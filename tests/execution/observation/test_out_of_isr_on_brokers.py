@@ -18,7 +18,7 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.advance import advance
 from rehome.execution.completion.verify import verify
-from rehome.execution.completion.words.end_words import proof_text
+from rehome.execution.completion.words.proof_words import proof_text
 from rehome.execution.observation.out_of_isr import OutOfIsr, ReplicaRole
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway

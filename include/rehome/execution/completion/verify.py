@@ -4,9 +4,9 @@ data.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.port import ClusterPort
@@ -14,6 +14,7 @@ from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
+    HighWatermark,
     OngoingReassignment,
     PartitionState,
     ReplicaId,
@@ -25,16 +26,60 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.ledger_view import DataSeen
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.observation.agreed_topics import DISAGREE, agreed_topics
-from rehome.execution.observation.data_loss import later, unread_text
+from rehome.execution.observation.agreed_topics import agreed_topics
+from rehome.execution.observation.data_loss import later
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
-from rehome.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
+from rehome.execution.observation.out_of_isr import OutOfIsr, out_of_isr
 from rehome.execution.throttle.configs import named
 from rehome.execution.throttle.keys import (
     THROTTLE_KEYS,
     own_value,
 )
 from rehome.ledger.store import Ledger
+
+
+class ElsewhereKind(enum.StrEnum):
+    """In what way a partition is not where the plan says."""
+
+    UNREAD = "unread"
+    IN_FLIGHT = "in_flight"
+    REPLICAS = "replicas"
+    IN_NO_LOG_DIR = "in_no_log_dir"
+    LOG_DIR = "log_dir"
+
+
+class GoneKind(enum.StrEnum):
+    """What has become of a partition that is not there any more."""
+
+    DELETED = "deleted"
+    CREATED_AGAIN = "created_again"
+    NO_PARTITION = "no_partition"
+
+
+class UnknownData(enum.StrEnum):
+    """Why it is not known whether messages are lost, where no broker has refused the read."""
+
+    NOT_POLLED = "not_polled"
+    NOT_READ = "not_read"
+    OTHER_LEADER = "other_leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A partition that is not where the plan says; which values it has follows from its kind.
+
+    :param error: why its topic cannot be read; None = the brokers do not agree on it.
+    :param target: that is in flight, or wanted; ``replicas``: there now.
+    :param broker: whose log dir is another; ``wanted_dir``: by the plan; ``found_dir``: now.
+    """
+
+    kind: ElsewhereKind
+    error: BrokerError | None = None
+    target: tuple[BrokerId, ...] = ()
+    replicas: tuple[BrokerId, ...] = ()
+    broker: BrokerId = -1
+    wanted_dir: str = ""
+    found_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +92,20 @@ class Verification:
         says all the same: Kafka has nothing of it in flight.
     :param throttles: replication throttles that are set on the plan's topics and brokers, by any
         client: "topic orders leader.replication.throttled.replicas=0:1".
-    :param lost: partition → which messages are lost that were there while it moved.
+    :param lost: partition → what was seen of it; messages that were there while it moved are lost.
     :param data_unknown: partition → why it is not known whether messages of it are lost.
     :param unread: whose configuration could not be read, and why: its throttles are not known.
     """
 
     plan_id: str
     partitions: int
-    problems: Mapping[TopicPartition, str]
+    problems: Mapping[TopicPartition, Elsewhere]
     throttles: tuple[str, ...] = ()
     findings: Mapping[TopicPartition, tuple[OutOfIsr, ...]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    gone: Mapping[TopicPartition, str] = field(default_factory=dict)
-    lost: Mapping[TopicPartition, str] = field(default_factory=dict)
-    data_unknown: Mapping[TopicPartition, str] = field(default_factory=dict)
+    gone: Mapping[TopicPartition, GoneKind] = field(default_factory=dict)
+    lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
+    data_unknown: Mapping[TopicPartition, UnknownData | BrokerError] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -68,23 +113,6 @@ class Verification:
         lost data.
         """
         return not self.problems and not self.lost
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types, for verification.json."""
-        return {
-            "plan_id": self.plan_id,
-            "ok": self.ok,
-            "partitions": self.partitions,
-            "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
-            "gone": {str(tp): why for tp, why in sorted(self.gone.items())},
-            "findings": {
-                str(tp): out_of_isr_text(found) for tp, found in sorted(self.findings.items())
-            },
-            "lost": {str(tp): found for tp, found in sorted(self.lost.items())},
-            "data_unknown": {str(tp): why for tp, why in sorted(self.data_unknown.items())},
-            "throttles": list(self.throttles),
-            "unread": list(self.unread),
-        }
 
 
 def verify(
@@ -135,8 +163,8 @@ def record_losses(ledger: Ledger, found: Verification) -> None:
     """An event for each partition of which messages are lost, unless there is one already."""
     events = ledger.events(found.plan_id) if found.lost else []
     told = {event.detail for event in events if event.kind is EventKind.DATA_LOST}
-    for partition, text in sorted(found.lost.items()):
-        if (detail := f"{partition}: {text}") not in told:
+    for partition, seen in sorted(found.lost.items()):
+        if (detail := f"{partition}: {seen.lost_text}") not in told:
             ledger.add_event(EventKind.DATA_LOST, detail, plan_id=found.plan_id)
 
 
@@ -145,7 +173,7 @@ def _data(
     cluster: ClusterPort,
     before: Mapping[TopicPartition, DataSeen],
     topics: Mapping[str, TopicDescription],
-) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]]:
+) -> tuple[dict[TopicPartition, DataSeen], dict[TopicPartition, UnknownData | BrokerError]]:
     """Partitions of which messages are lost, and those of which that is not known, each with
     what is known.
     """
@@ -157,17 +185,24 @@ def _data(
     }
     now = cluster.high_watermarks(leaders)
     new = later(cluster, there, before, now.value)
-    lost, unknown = {}, {}
+    lost: dict[TopicPartition, DataSeen] = {}
+    unknown: dict[TopicPartition, UnknownData | BrokerError] = {}
     for partition in (move.partition for move in moves):
         seen = new.get(partition, before.get(partition, DataSeen()))
         found = now.value.get(partition, now.missing.get(leaders.get(partition, -1)))
         if seen.lost:
-            lost[partition] = seen.lost_text
+            lost[partition] = seen
         elif partition not in before or before[partition].high_watermark is None:
-            unknown[partition] = "no poll could read its high watermark while it moved"
+            unknown[partition] = UnknownData.NOT_POLLED
         elif found != seen.high_watermark:
-            unknown[partition] = unread_text(found)
+            unknown[partition] = _unread(found)
     return lost, unknown
+
+
+def _unread(found: HighWatermark | BrokerError | None) -> UnknownData | BrokerError:
+    if isinstance(found, BrokerError):
+        return found
+    return UnknownData.NOT_READ if found is None else UnknownData.OTHER_LEADER
 
 
 def _is_there(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
@@ -182,44 +217,43 @@ def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState
     return topics[move.partition.topic].partitions[move.partition.partition]
 
 
-def _gone(move: Move, topics: Mapping[str, TopicDescription]) -> str:
-    """Why what was to be moved is not there any more; "" = it is, or that is not known."""
+def _gone(move: Move, topics: Mapping[str, TopicDescription]) -> GoneKind | None:
+    """What has become of what is not there any more; None = it is, or that is not known."""
     topic = topics.get(move.partition.topic)
     if topic is None:
-        return ""
+        return None
     if topic.error is not None:
         missing = topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return "the topic was deleted" if missing else ""
+        return GoneKind.DELETED if missing else None
     if not move.is_of(topic.topic_id):
-        return "the topic was deleted and created again"
-    return "" if move.partition.partition in topic.partitions else "the partition does not exist"
+        return GoneKind.CREATED_AGAIN
+    return None if move.partition.partition in topic.partitions else GoneKind.NO_PARTITION
 
 
 def _placement_problem(
     move: Move,
     topics: Mapping[str, TopicDescription],
     ongoing: Mapping[TopicPartition, OngoingReassignment],
-) -> str:
+) -> Elsewhere | None:
     topic = topics.get(move.partition.topic)
     if topic is None or topic.error is not None:
-        return f"the topic cannot be read: {topic.error if topic else DISAGREE}"
+        return Elsewhere(ElsewhereKind.UNREAD, topic.error if topic else None)
     state = topic.partitions[move.partition.partition]
     entry = ongoing.get(move.partition)
     if entry is not None:
-        return f"still in flight to {list(entry.target)}"
+        return Elsewhere(ElsewhereKind.IN_FLIGHT, target=entry.target)
     if state.replicas != move.target:
-        return f"replicas are {list(state.replicas)}, not {list(move.target)}"
-    return ""
+        return Elsewhere(ElsewhereKind.REPLICAS, target=move.target, replicas=state.replicas)
+    return None
 
 
-def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> str:
+def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> Elsewhere | None:
     for replica, wanted in wanted_log_dirs(move).items():
-        found = dirs.get(replica)
-        if found is None:
-            return f"broker {replica.broker} does not show it in any log dir; {wanted} is wanted"
+        found = dirs.get(replica, "")
         if found != wanted:
-            return f"broker {replica.broker} holds it in {found}, not in {wanted}"
-    return ""
+            kind = ElsewhereKind.LOG_DIR if found else ElsewhereKind.IN_NO_LOG_DIR
+            return Elsewhere(kind, broker=replica.broker, wanted_dir=wanted, found_dir=found)
+    return None
 
 
 def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -64,12 +64,3 @@ def _still_there(cluster: ClusterPort, moves: Collection[Move]) -> list[TopicPar
         and topic.error is None
         and move.is_of(topic.topic_id)
     ]
-
-
-def unread_text(found: HighWatermark | BrokerError | None) -> str:
-    """Why a high watermark is not known."""
-    if found is None:
-        return "no leader's high watermark could be read now"
-    if isinstance(found, BrokerError):
-        return f"its high watermark cannot be read now: {found}"
-    return "the broker that answered may not lead it any more, or another topic has its name"

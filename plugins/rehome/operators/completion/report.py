@@ -54,7 +54,7 @@ class WriteReportOperator(ClusterOperator):
         """After a plan that has failed, `verify` does not run. Where messages are lost, the proof
         of what is known is made here.
         """
-        from rehome.execution.completion.words.end_words import proof_text
+        from rehome.execution.completion.words.proof_words import proof_text
 
         lost = [p for p, seen in ledger.data_seen(record.plan_id).items() if seen.lost]
         if record.state is not PlanState.FAILED or not lost:

@@ -32,6 +32,7 @@ def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Veri
     """
     from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.completion.verify import record_losses, verify
+    from rehome.execution.completion.words.proof_words import proof_json
 
     plan, directory = recorded_plans.directory_plan(context)
     with installation.open_ledger() as ledger:
@@ -39,7 +40,7 @@ def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Veri
     result = verify(plan, OwnCluster.of_plan(cluster, record), data)
     with installation.open_ledger() as ledger:
         record_losses(ledger, result)
-        evidence.keep(ledger, directory, plan.plan_id, PROOF, result.to_json())
+        evidence.keep(ledger, directory, plan.plan_id, PROOF, proof_json(result))
     return result
 
 
@@ -50,7 +51,7 @@ class VerifyReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
-        from rehome.execution.completion.words.end_words import proof_text
+        from rehome.execution.completion.words.proof_words import proof_text
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)

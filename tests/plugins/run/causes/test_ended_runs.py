@@ -24,7 +24,7 @@ from rehome.domain.run.approval_terms import Approval, Terms
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
-from rehome.execution.completion.verify import Verification
+from rehome.execution.completion.verify import Elsewhere, ElsewhereKind, Verification
 from rehome.execution.control.approval import Lapse
 from rehome.execution.control.refused import ApprovalLapsedError
 from rehome.execution.throttle.configs import ThrottleError
@@ -126,7 +126,8 @@ def not_answered(patch: pytest.MonkeyPatch) -> None:
 
 
 def not_verified(patch: pytest.MonkeyPatch) -> None:
-    differs = Verification("p1", 1, {TopicPartition("t", 0): "replicas are [1], not [2]"})
+    found = Elsewhere(ElsewhereKind.REPLICAS, target=(2,), replicas=(1,))
+    differs = Verification("p1", 1, {TopicPartition("t", 0): found})
     patch.setattr(f"{OPERATORS}.completion.verify.prove", lambda *_: differs)
 
 

@@ -1,15 +1,13 @@
-"""What is so at the end of a plan, in words: drained brokers, leaders, the proof of its moves."""
+"""What is so at the end of a plan, in words: drained brokers and leaders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rehome.domain.text import brokers_text, count_text, listed
 from rehome.execution.completion.drained import Drained, LeftOver
 from rehome.execution.completion.preferred_leaders import RestoredLeaders
-from rehome.execution.completion.verify import Verification
-from rehome.execution.observation.out_of_isr import out_of_isr_text
 
 _SHOWN = 20
 
@@ -110,42 +108,3 @@ def not_elected_text(content: Mapping[str, Any]) -> str:
     unelected += [f"{name}: who leads it is not known" for name in content.get("unread", ())]
     more = f"; and {len(unelected) - _SHOWN} more" if len(unelected) > _SHOWN else ""
     return "; ".join(unelected[:_SHOWN]) + more
-
-
-def proof_text(proof: Verification) -> str:
-    """What is known of places, then of data, and each throttle that is still set."""
-    good = proof.partitions - len(proof.problems) - len(proof.gone)
-    lines = [f"{good} of {proof.partitions} partitions are where the plan says."]
-    if proof.gone:
-        lines.append(f"Gone, so that they need no moving any more: {len(proof.gone)}.")
-        lines += [f"  {tp}: {why}" for tp, why in sorted(proof.gone.items())[:_SHOWN]]
-    lines += [f"  {tp}: {problem}" for tp, problem in sorted(proof.problems.items())[:_SHOWN]]
-    if len(proof.problems) > _SHOWN:
-        lines.append(f"  and {len(proof.problems) - _SHOWN} more")
-    lines += [
-        f"  {tp}: {out_of_isr_text(found)}" for tp, found in sorted(proof.findings.items())[:_SHOWN]
-    ]
-    if len(proof.findings) > _SHOWN:
-        lines.append(f"  and {len(proof.findings) - _SHOWN} more with replicas out of the ISR")
-    lines += _data_lines(proof)
-    lines += [f"Throttle still set: {throttle}" for throttle in proof.throttles[:_SHOWN]]
-    lines += [
-        f"Whether a throttle is still set is not known: {why}" for why in proof.unread[:_SHOWN]
-    ]
-    return "\n".join(lines)
-
-
-def _data_lines(proof: Verification) -> Iterator[str]:
-    there = proof.partitions - len(proof.gone)
-    kept = there - len(proof.lost) - len(proof.data_unknown)
-    yield (
-        f"The high watermark of {kept} of {there} partitions is no lower than polls have seen it."
-    )
-    for tp, found in sorted(proof.lost.items())[:_SHOWN]:
-        yield f"  {tp}: {found}"
-    if len(proof.lost) > _SHOWN:
-        yield f"  and {len(proof.lost) - _SHOWN} more of which messages are lost"
-    for tp, why in sorted(proof.data_unknown.items())[:_SHOWN]:
-        yield f"  {tp}: whether messages are lost is not known: {why}"
-    if len(proof.data_unknown) > _SHOWN:
-        yield f"  and {len(proof.data_unknown) - _SHOWN} more of which that is not known"

@@ -1,0 +1,113 @@
+"""The proof of a plan's moves, in words: where partitions are, and what is known of their data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rehome.domain.kafka import BrokerError
+from rehome.domain.text import count_text
+from rehome.execution.completion.verify import (
+    Elsewhere,
+    ElsewhereKind,
+    GoneKind,
+    UnknownData,
+    Verification,
+)
+from rehome.execution.observation.agreed_topics import DISAGREE
+from rehome.execution.observation.out_of_isr import out_of_isr_text
+
+_SHOWN = 20
+_GONE = {
+    GoneKind.DELETED: "the topic was deleted",
+    GoneKind.CREATED_AGAIN: "the topic was deleted and created again",
+    GoneKind.NO_PARTITION: "the partition does not exist",
+}
+_UNKNOWN = {
+    UnknownData.NOT_POLLED: "no poll could read its high watermark while it moved",
+    UnknownData.NOT_READ: "no leader's high watermark could be read now",
+    UnknownData.OTHER_LEADER: (
+        "the broker that answered may not lead it any more, or another topic has its name"
+    ),
+}
+
+
+def proof_json(proof: Verification) -> dict[str, Any]:
+    """As plain JSON types with the texts, for verification.json."""
+    return {
+        "plan_id": proof.plan_id,
+        "ok": proof.ok,
+        "partitions": proof.partitions,
+        "problems": {str(tp): _elsewhere(found) for tp, found in sorted(proof.problems.items())},
+        "gone": {str(tp): _GONE[kind] for tp, kind in sorted(proof.gone.items())},
+        "findings": {
+            str(tp): out_of_isr_text(found) for tp, found in sorted(proof.findings.items())
+        },
+        "lost": {str(tp): found.lost_text for tp, found in sorted(proof.lost.items())},
+        "data_unknown": {str(tp): _unknown(why) for tp, why in sorted(proof.data_unknown.items())},
+        "throttles": list(proof.throttles),
+        "unread": list(proof.unread),
+    }
+
+
+def proof_text(proof: Verification) -> str:
+    """What is known of places, then of data, and each throttle that is still set."""
+    good = proof.partitions - len(proof.problems) - len(proof.gone)
+    all_of_them = count_text(proof.partitions, "partition")
+    are = "is" if 1 in (good, proof.partitions) else "are"
+    lines = [f"{good} of {all_of_them} {are} where the plan says."]
+    if proof.gone:
+        lines.append(f"Gone, so that they need no moving any more: {len(proof.gone)}.")
+        lines += [f"  {tp}: {_GONE[kind]}" for tp, kind in sorted(proof.gone.items())[:_SHOWN]]
+    lines += [
+        f"  {tp}: {_elsewhere(found)}" for tp, found in sorted(proof.problems.items())[:_SHOWN]
+    ]
+    if len(proof.problems) > _SHOWN:
+        lines.append(f"  and {len(proof.problems) - _SHOWN} more")
+    lines += [
+        f"  {tp}: {out_of_isr_text(found)}" for tp, found in sorted(proof.findings.items())[:_SHOWN]
+    ]
+    if len(proof.findings) > _SHOWN:
+        lines.append(f"  and {len(proof.findings) - _SHOWN} more with replicas out of the ISR")
+    lines += _data_lines(proof)
+    lines += [f"Throttle still set: {throttle}" for throttle in proof.throttles[:_SHOWN]]
+    lines += [
+        f"Whether a throttle is still set is not known: {why}" for why in proof.unread[:_SHOWN]
+    ]
+    return "\n".join(lines)
+
+
+def _data_lines(proof: Verification) -> Iterator[str]:
+    there = proof.partitions - len(proof.gone)
+    kept = there - len(proof.lost) - len(proof.data_unknown)
+    of_them = f"{kept} of {count_text(there, 'partition')}"
+    yield f"The high watermark of {of_them} is no lower than polls have seen it."
+    for tp, found in sorted(proof.lost.items())[:_SHOWN]:
+        yield f"  {tp}: {found.lost_text}"
+    if len(proof.lost) > _SHOWN:
+        yield f"  and {len(proof.lost) - _SHOWN} more of which messages are lost"
+    for tp, why in sorted(proof.data_unknown.items())[:_SHOWN]:
+        yield f"  {tp}: whether messages are lost is not known: {_unknown(why)}"
+    if len(proof.data_unknown) > _SHOWN:
+        yield f"  and {len(proof.data_unknown) - _SHOWN} more of which that is not known"
+
+
+def _elsewhere(found: Elsewhere) -> str:
+    match found.kind:
+        case ElsewhereKind.UNREAD:
+            return f"the topic cannot be read: {found.error or DISAGREE}"
+        case ElsewhereKind.IN_FLIGHT:
+            return f"still in flight to {list(found.target)}"
+        case ElsewhereKind.REPLICAS:
+            return f"replicas are {list(found.replicas)}, not {list(found.target)}"
+        case ElsewhereKind.IN_NO_LOG_DIR:
+            who = f"broker {found.broker}"
+            return f"{who} does not show it in any log dir; {found.wanted_dir} is wanted"
+        case ElsewhereKind.LOG_DIR:
+            return f"broker {found.broker} holds it in {found.found_dir}, not in {found.wanted_dir}"
+
+
+def _unknown(why: UnknownData | BrokerError) -> str:
+    if isinstance(why, BrokerError):
+        return f"its high watermark cannot be read now: {why}"
+    return _UNKNOWN[why]
