@@ -53,43 +53,31 @@ def proof_json(proof: Verification) -> dict[str, Any]:
 def proof_text(proof: Verification) -> str:
     """What is known of places, then of data, and each throttle that is still set."""
     good = proof.partitions - len(proof.problems) - len(proof.gone)
-    all_of_them = count_text(proof.partitions, "partition")
+    all_of_them, said = count_text(proof.partitions, "partition"), proof_json(proof)
     are = "is" if 1 in (good, proof.partitions) else "are"
     lines = [f"{good} of {all_of_them} {are} where the plan says."]
     if proof.gone:
         lines.append(f"Gone, so that they need no moving any more: {len(proof.gone)}.")
-        lines += [f"  {tp}: {_GONE[kind]}" for tp, kind in sorted(proof.gone.items())[:_SHOWN]]
-    lines += [
-        f"  {tp}: {_elsewhere(found)}" for tp, found in sorted(proof.problems.items())[:_SHOWN]
-    ]
-    if len(proof.problems) > _SHOWN:
-        lines.append(f"  and {len(proof.problems) - _SHOWN} more")
-    lines += [
-        f"  {tp}: {out_of_isr_text(found)}" for tp, found in sorted(proof.findings.items())[:_SHOWN]
-    ]
-    if len(proof.findings) > _SHOWN:
-        lines.append(f"  and {len(proof.findings) - _SHOWN} more with replicas out of the ISR")
-    lines += _data_lines(proof)
-    lines += [f"Throttle still set: {throttle}" for throttle in proof.throttles[:_SHOWN]]
-    lines += [
-        f"Whether a throttle is still set is not known: {why}" for why in proof.unread[:_SHOWN]
-    ]
-    return "\n".join(lines)
-
-
-def _data_lines(proof: Verification) -> Iterator[str]:
+    lines += [*_first(said["gone"]), *_first(said["problems"])]
+    lines += _first(said["findings"], more=" with replicas out of the ISR")
     there = proof.partitions - len(proof.gone)
     kept = there - len(proof.lost) - len(proof.data_unknown)
     of_them = f"{kept} of {count_text(there, 'partition')}"
-    yield f"The high watermark of {of_them} is no lower than polls have seen it."
-    for tp, found in sorted(proof.lost.items())[:_SHOWN]:
-        yield f"  {tp}: {found.lost_text}"
-    if len(proof.lost) > _SHOWN:
-        yield f"  and {len(proof.lost) - _SHOWN} more of which messages are lost"
-    for tp, why in sorted(proof.data_unknown.items())[:_SHOWN]:
-        yield f"  {tp}: whether messages are lost is not known: {_unknown(why)}"
-    if len(proof.data_unknown) > _SHOWN:
-        yield f"  and {len(proof.data_unknown) - _SHOWN} more of which that is not known"
+    lines.append(f"The high watermark of {of_them} is no lower than polls have seen it.")
+    lines += _first(said["lost"], more=" of which messages are lost")
+    unknown = "whether messages are lost is not known: "
+    lines += _first(said["data_unknown"], unknown, " of which that is not known")
+    lines += [f"Throttle still set: {throttle}" for throttle in proof.throttles[:_SHOWN]]
+    unread = proof.unread[:_SHOWN]
+    return "\n".join(
+        [*lines, *(f"Whether a throttle is still set is not known: {why}" for why in unread)]
+    )
+
+
+def _first(texts: dict[str, str], before: str = "", more: str = "") -> Iterator[str]:
+    yield from (f"  {name}: {before}{text}" for name, text in [*texts.items()][:_SHOWN])
+    if len(texts) > _SHOWN:
+        yield f"  and {len(texts) - _SHOWN} more{more}"
 
 
 def _elsewhere(found: Elsewhere) -> str:
