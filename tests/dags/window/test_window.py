@@ -36,6 +36,20 @@ DAG = "rebalance_in_window"
 CRAWL, FAST = 10_000, 20_000_000
 
 
+@pytest.fixture(autouse=True)
+def paused(site: Site) -> None:
+    """The DAG is paused, as it is where nobody has unpaused it: another test may have made it, with
+    settings by which it is not.
+    """
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        dag = session.get(DagModel, DAG)
+        if dag is not None:
+            dag.is_paused = True
+
+
 @pytest.fixture
 def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Windows of ten minutes, or of another time, that open by a cron expression."""
