@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -81,6 +80,12 @@ class OneBroker:
         """Whether it is there, and is not being copied."""
         return self.place(topic) == {"current": log_dir}
 
+    def has_all(self, topic: str) -> bool:
+        """Whether a copy of it has every message, or has ended."""
+        read = self.gateway.describe_log_dirs([1], [TopicPartition(topic, 0)]).value
+        copies = [r for each in read for r in each.replicas.values() if r.is_future]
+        return all(copy.offset_lag == 0 for copy in copies)
+
     def other(self, topic: str) -> str:
         """The log dir in which it is not."""
         here = self.place(topic)["current"]
@@ -109,15 +114,14 @@ def _within(one: OneBroker, topic: str) -> list[tuple[Severity, str]]:
 
 
 def _cancel_until_copies_stand(one: OneBroker, cancelled: str, later: str) -> bool:
-    """Cancel copies, each a little later than the one before, until another one does not end.
+    """Cancel copies that have every message, until another one does not end.
 
-    The broker waits half a second before it tells the controller of a copy that has every message;
-    nothing shows when this time begins.
+    The broker waits half a second before it tells the controller of such a copy.
     """
-    for attempt in range(8):
+    for _ in range(8):
         back, there = one.place(cancelled)["current"], one.other(cancelled)
         one.send(cancelled, there)
-        time.sleep(0.05 * (1 + attempt))
+        wait_until(partial(one.has_all, cancelled), "the copy to have every message")
         one.send(cancelled, back)
         wait_until(partial(one.rests, cancelled, back), "the cancel")
         target = one.other(later)

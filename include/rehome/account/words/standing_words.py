@@ -94,9 +94,8 @@ def _unpaid(account: PlanAccount) -> str:
     if not found:
         return ""
     stay = count_text(found, "replica stays", "replicas stay")
-    return (
-        f"{stay} on the brokers to be drained, because the budget is spent: these are not empty. "
-    )
+    where = "on the brokers to be drained, because the budget is spent"
+    return f"{stay} {where}: these brokers are not empty. "
 
 
 def _out_of_isr(partitions: int) -> str:

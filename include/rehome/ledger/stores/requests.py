@@ -24,6 +24,11 @@ from rehome.ledger.stores.audit.entries import by_task, write_audit
 from rehome.ledger.stores.events import write_event
 from rehome.ledger.stores.leases import take
 
+ONLY_WITH_OPEN_PLANS = (
+    "A run can go on only with a plan that is paused, or that a dry run has made. Trigger a new "
+    "run: it makes a new plan."
+)
+
 
 class RequestStore(Database):
     """Requests to a plan; the next poll of the run that drives it carries them out."""
@@ -179,8 +184,7 @@ class RequestStore(Database):
                 raise PlanConflictError(
                     f"No run can go on with plan {plan_id}: it is {state} ({row['cause']})",
                     state_left=STEP_UNCHANGED,
-                    next_step="A run can go on only with a plan that is paused, or that a dry run "
-                    "has made. Trigger a new run: it makes a new plan.",
+                    next_step=ONLY_WITH_OPEN_PLANS,
                 )
             if state.active:
                 take(self, connection, row["cluster_id"], driver_name(dag_id, run_id), lease_s)

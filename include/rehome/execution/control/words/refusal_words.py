@@ -17,6 +17,7 @@ from rehome.execution.control.refusals import (
     PaceRefusal,
     StateRefusal,
 )
+from rehome.ledger.stores.requests import ONLY_WITH_OPEN_PLANS
 
 _STATE_STEPS: Mapping[NotPossible, str] = {
     NotPossible.ENDED: "What it has moved can be taken back: by Roll back… on the plan's page, or "
@@ -84,8 +85,7 @@ def continue_text(found: ContinueRefusal) -> tuple[str, str]:
             return (
                 f"No run can go on with plan {record.plan_id}: it is {record.state} "
                 f"({record.cause})",
-                "A run can go on only with a plan that is paused, or that a dry run has made. "
-                "Trigger a new run: it makes a new plan.",
+                ONLY_WITH_OPEN_PLANS,
             )
     return (
         f"Plan {record.plan_id} is paused, but run {record.driver}, which drove it, has not taken "
