@@ -16,6 +16,7 @@ from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStat
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.base.paging import MoveFilter, MoveOrder, PlanFilter
 from rehome.ledger.store import Ledger
+from rehome.ledger.stores.approvals.written_files import DryRun
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 
@@ -193,6 +194,8 @@ def test_the_mark_of_a_plan_changes_with_everything_that_the_page_shows(ledger: 
         lambda: ledger.request_rate("p1", 3000, "ann"),
         lambda: ledger.request_pause("p1", "ann"),
         lambda: ledger.add_event(EventKind.ALERT_SENT, "stalled", plan_id="p1"),
+        lambda: ledger.record_dry_run(DryRun("p1", "dag", "run-1", True, 3000, "", "ab12")),
+        lambda: ledger.record_files("p1", {"verify.json": "cd34"}),
         lambda: ledger.transition("p1", PlanState.PAUSED, "asked for"),
     ]
     for change in changes:

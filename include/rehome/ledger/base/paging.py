@@ -131,3 +131,5 @@ class Mark(NamedTuple):
     newest_event: int | None
     newest_rate_change: int | None
     newest_cause: datetime | None
+    newest_dry_run: int | None
+    newest_file: int | None

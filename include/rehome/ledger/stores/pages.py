@@ -27,6 +27,7 @@ from rehome.domain.run.flows import FlowSample
 from rehome.domain.run.ledger_view import MoveSums
 from rehome.domain.run.progress import ReplicaStatus
 from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
+from rehome.ledger.base.approval_tables import DRY_RUNS, RECORDED_FILES
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import (
     EVENTS,
@@ -249,6 +250,8 @@ class PageStore(Database):
             EVENTS.c.event_id,
             RATE_CHANGES.c.change_id,
             RUN_CAUSES.c.at,
+            DRY_RUNS.c.dry_run_id,
+            RECORDED_FILES.c.file_id,
         )
         with self.reading() as connection:
             row = connection.execute(plan).one_or_none()
