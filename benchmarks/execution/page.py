@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ import psutil
 from sqlalchemy import create_engine, insert, update
 
 from benchmarks.document import DOCS, put, table
+from benchmarks.execution.viewers import Viewers
 from local.process.guard import Guard
 from local.process.waiting import wait_until
 from rehome.domain.kafka import ReplicaId, TopicPartition
@@ -50,6 +50,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "page.json"
 DOCUMENT = DOCS / "benchmarks.md"
 PLAN, MB = "bench", 1_000_000
 POLL = timedelta(seconds=5)
+VIEWERS = (1, 10)
 COLUMNS = {
     "moves": "moves",
     "first view, ms": "first_ms",
@@ -197,8 +198,10 @@ def poll(ledger: Ledger, plan: Plan, options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def server(directory: Path, url: str, warehouse: str) -> Iterator[tuple[str, str, psutil.Process]]:
-    """The page in a process of its own: its address, a user's token, and the process."""
+def server(
+    directory: Path, url: str, warehouse: str
+) -> Iterator[tuple[str, list[str], psutil.Process]]:
+    """The page in a process of its own: its address, a token of each user, and the process."""
     said = directory / "server.log"
     env = os.environ | {
         "AIRFLOW_HOME": str(directory / "airflow"),
@@ -222,12 +225,15 @@ def server(directory: Path, url: str, warehouse: str) -> Iterator[tuple[str, str
 
         found = wait_until(address, "the page to be served", 120)
         assert found is not None
-        base, token = found.split()
-        yield base, token, psutil.Process(process.pid)
+        base, *tokens = found.split()
+        yield base, tokens, psutil.Process(process.pid)
 
 
 def serve() -> None:
-    """Serve the page, print its address and an admin's token, and stay."""
+    """Serve the page, print its address and tokens of as many users as there are viewers, and stay.
+
+    A user may have eight pages open at once.
+    """
     import socket
 
     import uvicorn
@@ -243,9 +249,13 @@ def serve() -> None:
     app = FastAPI()
     init_auth_manager(app)
     app.mount(URL_PREFIX, LazyPage())
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="admin", role="admin"))
+    users = (
+        SimpleAuthManagerUser(username=f"viewer-{number}", role="admin")
+        for number in range(VIEWERS[-1])
+    )
+    tokens = " ".join(get_auth_manager().generate_jwt(user) for user in users)
     listening = socket.create_server(("127.0.0.1", 0))  # from here on a client may connect
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}{URL_PREFIX} {token}", flush=True)
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}{URL_PREFIX} {tokens}", flush=True)
     config = uvicorn.Config(app, log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
 
@@ -257,59 +267,22 @@ def timed_ms(client: httpx.Client, path: str) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-class Viewers:
-    """So many open pages; each does at every poll what a browser does."""
-
-    def __init__(self, client: httpx.Client, count: int) -> None:
-        self._client = client
-        self._news = [threading.Event() for _ in range(count)]
-        self._ended = threading.Event()
-        self.seen_ms: list[float] = []
-        self._polled = 0.0
-
-    def look(self, number: int) -> None:
-        """Take the stream's news until the end."""
-        with self._client.stream("GET", f"/plans/{PLAN}/live") as stream:
-            for line in stream.iter_lines():
-                if self._ended.is_set():
-                    return
-                if line == "event: plan":
-                    self._client.get(f"/plans/{PLAN}/throughput").raise_for_status()
-                    self._client.get(f"/plans/{PLAN}/tabs/partitions").raise_for_status()
-                    self.seen_ms.append(1000 * (time.perf_counter() - self._polled))
-                    self._news[number].set()
-
-    def polled(self) -> None:
-        """Wait until all have seen the poll that is written now."""
-        for event in self._news:
-            event.wait(60)
-            event.clear()
-
-    def begin(self) -> None:
-        """Count from now."""
-        self._polled = time.perf_counter()
-
-    def end(self) -> None:
-        """Close every page at its next news."""
-        self._ended.set()
-
-
 def refreshes(
     client: httpx.Client,
     process: psutil.Process,
     ledger: Ledger,
     plan: Plan,
     options: argparse.Namespace,
-    viewers: int,
+    tokens: Sequence[str],
 ) -> tuple[float, float]:
     """Milliseconds of processor that one viewer's refresh costs, and until all have seen a poll.
 
     The server's reads of the ledger between polls are part of it.
     """
-    pages = Viewers(client, viewers)
+    viewers = len(tokens)
+    pages = Viewers(client, PLAN, tokens)
     with ThreadPoolExecutor(viewers) as pool:
-        for number in range(viewers):
-            pool.submit(pages.look, number)
+        looking = [pool.submit(pages.look, number) for number in range(viewers)]
         pages.begin()
         pages.polled()  # the first news: the page as it is
         pages.seen_ms.clear()
@@ -321,6 +294,8 @@ def refreshes(
         spent = sum(process.cpu_times()[:2]) - before
         pages.end()
         poll(ledger, plan, options)
+    for each in looking:
+        each.result()  # raises what a viewer has met
     return 1000 * spent / options.refreshes / viewers, median(pages.seen_ms)
 
 
@@ -330,10 +305,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         directory = Path(name)
         url, warehouse = f"sqlite:///{directory}/ledger.db", (directory / "warehouse").as_uri()
         ledger, plan = in_progress(url, warehouse, options)
-        with ledger, server(directory, url, warehouse) as (base, token, process):
+        with ledger, server(directory, url, warehouse) as (base, tokens, process):
             limits = httpx.Limits(max_connections=100)
             with httpx.Client(
-                base_url=base, cookies={"_token": token}, timeout=60, limits=limits
+                base_url=base, cookies={"_token": tokens[0]}, timeout=60, limits=limits
             ) as client:
                 client.get("/").raise_for_status()  # the application is made at its first request
                 result = {
@@ -349,8 +324,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
                         _median_ms(client, f"/plans/{PLAN}/tabs/partitions?sort=behind")
                     ),
                 }
-                for viewers in (1, 10):
-                    spent, seen = refreshes(client, process, ledger, plan, options, viewers)
+                client.cookies.clear()
+                for viewers in VIEWERS:
+                    users = tokens[:viewers]
+                    spent, seen = refreshes(client, process, ledger, plan, options, users)
                     result[f"refresh_cpu_ms_{viewers}"] = round(spent, 1)
                     result[f"news_ms_{viewers}"] = round(seen)
     return result

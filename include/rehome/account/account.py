@@ -65,7 +65,7 @@ class PlanAccount:
     :param standing: where it stands, and what is to be done next.
     :param incomparable: why the time taken says nothing about the prediction; None = it does.
     :param rates: that were set for it, oldest first.
-    :param cancelled_by: who cancelled it; "" = it was not cancelled.
+    :param cancelled_by: the person who cancelled or rejected it; "" = none did, or it is not known.
     :param files: what its files hold, where they were read.
     :param outlook: what it waits for; None = for nothing, or that is not known.
     :param polled: hurts that the newest poll has found, without open alerts.

@@ -82,7 +82,7 @@ class PlanEvidence:
         still be set, while it does not run.
     :param driven: whether it has ended, and its run holds the cluster; ``run_over``: whether that
         run does nothing more, by who reads this as its last step.
-    :param cancelled_by: who cancelled it; "" = it was not cancelled.
+    :param cancelled_by: the person who cancelled or rejected it; "" = none did, or it is not known.
     :param files: by who reads the plan's files.
     :param outlook: what it waits for, by who can ask for it; None = for nothing, or not known.
     :param dag_paused: whether its DAG is known to be paused in Airflow, by who can ask for it.
@@ -232,7 +232,8 @@ class EvidenceFollower:
             owed = still_set_by(ledger, plan_id) if still_set and not running else ()
             holder = ledger.holder(record.cluster_id) if record.ended_at is not None else None
             lost = ledger.lost_data(plan_id)
-            cancelled_by = ledger.last_actor(plan_id, EventKind.CANCELLED)
+            cancelled = record.state is PlanState.CANCELLED
+            cancelled_by = ledger.cancelled_by(plan_id) if cancelled else None
             rates = ledger.rate_changes(plan_id) if record.started_at is not None else []
         return PlanEvidence(
             record,

@@ -11,10 +11,8 @@ from rehome import airflow_metrics, alerting, installation
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
-from rehome.ledger.base.audit_entry import Decided
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -235,14 +233,9 @@ class ReassignmentSensor(ClusterOperator):
 def _ended_badly(plan_id: str, state: PlanState, cause: str) -> EndedError:
     """The end of a plan as that of its run: by a person, or by what its cause says."""
     with installation.open_ledger() as ledger:
-        asked = [
-            event.actor
-            for event in ledger.events(plan_id)
-            if event.kind is EventKind.REQUEST and event.detail == Decided.CANCEL
-        ]
-    by_person = state is PlanState.CANCELLED and bool(asked)
+        by = ledger.cancelled_by(plan_id) if state is PlanState.CANCELLED else None
     return EndedError(
-        CauseKind.CANCELLED if by_person else CauseKind.PLAN_FAILED,
-        f"Plan {plan_id} is {state}: {f'{asked[-1]} has asked for it' if by_person else cause}",
+        CauseKind.PLAN_FAILED if by is None else CauseKind.CANCELLED,
+        f"Plan {plan_id} is {state}: {cause if by is None else f'{by} has asked for it'}",
         next_step="The report has what was moved, and what to do about the rest.",
     )

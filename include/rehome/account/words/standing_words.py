@@ -245,8 +245,15 @@ def _done(account: PlanAccount) -> str:
 
 
 def _rejected(account: PlanAccount) -> str:
-    by = f" by {account.cancelled_by}" if account.cancelled_by else ""
-    return f"The plan was rejected{by}."
+    return f"The plan was rejected{_by(account)}."
+
+
+def _cancelled(account: PlanAccount) -> str:
+    return f"The plan was cancelled{_by(account)}: {account.record.cause}."
+
+
+def _by(account: PlanAccount) -> str:
+    return f" by {account.cancelled_by}" if account.cancelled_by else ""
 
 
 _HEADLINES: Mapping[Stand, _Text] = {
@@ -278,7 +285,7 @@ _HEADLINES: Mapping[Stand, _Text] = {
     Stand.FAILED_BEFORE: _with_cause("failed before it started"),
     Stand.FAILED: _with_cause("failed"),
     Stand.REJECTED: _rejected,
-    Stand.CANCELLED_BEFORE: _with_cause("was cancelled"),
-    Stand.CANCELLED: _with_cause("was cancelled"),
+    Stand.CANCELLED_BEFORE: _cancelled,
+    Stand.CANCELLED: _cancelled,
     Stand.ROLLED_BACK: _with_cause("was rolled back"),
 }

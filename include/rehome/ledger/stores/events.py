@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, select
+from sqlalchemy import Connection, RowMapping, and_, bindparam, insert, or_, select
 
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.run.event_kind import EventKind, kind_of
@@ -34,6 +34,19 @@ _TURNS = (
         EVENTS.c.kind.in_((EventKind.RUNNING, EventKind.PAUSED)),
     )
     .order_by(EVENTS.c.event_id)
+)
+_CANCELLED_BY = (
+    select(EVENTS.c.actor)
+    .where(
+        EVENTS.c.plan_id == bindparam("of"),
+        or_(
+            EVENTS.c.kind == EventKind.CANCELLED,
+            and_(EVENTS.c.kind == EventKind.REQUEST, EVENTS.c.detail == Decided.CANCEL),
+        ),
+        EVENTS.c.actor != bindparam("by_itself"),
+    )
+    .order_by(EVENTS.c.event_id.desc())
+    .limit(1)
 )
 _REPORTED = select(
     FOREIGN_REASSIGNMENTS.c.topic,
@@ -135,6 +148,14 @@ class EventStore(Database):
         of = {"of": plan_id, "of_kind": kind}
         with self.reading() as connection:
             return connection.execute(_LAST, of).scalar_one_or_none()
+
+    def cancelled_by(self, plan_id: str) -> str | None:
+        """The person who has asked for a plan's cancel, or rejected the plan; None = no person has,
+        or it is not known.
+        """
+        with self.reading() as connection:
+            of = {"of": plan_id, "by_itself": REHOME}
+            return connection.execute(_CANCELLED_BY, of).scalar_one_or_none()
 
     def turns(self, plan_id: str) -> list[tuple[EventKind, datetime]]:
         """When a plan has started, paused and gone on, oldest first."""

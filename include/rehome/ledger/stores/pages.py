@@ -22,7 +22,6 @@ from sqlalchemy import (
 
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.move import Move
-from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import FlowSample
 from rehome.domain.run.ledger_view import MoveSums
 from rehome.domain.run.progress import ReplicaStatus
@@ -219,14 +218,6 @@ class PageStore(Database):
         """
         with self.reading() as connection:
             return select_flows(connection, plan_id, newest, after)
-
-    def last_actor(self, plan_id: str, kind: EventKind) -> str | None:
-        """Who did what the newest event of a kind says; None = there is none."""
-        events = EVENTS.c
-        query = select(events.actor).where(events.plan_id == plan_id, events.kind == kind)
-        with self.reading() as connection:
-            newest = connection.execute(query.order_by(events.event_id.desc()).limit(1))
-            return newest.scalar_one_or_none()
 
     def event_page(self, plan_id: str, offset: int, limit: int) -> Page[Event]:
         """Events of a plan, newest first."""

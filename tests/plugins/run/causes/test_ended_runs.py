@@ -57,6 +57,7 @@ class Way:
     """One way in which a run does not go through.
 
     :param said: part of the words that name it.
+    :param head: how the head of page and report begins; "" = with the cause.
     :param succeeds: Airflow calls the run a success.
     """
 
@@ -67,6 +68,7 @@ class Way:
     prepare: Prepare | None = None
     does: tuple[Do, ...] = (START,)
     plan: Plan = PLAN
+    head: str = ""
     succeeds: bool = False
     quiet_s: float = 200.0
 
@@ -223,7 +225,7 @@ WAYS = (
     Way("files of the plan that were changed", "approve", CauseKind.CHANGED_FILES, "another one",
         raising("rehome.run.recorded_plans.refuse_changed_files", CHANGED)),
     Way("a person who rejects it", "approve", CauseKind.REJECTED, "rejected by ann",
-        answers(Given(REJECT)), succeeds=True),
+        answers(Given(REJECT)), head="The plan was rejected by ann.", succeeds=True),
     Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "nobody has answered",
         not_answered),
     Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "it expired at",
@@ -235,10 +237,10 @@ WAYS = (
     Way("an error that nobody foresaw", "execute", CauseKind.FAULT, "KeyError: 'broker'",
         raising(f"{OPERATORS}.execute.StartReassignmentOperator.step", KeyError("broker"))),
     Way("a person who cancels it", "progress", CauseKind.CANCELLED, "alice", None,
-        (START, at(30.0, What.CANCEL))),
+        (START, at(30.0, What.CANCEL)), head="The plan was cancelled by alice"),
     Way("a plan of which nothing moves", "progress", CauseKind.PLAN_FAILED, "is failed", None,
         (START, *(at(22.0, What.BROKER_LOST, each, who="fate") for each in (3, 4))),
-        quiet_s=2000.0),
+        head="The plan failed: nothing has moved for ", quiet_s=2000.0),
     Way("a trigger that fails", "progress", CauseKind.TRIGGER, "no such column",
         trigger_that_fails, plan=SLOW),
     Way("a task that a person marks as failed", "progress", CauseKind.SILENT, "left no reason",
@@ -263,7 +265,7 @@ def test_note_page_report_and_alert_name_it_first(
     assert (read.cause.kind, read.cause.task_id) == (way.kind, way.task)
     assert read.failed is not way.succeeds
     assert way.said in read.cause.text
-    _same(read, way.said)
+    _same(read, way)
 
 
 def test_a_plan_that_a_person_has_paused_is_not_called_done(
@@ -294,17 +296,17 @@ def test_nobody_is_named_who_has_approved_a_plan_that_needed_no_approval(
     assert f"{read.approved_by} approved it" in read.asked_for
 
 
-def _same(read: Read, said: str) -> None:
+def _same(read: Read, way: Way) -> None:
     cause = read.cause
     assert cause is not None
     ended = "failed" if read.failed else "succeeded"
     assert read.alert.text.startswith(f"Run {read.run_id} of reassign_partitions {ended}: ")
-    assert said in read.alert.text.partition("Plan ")[0] or read.alert.text.find(said) < 400
+    assert way.said in read.alert.text.partition("Plan ")[0] or read.alert.text.find(way.said) < 400
     assert "task_failure" not in read.alert.text
     assert read.note.startswith(cause.text[:LONGEST])
-    own = cause.kind in (CauseKind.PLAN_FAILED, CauseKind.CANCELLED, CauseKind.REJECTED)
     for head in filter(None, (read.page, read.report)):
-        assert own or head.startswith(cause.short)
+        assert head.startswith(way.head or cause.short)
+    assert read.page or not way.head
     assert "ended before the plan" not in read.page + read.alert.text
 
 
