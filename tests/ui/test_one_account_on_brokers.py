@@ -21,11 +21,14 @@ from rehome.account.account import PlanAccount, account_of
 from rehome.account.evidence import read_evidence
 from rehome.account.hurts import covered_by
 from rehome.account.known import Known
+from rehome.account.plan_bytes import byte_facts
 from rehome.account.words.byte_words import bytes_sentence, in_place_text
 from rehome.account.words.hurt_words import hurt_text
 from rehome.account.words.standing_words import status_of
 from rehome.alerts.due_alerts import at_poll
 from rehome.alerts.kinds import AlertKind
+from rehome.alerts.plan_alerts import Patience, alerts_of
+from rehome.alerts.run_end import Ended, RunEnd
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.kafka_json import reassignment_json
@@ -60,8 +63,8 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 RATE = 400_000
-POLICY = Policy(RATE, metadata_grace_s=1, max_moves_per_broker=2)
-PLAN_ID = "20301121T010000Z-drain-1"
+POLICY = Policy(RATE, metadata_grace_s=1, max_moves_per_broker=2, stall_alert_s=15.0)
+DAG, PLAN_ID = "reassign_partitions", "20301121T010000Z-drain-1"
 RATES = {"B/s": 1, "kB/s": 1e3, "MB/s": 1e6}
 
 
@@ -81,6 +84,7 @@ class Drain:
     backlog: Backlog = field(default_factory=Backlog)
     seen: list[str] = field(default_factory=list)
     received: int = 0
+    alerted: set[AlertKind] = field(default_factory=set)
 
     def step(self) -> PlanState:
         advance(self.plan, self.ledger, self.gateway, POLICY)
@@ -124,6 +128,7 @@ class Drain:
         report = status_of(data.account)
         note = ended_note(data, report.label, report.next_step)
         self._bytes(account, head, note)
+        self._told(account, data.account)
         if state is PlanState.RUNNING:
             self._rates(account, head)
             self._hurts(account, head, report.headline, found)
@@ -176,8 +181,24 @@ class Drain:
                 h.kind for h in account.hurts if h.kind is not HurtKind.ALERT
             )
             record = self.ledger.plan(PLAN_ID)
-            alerts = at_poll(record, found, POLICY, self.ledger.alerts(PLAN_ID))
+            raised = self.ledger.alerts(PLAN_ID)
+            alerts = at_poll(record, found, POLICY, raised)
             assert {alert.kind for alert in alerts} <= covered_by(account.hurts) | STALLS
+            self.alerted |= {alert.kind for alert in alerts}
+            patience = Patience(POLICY.stall_alert_s, POLICY.stall_timeout_s)
+            then = account_of(read_evidence(self.ledger, PLAN_ID), found.seen.taken_at)
+            on_page = {alert.kind: alert.text for alert in alerts_of(then, patience)}
+            assert {alert.kind: alert.text for alert in alerts}.items() <= on_page.items()
+
+    def _told(self, account: PlanAccount, reported: PlanAccount) -> None:
+        """The message of a run that ends now has the same figures as the page and the report."""
+        if account.state is PlanState.RUNNING:
+            return
+        sent = RunEnd(DAG, "run-1", Ended.SUCCEEDED, plan=reported).alert()
+        assert bytes_sentence(account.bytes) in sent.text
+        assert sent.facts["bytes"] == byte_facts(account.bytes)
+        assert sent.facts["throttles_owed"] == list(account.throttles.names)
+        assert sent.state == account.state.value
 
     def _kafka(self, account: PlanAccount, state: PlanState, rows: str) -> None:
         """Kafka's own tools, a few seconds later: what has ended since is in place by them."""
@@ -316,6 +337,7 @@ def test_at_no_moment_do_two_places_disagree(drain: Drain) -> None:
     assert [(h.kind, h.brokers) for h in hurt.hurts][:1] == [(HurtKind.DEAD_BROKERS, (4,))]
     assert not isinstance(hurt.ends, Known)
     assert "not alive" in drain.tab.page.inner_text("#plan-head")
+    wait_until(lambda: drain.polled() and drain.alerted, "an alert of a poll", 240)
 
     ledger.request_cancel(PLAN_ID, "ann")
     wait_until(lambda: drain.step() is PlanState.CANCELLED, "cancel", 240)
