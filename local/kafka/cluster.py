@@ -1,4 +1,4 @@
-"""A real Kafka cluster on this machine: one KRaft controller and some brokers, loopback only.
+"""A real Kafka cluster on this machine: KRaft controllers and some brokers, loopback only.
 
 The demo and the tests share it. Nothing outlives the process that started it (see guard.py),
 and single brokers can be killed, paused, resumed, shut down and restarted for fault tests.
@@ -34,16 +34,18 @@ from rehome.private_files import folder
 __all__ = ["CONTROLLER_ID", "ClusterStartError", "LocalCluster", "Security", "default_rack"]
 
 START_TIMEOUT_S = 240.0
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 class LocalCluster:
-    """One KRaft controller (id 100) and brokers 1 … n, each with several log dirs.
+    """KRaft controllers (ids 100 …) and brokers 1 … n, each with several log dirs.
 
     :param directory: where data, configs and logs go; must be empty or new.
     :param brokers: number of brokers.
     :param racks: ``broker.rack`` of each broker, in order of id; default :func:`default_rack`.
     :param log_dirs: log dirs per broker.
-    :param broker_config: further broker settings; ``controller_config``: the controller's.
+    :param controllers: number of controllers.
+    :param broker_config: further broker settings; ``controller_config``: the controllers'.
     :param node_config: further settings of single nodes, by id.
     :param heap_mb: maximal heap of each JVM, in MB.
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
@@ -60,6 +62,7 @@ class LocalCluster:
         *,
         racks: Sequence[str] | None = None,
         log_dirs: int = 2,
+        controllers: int = 1,
         broker_config: Mapping[str, str] | None = None,
         controller_config: Mapping[str, str] | None = None,
         node_config: Mapping[int, Mapping[str, str]] | None = None,
@@ -76,7 +79,9 @@ class LocalCluster:
         self.racks = dict(
             zip(self.broker_ids, racks or map(default_rack, self.broker_ids), strict=True)
         )
-        self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs, more_listeners)
+        self._layout = NodeLayout.on_free_ports(
+            directory, self.racks, log_dirs, more_listeners, controllers
+        )
         self._broker_config = dict(broker_config or {})
         self._controller_config = dict(controller_config or {})
         self._node_config = dict(node_config or {})
@@ -159,11 +164,14 @@ class LocalCluster:
             for node in self._layout.ports:
                 self._write_config(node)
             # First: a broker that finds no controller looks for it in a busy loop.
-            format_controller(
-                *(self._layout, self.cluster_id, self.security, self._release_version),
-                version=self._nodes.version,
-            )
-            self._nodes.launch(CONTROLLER_ID)
+            for controller in self._layout.controllers:
+                format_controller(
+                    *(self._layout, controller, self.cluster_id),
+                    *(self.security, self._release_version),
+                    version=self._nodes.version,
+                )
+            for controller in self._layout.controllers:
+                self._nodes.launch(controller)
             for broker in self.broker_ids:
                 format_broker(self._layout, broker, self.cluster_id)
                 self._nodes.launch(broker)
@@ -212,21 +220,28 @@ class LocalCluster:
         """
         self.shutdown(node)
         self._nodes.versions[node] = version
-        if node == CONTROLLER_ID:
-            self.start_controller()
+        if node in self._layout.controllers:
+            self.start_controller(node)
         else:
             self.restart(node)
 
-    def stop_controller(self) -> None:
-        """SIGKILL the controller: data keeps flowing, administration times out."""
-        self.kill(CONTROLLER_ID)
+    def stop_controller(self, controller: int = CONTROLLER_ID) -> None:
+        """SIGKILL a controller. Without the only one data keeps flowing, administration times
+        out.
+        """
+        self.kill(controller)
 
-    def start_controller(self) -> None:
-        """Start the controller again."""
-        self._nodes.launch(CONTROLLER_ID)
+    def start_controller(self, controller: int = CONTROLLER_ID) -> None:
+        """Start a controller again."""
+        self._nodes.launch(controller)
         wait_until(
-            lambda: self._layout.port_open(CONTROLLER_ID), "the controller's port", START_TIMEOUT_S
+            lambda: self._layout.port_open(controller), "the controller's port", START_TIMEOUT_S
         )
+
+    def active_controller(self) -> int:
+        """The controller that leads the others, by Kafka's own tool."""
+        said = self.run_tool(QUORUM, "describe", "--status").stdout
+        return int(said.partition("LeaderId:")[2].split()[0])
 
     def wait_for_brokers(self, brokers: Sequence[int], timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until all of ``brokers`` serve clients, and every broker that runs knows them.
@@ -234,9 +249,10 @@ class LocalCluster:
         A broker that was killed stays listed until its session ends. It opens its port only once it
         has seen its own new registration, fenced at first.
         """
+        several = len(self._layout.controllers) > 1  # one of them may be dead
 
         def all_there() -> bool:
-            self._nodes.raise_if_ended((CONTROLLER_ID, *brokers))
+            self._nodes.raise_if_ended(brokers if several else (CONTROLLER_ID, *brokers))
             return all(map(self._layout.port_open, brokers)) and all(
                 set(brokers) <= self.brokers_known_at(self.address(asked))
                 for asked in self.answering_brokers
@@ -250,7 +266,7 @@ class LocalCluster:
     @property
     def answering_brokers(self) -> set[int]:
         """Brokers that run and are not paused, whatever the controller takes them for."""
-        return self._nodes.able_to_answer - {CONTROLLER_ID}
+        return self._nodes.able_to_answer - {*self._layout.controllers}
 
     def live_brokers(self) -> set[int]:
         """Broker ids in a fresh metadata answer; empty when no broker answers."""
@@ -326,7 +342,8 @@ class LocalCluster:
 
     def _write_config(self, node: int) -> None:
         settings = server_properties(self._layout, node, self.security)
-        settings |= self._controller_config if node == CONTROLLER_ID else self._broker_config
+        controls = node in self._layout.controllers
+        settings |= self._controller_config if controls else self._broker_config
         settings |= self._node_config.get(node, {})
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)

@@ -40,12 +40,13 @@ def default_rack(broker: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeLayout:
-    """Places of the nodes: one controller, and a broker for each entry of ``racks``.
+    """Places of the nodes: controllers, and a broker for each entry of ``racks``.
 
     :param directory: of everything the cluster writes.
     :param racks: ``broker.rack`` by broker id.
-    :param ports: of the controller and of each broker, by node id; they keep it over restarts.
+    :param ports: of each node, by its id; they keep it over restarts.
     :param log_dirs_per_broker: number of log dirs.
+    :param controllers: their ids, from CONTROLLER_ID on.
     :param more: further listeners of the brokers; ``more_ports``: theirs, by broker id and name.
     """
 
@@ -53,6 +54,7 @@ class NodeLayout:
     racks: Mapping[int, str]
     ports: Mapping[int, int]
     log_dirs_per_broker: int
+    controllers: Sequence[int] = (CONTROLLER_ID,)
     more: Sequence[MoreListener] = ()
     more_ports: Mapping[tuple[int, str], int] = field(default_factory=dict)
 
@@ -63,14 +65,16 @@ class NodeLayout:
         racks: Mapping[int, str],
         log_dirs: int,
         more: Sequence[MoreListener] = (),
+        controllers: int = 1,
     ) -> NodeLayout:
         """A layout on ports that are free now."""
-        nodes = (CONTROLLER_ID, *racks)
+        voters = tuple(range(CONTROLLER_ID, CONTROLLER_ID + controllers))
+        nodes = (*voters, *racks)
         further = [(broker, listener.name) for broker in racks for listener in more]
         free = free_ports(len(nodes) + len(further))
         ports = dict(zip(nodes, free[: len(nodes)], strict=True))
         more_ports = dict(zip(further, free[len(nodes) :], strict=True))
-        return cls(directory, racks, ports, log_dirs, more, more_ports)
+        return cls(directory, racks, ports, log_dirs, voters, more, more_ports)
 
     @property
     def certificates(self) -> Path:
@@ -101,7 +105,7 @@ class NodeLayout:
 
     def log_dirs(self, node: int) -> tuple[Path, ...]:
         """Where a broker keeps its partitions; a controller has one, and nothing in it."""
-        count = 1 if node == CONTROLLER_ID else self.log_dirs_per_broker
+        count = 1 if node in self.controllers else self.log_dirs_per_broker
         return tuple(self.home(node) / f"data{n}" for n in range(count))
 
     def address(self, node: int) -> str:
@@ -121,11 +125,11 @@ class NodeLayout:
 
 def server_properties(layout: NodeLayout, node: int, security: Security | None) -> dict[str, str]:
     """server.properties of one node."""
-    role = _controller(layout) if node == CONTROLLER_ID else _broker(layout, node)
+    role = _controller(layout, node) if node in layout.controllers else _broker(layout, node)
     settings = _common(layout, node) | _protocols(layout, security) | role
     for listener in layout.more:
         settings["listener.security.protocol.map"] += f",{listener.name}:{listener.protocol}"
-        if node != CONTROLLER_ID:
+        if node not in layout.controllers:
             at = f",{listener.name}://{layout.more_address(node, listener.name)}"
             settings["listeners"] += at
             settings["advertised.listeners"] += at
@@ -137,7 +141,9 @@ def _common(layout: NodeLayout, node: int) -> dict[str, str]:
     copies = str(min(3, len(layout.racks)))
     return {
         "node.id": str(node),
-        "controller.quorum.voters": f"{CONTROLLER_ID}@{layout.address(CONTROLLER_ID)}",
+        "controller.quorum.voters": ",".join(
+            f"{voter}@{layout.address(voter)}" for voter in layout.controllers
+        ),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": LISTENER,
         "metadata.log.dir": str(layout.metadata_dir(node)),
@@ -166,25 +172,25 @@ def _protocols(layout: NodeLayout, security: Security | None) -> dict[str, str]:
     return security.node_settings(layout.certificates, LISTENER)
 
 
-def _controller(layout: NodeLayout) -> dict[str, str]:
+def _controller(layout: NodeLayout, node: int) -> dict[str, str]:
     return {
         "process.roles": "controller",
         # Twice a second by default each node writes, fetches and applies a record of nothing.
         "metadata.max.idle.interval.ms": "10000",
-        "listeners": f"CONTROLLER://{layout.address(CONTROLLER_ID)}",
+        "listeners": f"CONTROLLER://{layout.address(node)}",
     }
 
 
 def _broker(layout: NodeLayout, node: int) -> dict[str, str]:
     listener = f"{LISTENER}://{layout.address(node)}"
-    return {
+    # 2 s by default. A broker that has heard nothing of the controller for so long looks for
+    # another one in a busy loop: half a core for each, as long as the only controller is dead.
+    alone = {"controller.quorum.fetch.timeout.ms": "600000"} if len(layout.controllers) == 1 else {}
+    return alone | {
         "process.roles": "broker",
         # Also the pause before a refused registration is tried again, and between the steps of
         # a clean shutdown: 2 s by default.
         "broker.heartbeat.interval.ms": "500",
-        # 2 s by default. A broker that has heard nothing of the controller for so long looks for
-        # another one in a busy loop: half a core for each, as long as the controller is dead.
-        "controller.quorum.fetch.timeout.ms": "600000",
         "listeners": listener,
         "advertised.listeners": listener,
         "broker.rack": layout.racks[node],

@@ -6,7 +6,7 @@ import base64
 import uuid
 
 from local.kafka.jvm import VERSION, ClusterStartError, run_java, write_properties
-from local.kafka.node_config import CONTROLLER_ID, NodeLayout
+from local.kafka.node_config import NodeLayout
 from local.kafka.security import Security
 
 
@@ -38,6 +38,7 @@ def format_broker(layout: NodeLayout, broker: int, cluster_id: str) -> None:
 
 def format_controller(
     layout: NodeLayout,
+    controller: int,
     cluster_id: str,
     security: Security | None,
     release_version: str | None,
@@ -55,7 +56,7 @@ def format_controller(
         "-t",
         cluster_id,
         "-c",
-        str(layout.config_file(CONTROLLER_ID)),
+        str(layout.config_file(controller)),
         *(security.format_arguments() if security else ()),
         *(("--release-version", release_version) if release_version else ()),
         version=version,
