@@ -114,8 +114,13 @@ class LocalCluster:
 
     @property
     def controller_address(self) -> str:
-        """host:port of the controller's own listener."""
+        """host:port of the first controller's own listener."""
         return self._layout.address(CONTROLLER_ID)
+
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        """Ids of the controllers."""
+        return tuple(self._layout.controllers)
 
     @property
     def certificates(self) -> Path:
@@ -127,9 +132,9 @@ class LocalCluster:
         """Process ids of the nodes that run, by node id."""
         return self._nodes.pids
 
-    def address(self, broker: int) -> str:
-        """host:port of one broker; it keeps it over restarts."""
-        return self._layout.address(broker)
+    def address(self, node: int) -> str:
+        """host:port of one node; it keeps it over restarts."""
+        return self._layout.address(node)
 
     def servers_of(self, listener: str) -> str:
         """All brokers at one of the further listeners, as host:port,host:port."""
