@@ -62,9 +62,9 @@ class PlanView:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What Airflow knows of a plan, that was in this state then."""
+    """What Airflow knows of a plan, that the ledger had so then."""
 
-    state: PlanState
+    record: PlanRecord
     outlook: Outlook | None
     dag_paused: bool
 
@@ -135,17 +135,17 @@ class PlanFollower:
         record = self._ledger.plan(self._plan_id)
         runs = record.state is PlanState.RUNNING and record.dag_id is not None
         paused = runs and self._dag_paused(record.dag_id or "")
-        return _Asked(record.state, self._outlook(record), dag_paused=paused)
+        return _Asked(record, self._outlook(record), dag_paused=paused)
 
     def _view(self, asked: _Asked, now: datetime) -> PlanView:
-        files = self._files_in(self._ledger.plan(self._plan_id))
+        files = self._files_in(asked.record)
         _ = files.read  # from the warehouse, which may be slow: not while the ledger is read
         with self._ledger.reading():
             return self._view_with(files, asked, now)
 
     def _view_with(self, files: PlanFiles, asked: _Asked, now: datetime) -> PlanView:
         found = self._evidence.read()
-        outlook = asked.outlook if found.record.state is asked.state else None
+        outlook = asked.outlook if found.record.state is asked.record.state else None
         evidence = replace(
             found,
             files=files.read,

@@ -78,6 +78,27 @@ _CHANGED = select(MOVES).where(
     MOVES.c.state == bindparam("in_state"),
 )
 
+_NEWEST = (
+    PROGRESS_SAMPLES.c.sampled_at,
+    EVENTS.c.event_id,
+    RATE_CHANGES.c.change_id,
+    RUN_CAUSES.c.at,
+    DRY_RUNS.c.dry_run_id,
+    RECORDED_FILES.c.file_id,
+)
+_MARK = select(
+    PLANS.c.state,
+    PLANS.c.cancel_requested,
+    PLANS.c.pause_requested,
+    PLANS.c.requested_rate_bytes_per_s,
+    PLANS.c.moves_version,
+    *(
+        select(func.max(key)).where(key.table.c.plan_id == bindparam("of")).scalar_subquery()
+        for key in _NEWEST
+    ),
+).where(PLANS.c.plan_id == bindparam("of"))
+"""Made once: each open page asks for it every second."""
+
 
 class PageStore(Database):
     """Reads for people: never more rows than a page shows, however many there are."""
@@ -229,32 +250,9 @@ class PageStore(Database):
 
     def mark(self, plan_id: str) -> Mark | None:
         """A cheap mark of whether anything new is known of a plan; None = there is no plan."""
-        plan = select(
-            PLANS.c.state,
-            PLANS.c.cancel_requested,
-            PLANS.c.pause_requested,
-            PLANS.c.requested_rate_bytes_per_s,
-            PLANS.c.moves_version,
-        ).where(PLANS.c.plan_id == plan_id)
-        keys = (
-            PROGRESS_SAMPLES.c.sampled_at,
-            EVENTS.c.event_id,
-            RATE_CHANGES.c.change_id,
-            RUN_CAUSES.c.at,
-            DRY_RUNS.c.dry_run_id,
-            RECORDED_FILES.c.file_id,
-        )
         with self.reading() as connection:
-            row = connection.execute(plan).one_or_none()
-            if row is None:
-                return None
-            newest = [
-                connection.execute(
-                    select(func.max(key)).where(key.table.c.plan_id == plan_id)
-                ).scalar()
-                for key in keys
-            ]
-        return Mark(*row, *newest)
+            row = connection.execute(_MARK, {"of": plan_id}).one_or_none()
+        return None if row is None else Mark(*row)
 
 
 def _plan_conditions(wanted: PlanFilter) -> Iterable[ColumnElement[bool]]:
