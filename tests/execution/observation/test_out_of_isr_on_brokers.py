@@ -65,7 +65,7 @@ def bystander_dies(cluster: LocalCluster, gateway: OwnGateway) -> Iterator[Calla
     wait_until(lambda: BYSTANDER in gateway.describe_cluster().brokers, "it to be back", 240)
 
 
-@since((4, 3), "it is not shown that a move ends before its whole target is in sync (KAFKA-19975)")
+@since((4, 3), "a move waits for every replica of its target (KAFKA-19975)")
 def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_finding(
     gateway: OwnGateway,
     topics: Topics,
