@@ -39,8 +39,11 @@ STEPS_APART = frozenset({"PausedText"})
 FINDING = ("subject", "detail", "message", "remedy")
 WORDS = (
     "include/rehome/account/words",
+    "include/rehome/execution/access/words",
     "include/rehome/execution/completion/words",
     "include/rehome/execution/control/words",
+    "include/rehome/execution/dry_run/words/rate_words.py",
+    "include/rehome/execution/observation/words",
     "include/rehome/alerts/alert_text.py",
     "include/rehome/watching/paused_text.py",
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
 from rehome.domain.resources import Resource
@@ -9,11 +11,21 @@ from rehome.domain.text import (
     amount_text,
     brokers_text,
     bytes_text,
+    clock_text,
     count_text,
     duration_text,
     listed,
+    minute_text,
     rate_in,
+    second_text,
 )
+
+
+def test_times_are_in_utc() -> None:
+    at = datetime(2030, 1, 31, 5, 30, 7, tzinfo=timezone(timedelta(hours=1)))
+    assert second_text(at) == "2030-01-31 04:30:07 UTC"
+    assert minute_text(at) == "2030-01-31 04:30 UTC"
+    assert clock_text(at) == "04:30:07 UTC"
 
 
 @pytest.mark.parametrize(

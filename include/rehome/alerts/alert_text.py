@@ -12,9 +12,11 @@ from rehome.domain.run.ledger_view import DataSeen
 from rehome.domain.text import (
     brokers_text,
     bytes_text,
+    clock_text,
     count_text,
     duration_text,
     first_names,
+    minute_text,
 )
 from rehome.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
 
@@ -135,7 +137,7 @@ def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
     named = first_names([f"{partition}: {each.answer}" for partition, each in refused], "; ")
     return (
         f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
-        f"{first:%H:%M:%S} UTC: {named}.",
+        f"{clock_text(first)}: {named}.",
         "Start the brokers that hold the old replicas: the controller is asked again about once a "
         f"minute. If the plan is to end, it ends after {gives_up_s:g} s in any case; copies that "
         f"could not be cancelled then go on, {record.goes_on}, until they have ended.",
@@ -171,7 +173,7 @@ def stalled(
     :param only_waits: it does nothing but wait for another client's reassignment.
     """
     still = duration_text((now - since).total_seconds())
-    text = f"Nothing has moved since {since:%H:%M:%S} UTC ({still})."
+    text = f"Nothing has moved since {clock_text(since)} ({still})."
     if waits_for:
         text += f" Held back: {waits_for}."
     if only_waits and hangs:
@@ -195,7 +197,7 @@ def throttle_lowered(cut: RateChange, last: RateChange) -> AlertText:
     :param cut: when and why; ``last``: what holds now.
     """
     return (
-        f"Throttle cut at {cut.at:%H:%M:%S} UTC: {cut.cause}. It is at "
+        f"Throttle cut at {clock_text(cut.at)}: {cut.cause}. It is at "
         f"{bytes_text(last.target_bytes_per_s)}/s of {bytes_text(last.limit_bytes_per_s)}/s asked "
         "for.",
         "The throttle grows again by itself when partitions are well. Find out what else loads the "
@@ -239,7 +241,7 @@ def window_will_be_missed(
     late = duration_text((ends_at - window_end).total_seconds())
     return (
         f"At this pace the last copy ends {late} after the window closes, which is at "
-        f"{window_end:%H:%M} UTC.",
+        f"{minute_text(window_end)}.",
         "What has not started by then is left for the next window."
         + ("" if unthrottled else f" {HIGHER}"),
     )
@@ -296,9 +298,9 @@ def approval_waiting(
     :param window_end: until when the plan could run; None = there is no end.
     :param lapses_at: when Airflow stops waiting for an answer; None = never.
     """
-    until = f" Its window closes at {window_end:%Y-%m-%d %H:%M} UTC." if window_end else ""
+    until = f" Its window closes at {minute_text(window_end)}." if window_end else ""
     if lapses_at is not None:
-        until += f" The question lapses at {lapses_at:%Y-%m-%d %H:%M} UTC."
+        until += f" The question lapses at {minute_text(lapses_at)}."
     return (
         f"A run waits for a person's approval: {what}.{until}",
         "Open the page; approve it, send it back or reject it.",

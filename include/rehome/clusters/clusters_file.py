@@ -43,8 +43,9 @@ from rehome.domain.request.limits import (
 from rehome.domain.request.request import upgraded_params
 from rehome.domain.request.targets import target_problems
 from rehome.errors import InvalidRequestError
-from rehome.execution.access.connection_policy import IN_FILE, ConnectionPolicy
+from rehome.execution.access.connection_policy import ConnectionPolicy
 from rehome.execution.access.open_windows import CronWindow, cron_problem, window_from_json
+from rehome.execution.access.policy_refusals import PolicyPlace
 from rehome.field_descriptions import Shown, ValueText
 from rehome.packaging import PROJECT
 from rehome.settings import Settings
@@ -95,7 +96,7 @@ def _every_problem(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
     connection = str(info.data.get("connection", ""))
     try:
-        return ConnectionPolicy.parse(value, connection, IN_FILE)
+        return ConnectionPolicy.parse(value, connection, PolicyPlace.FILE)
     except InvalidRequestError as error:
         of_connection = f" (connection {connection})"
         problems = (text.removesuffix(of_connection) for text in error.problems)

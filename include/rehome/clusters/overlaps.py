@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from rehome.clusters.clusters_file import ClustersFile
+from rehome.domain.text import minute_text
 from rehome.execution.access.open_windows import CronWindow
 
 _YEAR = timedelta(days=366)
@@ -21,7 +22,7 @@ def overlap_notes(file: ClustersFile, since: datetime) -> list[str]:
     """
     since = since.replace(hour=0, minute=0, second=0, microsecond=0)
     return [
-        f"clusters.{name}.windows: {_named(pair)}, first at {at:%Y-%m-%d %H:%M} UTC. One run at a "
+        f"clusters.{name}.windows: {_named(pair)}, first at {minute_text(at)}. One run at a "
         "time has a window: of those that are open, the one that closes last. One that lies within "
         "the window that was used last has no run."
         for name, entry in file.clusters.items()

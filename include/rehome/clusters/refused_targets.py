@@ -5,6 +5,7 @@ from __future__ import annotations
 from rehome.clusters.clusters_file import ClustersFile
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.validation import given
+from rehome.execution.access.words.policy_words import refusal_text
 
 
 def refused_target_notes(file: ClustersFile) -> list[str]:
@@ -23,8 +24,8 @@ def refused_target_notes(file: ClustersFile) -> list[str]:
             by_broker=pace.throttle_by_broker,
         )
         notes += [
-            f"clusters.{name}.targets: {cause} The policy of this cluster refuses every run that "
-            "takes this target: change one of them."
+            f"clusters.{name}.targets: {refusal_text(cause)} The policy of this cluster refuses "
+            "every run that takes this target: change one of them."
             for cause in refused
         ]
     return notes

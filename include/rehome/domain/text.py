@@ -1,9 +1,10 @@
-"""How a plan speaks to people: amounts, brokers, lists."""
+"""How a plan speaks to people: amounts, times, brokers, lists."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from rehome.domain.resources import RATES, Resource
 
@@ -49,6 +50,21 @@ def duration_text(seconds: float | None) -> str:
         return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def second_text(at: datetime) -> str:
+    """A time to the second: ``2030-01-31 04:00:00 UTC``."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def minute_text(at: datetime) -> str:
+    """A time to the minute: ``2030-01-31 04:00 UTC``."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def clock_text(at: datetime) -> str:
+    """A time of a day that the reader knows: ``04:00:00 UTC``."""
+    return f"{at.astimezone(UTC):%H:%M:%S} UTC"
 
 
 def count_text(number: int, one: str, many: str = "") -> str:

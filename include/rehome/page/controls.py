@@ -125,7 +125,7 @@ def _refusal(
             free = view.record.unthrottled and rate_bytes_per_s is None
             policy.require_carried_out(view.record.action, rate, unthrottled=free)
     except PolicyError as error:
-        return " ".join(error.refusals)
+        return " ".join(error.texts)
     return ""
 
 

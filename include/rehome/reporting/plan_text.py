@@ -14,7 +14,7 @@ from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.request.request import Preset
 from rehome.domain.run.event_kind import AnyKind, EventKind
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.domain.text import first_names
+from rehome.domain.text import first_names, minute_text
 from rehome.domain.time_range import TimeRange
 from rehome.execution.throttle.configs import named
 from rehome.ledger.base.records import ThrottleState
@@ -23,7 +23,6 @@ from rehome.reporting.number_text import (
     bytes_text,
     count_text,
     rate_text,
-    time_text,
 )
 from rehome.reporting.titles import title
 
@@ -228,4 +227,4 @@ def _rate(asked: Mapping[str, Any]) -> str:
 
 
 def _time(text: str) -> str:
-    return time_text(datetime.fromisoformat(text), "%Y-%m-%d %H:%M") + " UTC"
+    return minute_text(datetime.fromisoformat(text))

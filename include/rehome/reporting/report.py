@@ -23,6 +23,7 @@ from rehome.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import RESOURCE_NAMES, Resource
 from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
+from rehome.domain.text import second_text
 from rehome.execution.completion.words.end_words import demotion_text
 from rehome.execution.progress.eta import eta_errors
 from rehome.execution.throttle.configs import named
@@ -164,9 +165,9 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
     if record.approved_by:
         facts.append(("approved by", record.approved_by))
     if record.started_at:
-        facts.append(("started", number_text.time_text(record.started_at) + " UTC"))
+        facts.append(("started", second_text(record.started_at)))
     if record.ended_at:
-        facts.append(("ended", number_text.time_text(record.ended_at) + " UTC"))
+        facts.append(("ended", second_text(record.ended_at)))
     return facts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rehome.domain.text import bytes_text, count_text, duration_text, first_names
+from rehome.domain.text import bytes_text, count_text, duration_text, first_names, minute_text
 from rehome.watching.finding import FindingRecord
 from rehome.watching.kinds import FindingKind
 from rehome.watching.respond import NotNow
@@ -29,7 +29,7 @@ def wait_text(wait: NotNow) -> str:
 def table_of(findings: Sequence[FindingRecord]) -> list[str]:
     """A line for each finding: since when, kind, and what it is."""
     return [
-        f"{each.opened_at:%Y-%m-%d %H:%M} UTC  {each.kind:<20}  {text_of(each)}"
+        f"{minute_text(each.opened_at)}  {each.kind:<20}  {text_of(each)}"
         for each in findings
         if each.opened_at is not None
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rehome.domain.run.causes.cause import Cause
+from rehome.domain.text import minute_text
 
 FIRST_WAIT = timedelta(minutes=30)
 LONGEST_WAIT = timedelta(days=1)
@@ -124,7 +125,7 @@ def next_step(found: LastAttempt) -> str:
     """What happens next by itself, and what a person can do; "" = that is said elsewhere."""
     if found.again_at is not None:
         return (
-            f"It is not tried again before {found.again_at:%Y-%m-%d %H:%M} UTC. To have it tried "
+            f"It is not tried again before {minute_text(found.again_at)}. To have it tried "
             "again now, trigger watch_clusters by hand."
         )
     if found.outcome is Attempted.NOT_ENOUGH and not found.reasons:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from rehome.domain.text import minute_text
 from rehome.watching.finding import FindingRecord, Seen
 from rehome.watching.kinds import AFTER_GRACE, FindingKind
 from rehome.watching.rules import WatchRules
@@ -97,7 +98,7 @@ def flapping(findings: Iterable[FindingRecord], taken_at: datetime) -> Iterator[
             continue
         began = [at for at in finding.began if taken_at - at < _DAY]
         if len(began) > MOST_ABSENCES:
-            about = {"times": len(began), "since": f"{began[0]:%Y-%m-%d %H:%M} UTC"}
+            about = {"times": len(began), "since": minute_text(began[0])}
             yield Seen(FindingKind.FLAPPING_BROKER, finding.subject, about)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-from rehome.domain.text import count_text
+from rehome.domain.text import count_text, minute_text
 from rehome.errors import SENTENCE_ENDS
 from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedResume, Why
 
@@ -71,7 +70,7 @@ def handed_over_text(outlook: Outlook) -> str:
         because = _REASONS[outlook.why].format(detail=outlook.detail.rstrip("."))
         return f"No window takes the plan up, because {because}. {_REMEDIES[outlook.why]}".rstrip()
     unless = "" if outlook.sure else ", if rebalance_in_window is unpaused"
-    window = f"The window that opens at {_time(outlook.opens_at)}"
+    window = f"The window that opens at {minute_text(outlook.opens_at)}"
     if outlook.stuck:
         return (
             f"{window} takes the plan up{unless}, and starts no move of it: at the throttle that "
@@ -127,7 +126,7 @@ def _lower(text: str) -> str:
 
 
 def _goes_on(found: GoesOn) -> PausedText:
-    cause, at = "The end of the window has paused this plan.", _time(found.opens_at)
+    cause, at = "The end of the window has paused this plan.", minute_text(found.opens_at)
     opened = f"in the window that has been open since {at}"
     when = opened if found.is_open else f"when the next window opens, at {at}"
     if found.stuck:
@@ -178,7 +177,3 @@ _REMEDIES: Mapping[Why, str] = {
 
 def _step(remedy: str) -> str:
     return f"{remedy} {_BY_PERSON}, with control_reassignment." if remedy else DECIDE
-
-
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"

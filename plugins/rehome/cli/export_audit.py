@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import make_url
 
 from rehome.cli.verbs import Verb
-from rehome.domain.text import count_text
+from rehome.domain.text import count_text, second_text
 from rehome.errors import PlanConflictError, RehomeError
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def verify(ledger: Ledger, path: Path) -> bool:
         )
         return False
     print(
-        f"{path} is as {found.by} exported it at {found.at:%Y-%m-%d %H:%M:%S} UTC. "
-        f"It holds {_text(found)}."
+        f"{path} is as {found.by} exported it at {second_text(found.at)}. It holds {_text(found)}."
     )
     return True
 

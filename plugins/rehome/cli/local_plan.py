@@ -276,7 +276,7 @@ def _refusals(
             request.action.value, rate, unthrottled=request.unthrottled, by_broker=tried.own_rates
         )
     except PolicyError as error:
-        return tuple(error.refusals)
+        return error.texts
     return ()
 
 

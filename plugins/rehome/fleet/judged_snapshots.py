@@ -10,6 +10,7 @@ from rehome import installation
 from rehome.domain.clock import CLOCKS_DIFFER, utc_now
 from rehome.domain.request.request import Action
 from rehome.domain.run.states import PlanState
+from rehome.domain.text import second_text
 from rehome.fleet import bound, clusters
 from rehome.watching.domains_away import domains_away
 from rehome.watching.finding import Seen
@@ -97,8 +98,8 @@ def _from_the_future(
     ledger: Ledger, uri: str, snapshot: Snapshot, rules: WatchRules, now: datetime
 ) -> JudgedSnapshot:
     about = {
-        "taken_at": f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC",
-        "judged_at": f"{now:%Y-%m-%d %H:%M:%S} UTC",
+        "taken_at": second_text(snapshot.taken_at),
+        "judged_at": second_text(now),
         "ahead_s": (snapshot.taken_at - now).total_seconds(),
     }
     followed = ledger.follow_findings(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rehome.domain.request.limits import BrokerCaps
     from rehome.domain.request.presets import Filled
     from rehome.domain.request.request import ReassignmentRequest
-    from rehome.domain.run.findings import Finding
+    from rehome.execution.dry_run.typed_finding import TypedFinding
     from rehome.warehouse import PlanDirectory
 
 FILE = "settings.json"
@@ -136,12 +136,12 @@ class ComparedSettings:
 
     def findings(
         self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]
-    ) -> list[Finding]:
+    ) -> list[TypedFinding]:
         """What a dry run says of it.
 
         :param begun: moves that are done or in flight; ``left``: those that have not started.
         """
-        from rehome.execution.observation.changed_settings import not_compared, settings_findings
+        from rehome.execution.dry_run.settings_checks import not_compared, settings_findings
 
         if self.now is None:
             return [not_compared(self.problem)]

@@ -10,8 +10,9 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Partial, ReplicaId, TopicPartition
 from rehome.domain.request.request import Action
-from rehome.errors import InvalidRequestError, first_problems
-from rehome.execution.access.connection_policy import ADD_PARTITIONS, PolicyError
+from rehome.errors import InvalidRequestError
+from rehome.execution.access.connection_policy import ADD_PARTITIONS
+from rehome.execution.access.policy_refusals import PolicyRefusal, RefusedBy
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.direct_changes import changing
@@ -19,7 +20,6 @@ from rehome.hooks.direct_changes import changing
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
     from rehome.domain.kafka import BrokerError, BrokerId, OngoingReassignment
-    from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.execution.direct.direct_throttle import DirectThrottle, TakenBack
     from rehome.execution.direct.wanted_copies import CopyLimits, PlacedReplica
     from rehome.execution.foreign.read_flights import DescribedFlights
@@ -323,22 +323,12 @@ class KafkaReassignmentHook(KafkaClusterHook):
                 raise MisledError(found)
             policy = policies.policy_of_cluster(ledger, cluster_id, self.kafka_config_id)
         if policy.approval:
-            raise self._refused(
-                policy,
-                "A person has to approve every change, and the hook asks no person.",
-                "Use the task group reassign(), which asks",
-            )
+            raise policy.error([PolicyRefusal(RefusedBy.HOOK_ASKS_NOBODY)])
         if limits is not None and limits.unthrottled and not policy.unthrottled:
-            raise self._refused(
-                policy,
-                f"Nothing throttles what is to be copied: {first_problems(limits.unthrottled)}.",
-                "Call set_replication_throttle with the same targets before",
-            )
+            by = RefusedBy.HOOK_UNTHROTTLED
+            raise policy.error([PolicyRefusal(by, unthrottled=limits.unthrottled)])
         rate = max(limits.rates.values(), default=None) if limits is not None else None
         policy.require(action, rate, utc_now())
-
-    def _refused(self, policy: ConnectionPolicy, what: str, next_step: str) -> Exception:
-        return PolicyError(self.kafka_config_id, [what], policy.place, next_step)
 
 
 def _targets(

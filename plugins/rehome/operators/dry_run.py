@@ -12,7 +12,7 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.causes.cause import CauseKind
-from rehome.domain.run.findings import SETTINGS_CHECK, Finding, Severity
+from rehome.domain.run.findings import SETTINGS_CHECK
 from rehome.domain.run.states import PlanState
 from rehome.fleet import paused_plan, plan_settings, watch_runs
 from rehome.links import DataDocsLink, PlanPageLink, ReportLink
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.dry_run.result import DryRunResult
+    from rehome.execution.dry_run.typed_finding import TypedFinding
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
     from rehome.warehouse import PlanDirectory
 
 
-POLICIES_CHECK = "policies"
 REMEDIES_NAMED = "Each finding names its remedy. Then trigger a new run."
 
 
@@ -170,6 +170,7 @@ def tried_out(
     from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.control.resume import moving_or_done, not_started
     from rehome.execution.dry_run.dry_run import dry_run
+    from rehome.execution.dry_run.typed_finding import CHANNELS_CHECK, POLICIES_CHECK
     from rehome.execution.progress.progress import admitted
     from rehome.execution.throttle.foreign import set_by_plans
     from rehome.warehouse import read_snapshot
@@ -197,35 +198,32 @@ def tried_out(
     result = result.and_of(SETTINGS_CHECK, compared.findings(taken, begun, left.moves))
     result = replace(result, settings=compared.counting)
     result = result.and_of(POLICIES_CHECK, policy_findings(ledger, plan.cluster_id))
-    result = result.and_of("alerts", channel_findings())
+    result = result.and_of(CHANNELS_CHECK, channel_findings())
     evidence.record_dry_run(context, ledger, directory, result)
     return result
 
 
-def policy_findings(ledger: Ledger, cluster_id: str) -> list[Finding]:
+def policy_findings(ledger: Ledger, cluster_id: str) -> list[TypedFinding]:
     """Where connections to the cluster do not say the same: the strictest holds, and a person
     should know.
     """
     from rehome.account.clusters.cluster_evidence import policy_differences
+    from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
-    remedy = "The strictest holds. Give every connection to the cluster the same policy."
-    found = policy_differences(ledger, cluster_id)
     subject = f"cluster {cluster_id}"
-    return [
-        Finding(Severity.WARNING, POLICIES_CHECK, subject, text.rstrip("."), remedy)
-        for text in found
-    ]
+    found = policy_differences(ledger, cluster_id)
+    return [TypedFinding(FoundKind.POLICIES_DIFFER, subject, differs=each) for each in found]
 
 
-def channel_findings() -> list[Finding]:
+def channel_findings() -> list[TypedFinding]:
     """Channels of alerts that cannot be used: the run goes on without them, and a person should
     know.
     """
-    remedy = "Correct the setting alert_channels; until then that channel gets no alert."
-    return [
-        Finding(Severity.WARNING, "alerts", delivery.SETTING, problem.rstrip("."), remedy)
-        for problem in delivery.problems()
-    ]
+    from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
+
+    kind, setting = FoundKind.CHANNEL_UNUSABLE, delivery.SETTING
+    problems = (each.rstrip(".") for each in delivery.problems())
+    return [TypedFinding(kind, setting, value=each) for each in problems]
 
 
 def _left(plan_id: str, state: PlanState) -> str:

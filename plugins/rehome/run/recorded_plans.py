@@ -107,10 +107,10 @@ def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
     """See that what waits for the window keeps the caps and broker sets of now. The dry run
     looks again, by the snapshot that is about to be taken.
 
-    :raises DriftError: it does not.
+    :raises LimitsBrokenError: it does not.
     """
     from rehome.execution.control.resume import moving_or_done, not_started
-    from rehome.execution.observation.changed_settings import refuse_broken
+    from rehome.execution.observation.drift import LimitsBrokenError
     from rehome.warehouse import read_snapshot
 
     record, view = ledger.plan(plan_id), ledger.view(plan_id)
@@ -125,4 +125,5 @@ def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
         left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
         snapshot = read_snapshot(own_snapshot.unchanged(latest))
         broken = compared.broken(snapshot, begun, left)
-        refuse_broken(plan_id, broken)
+        if broken:
+            raise LimitsBrokenError(plan_id, broken)

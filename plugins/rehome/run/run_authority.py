@@ -14,6 +14,7 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import NotAsked, NotAskedForError
 from rehome.domain.run.states import PlanState
+from rehome.domain.text import minute_text
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
 from rehome.run.authority.refusals import told_of_refusal
 
@@ -93,7 +94,7 @@ def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
     hours = (installation.settings().approval_lasts_s or 0) / 3600
     return NotAskedForError(
         NotAsked.TOO_OLD,
-        f"Run {run.run_id} was asked for by {who}, for {run.run_after:%Y-%m-%d %H:%M} UTC, and "
+        f"Run {run.run_id} was asked for by {who}, for {minute_text(run.run_after)}, and "
         f"was cleared when that was over: a request counts for {hours:g} hours",
         next_step=_TRIGGER_ANEW,
     )

@@ -12,6 +12,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.request.limits import with_limits
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.text import minute_text
 from rehome.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
@@ -90,7 +91,7 @@ def refuse_closed_window(context: Context | Mapping[str, Any]) -> None:
     """
     ends = request_of(context).window_end
     if ends is not None and ends <= utc_now():
-        raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])
+        raise InvalidRequestError([f"The window closed at {minute_text(ends)}."])
 
 
 def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:

@@ -28,6 +28,7 @@ from rehome.account.words import (
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState
+from rehome.domain.text import clock_text, second_text
 from rehome.links import URL_PREFIX
 from rehome.page.controls import LABELS
 from rehome.reporting import number_text
@@ -145,8 +146,8 @@ def time_html(at: datetime | None) -> str:
     if at is None:
         return ""
     utc = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{utc:%H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        utc.isoformat(), second_text(utc), clock_text(utc)
     )
 
 

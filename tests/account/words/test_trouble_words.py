@@ -9,12 +9,14 @@ import pytest
 from rehome.account.clusters.troubles import Trouble, TroubleKind
 from rehome.account.known import Source
 from rehome.account.words.trouble_words import trouble_text, troubles_in_short
+from rehome.execution.access.policy_refusals import PolicyAspect, PolicyDifference
 
+DIFFERS = PolicyDifference(PolicyAspect.UNTHROTTLED, ((True, ("a",)), (False, ("b",))))
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def trouble(kind: TroubleKind, *names: str, count: int = 1, said: str = "") -> Trouble:
-    return Trouble(kind, Source.LEDGER, AT, count, names, said, alert="stalled")
+    return Trouble(kind, Source.LEDGER, AT, count, names, said, "stalled", DIFFERS)
 
 
 @pytest.mark.parametrize("kind", TroubleKind)

@@ -10,6 +10,7 @@ import pytest
 from rehome.domain.run.askers import Askers
 from rehome.execution.access.cluster_policy import PaceAndApproval, differences, strictest
 from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from rehome.execution.access.policy_refusals import PolicyAspect, PolicyDifference
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -89,7 +90,7 @@ def test_what_was_recorded_with_a_plan_holds_as_it_was() -> None:
 
 
 def test_where_connections_differ_is_said() -> None:
-    assert differences([other("a", approval=True), other("b", approval=True)]) == []
+    assert not [*differences([other("a", approval=True), other("b", approval=True)])]
     first, second = differences(
         [
             other("a", approval=True, largest_throttle=5),
@@ -97,5 +98,6 @@ def test_where_connections_differ_is_said() -> None:
             other("c", largest_throttle=6, approval=True),
         ]
     )
-    assert "approval: another person's approval (a, c); a person's approval (b)" in first
-    assert "largest throttle: 5 bytes per second (a, b); 6 bytes per second (c)" in second
+    assert first == PolicyDifference(PolicyAspect.APPROVAL, ((2, ("a", "c")), (1, ("b",))))
+    assert second.aspect is PolicyAspect.LARGEST_THROTTLE
+    assert second.connections == ((5, ("a", "b")), (6, ("c",)))

@@ -15,6 +15,7 @@ from rehome.domain.run.askers import Askers, Term
 from rehome.domain.run.states import Control
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
+from rehome.execution.access.policy_refusals import RefusedBy
 
 NIGHTLY = {"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}
 AT_NIGHT, BY_DAY = datetime(2030, 1, 15, 2, tzinfo=UTC), datetime(2030, 1, 15, 12, tzinfo=UTC)
@@ -80,7 +81,11 @@ def test_what_is_not_allowed_is_refused_with_every_cause() -> None:
     strict.require("rebalance", 1000, AT_NIGHT)
     with pytest.raises(PolicyError) as refused:
         strict.require("drain", 1001, BY_DAY)
-    assert len(refused.value.refusals) == 3
+    assert [each.by for each in refused.value.refusals] == [
+        RefusedBy.ACTION,
+        RefusedBy.RATE,
+        RefusedBy.WINDOW,
+    ]
     reported = str(refused.value)
     for part in ("connection prod", "Action drain", "above the largest throttle, 1000"):
         assert part in reported
@@ -221,7 +226,7 @@ def test_a_policy_bounds_single_brokers_whatever_a_plan_asks_for() -> None:
         found.require_control(
             Control.CHANGE_THROTTLE, None, BrokerRates({1: 5_000_001}, {3: 1_000_001})
         )
-    assert refused.value.refusals == (
+    assert refused.value.texts == (
         "5000001 bytes per second of broker 1 (leader) is above largest_throttle, 5000000.",
         "1000001 bytes per second of broker 3 (follower) is above largest_throttle_by_broker, "
         "1000000.",

@@ -9,6 +9,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.failure_domains import Weakened
 from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.time_range import TimeRange
+from rehome.execution.access.policy_refusals import PolicyAspect, PolicyDifference
 from rehome.execution.admission.slots import Direction
 from rehome.execution.dry_run.typed_finding import FoundKind, IsrShape, TypedFinding
 from rehome.execution.dry_run.words.copy_words import COPY_STEPS, COPY_TEXTS
@@ -16,9 +17,11 @@ from rehome.execution.dry_run.words.disk_words import DISK_STEPS, DISK_TEXTS
 from rehome.execution.dry_run.words.isr_words import ISR_STEPS, ISR_TEXTS
 from rehome.execution.dry_run.words.plan_words import PLAN_STEPS, PLAN_TEXTS
 from rehome.execution.dry_run.words.replica_words import REPLICA_STEPS, REPLICA_TEXTS
+from rehome.execution.dry_run.words.settings_words import SETTINGS_STEPS, SETTINGS_TEXTS
 from rehome.execution.dry_run.words.throttle_words import THROTTLE_STEPS, THROTTLE_TEXTS
 from rehome.execution.dry_run.words.version_words import VERSION_STEPS, VERSION_TEXTS
 from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.observation.drifted import Drift, DriftKind
 from rehome.execution.observation.foreign_reassignments import Hindrance, NeverEnds
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LIST_LIMIT
 
@@ -31,6 +34,7 @@ TOPICS = (
     (PLAN_TEXTS, PLAN_STEPS),
     (REPLICA_TEXTS, REPLICA_STEPS),
     (THROTTLE_TEXTS, THROTTLE_STEPS),
+    (SETTINGS_TEXTS, SETTINGS_STEPS),
     (VERSION_TEXTS, VERSION_STEPS),
 )
 
@@ -184,7 +188,8 @@ def test_words_for_what_a_plan_meets_on_its_cluster() -> None:
         "Wait for it to end; it will not be superseded.",
         *["Wait for it to end, or allow it with the parameter additional."] * 2,
     ]
-    assert worded(TypedFinding(FoundKind.CHANGED, "t-0", value="is gone")).detail == "it is gone"
+    changed = TypedFinding(FoundKind.CHANGED, "t-0", drift=Drift(DriftKind.GONE))
+    assert worded(changed).detail == "it is gone"
     assert said(FoundKind.CONTROLLER_REFUSES, error=REFUSED) == (
         "the controller would refuse it: TOPIC_AUTHORIZATION_FAILED: no"
     )
@@ -197,3 +202,19 @@ def test_words_for_what_versions_of_kafka_lack() -> None:
     stands = worded(TypedFinding(FoundKind.COPY_STANDS, "broker 1"))
     assert "KAFKA-17190" in stands.message
     assert "restart the broker" in stands.remedy
+
+
+def test_words_for_settings_policies_and_channels() -> None:
+    assert said(FoundKind.LIMIT_BROKEN, value="broker 2 would end with 4") == (
+        "broker 2 would end with 4"
+    )
+    differs = PolicyDifference(PolicyAspect.UNTHROTTLED, ((True, ("a",)), (False, ("b",))))
+    assert said(FoundKind.POLICIES_DIFFER, differs=differs) == (
+        "Connections to this cluster differ in pace without a throttle: allowed (a); "
+        "not allowed (b)"
+    )
+    found = worded(TypedFinding(FoundKind.SETTINGS_NOT_READ, "clusters file", value="Correct it."))
+    assert (found.check, found.remedy) == ("settings", "Correct it.")
+    drift = Drift(DriftKind.REPLICAS, (3, 2), (1, 2))
+    changed = worded(TypedFinding(FoundKind.CHANGED, "t-0", drift=drift))
+    assert changed.detail == "it has replicas [3, 2], not [1, 2]"

@@ -32,7 +32,8 @@ from rehome.execution.completion.verify import verify
 from rehome.execution.control.cancel import abort, ended_before_cancel
 from rehome.execution.dry_run.cluster_state import read_cluster
 from rehome.execution.observation import agreed_topics as agreed
-from rehome.execution.observation.drift import Drift, DriftError, DriftKind, drift, refuse_drift
+from rehome.execution.observation.drift import DriftError, drift, refuse_drift
+from rehome.execution.observation.drifted import Drift, DriftKind
 from rehome.execution.observation.observe import observe
 from rehome.ledger.store import Ledger
 from tests.conftest import Topics

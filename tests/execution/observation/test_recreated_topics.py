@@ -25,7 +25,8 @@ from rehome.execution.completion.preferred_leaders import (
 from rehome.execution.completion.verify import GoneKind, verify
 from rehome.execution.control.cancel import abort
 from rehome.execution.decide import decide
-from rehome.execution.observation.drift import Drift, DriftKind, drift
+from rehome.execution.observation.drift import drift
+from rehome.execution.observation.drifted import Drift, DriftKind
 from rehome.execution.observation.move_status import RECREATED
 from rehome.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen

@@ -15,6 +15,7 @@ from rehome.domain.request.limits import read_caps
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.findings import Severity
 from rehome.errors import RehomeError
+from rehome.execution.dry_run.words.worded import worded
 from rehome.fleet import plan_settings
 from rehome.fleet.clusters import working_through
 from rehome.params import FORM_DEFAULTS
@@ -81,7 +82,7 @@ def test_a_clusters_file_that_cannot_be_used_refuses_what_has_not_begun(
     found = compared(directory, begun=True)
     (finding,) = found.findings(Rows().snapshot(), (), ())
     assert finding.severity is Severity.WARNING
-    assert "Correct the clusters file" in finding.remedy
+    assert "Correct the clusters file" in worded(finding).remedy
     assert (found.counting, found.caps, found.limited) == (None, None, False)
 
 

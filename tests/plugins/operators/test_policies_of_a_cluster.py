@@ -19,6 +19,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.approval_terms import Terms
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.dry_run.words.worded import worded
 from rehome.fleet import bound, policies
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.store import Ledger
@@ -184,7 +185,7 @@ def test_a_cluster_that_is_not_known_yet_has_the_connections_own_policy(ledger: 
 
 
 def test_a_dry_run_says_where_policies_differ(ledger: Ledger, connect: Connect) -> None:
-    texts = [str(each) for each in policy_findings(ledger, "c1")]
+    texts = [str(worded(each)) for each in policy_findings(ledger, "c1")]
     assert len(texts) == 2
     assert "nobody's approval (kafka_loose)" in texts[0]
     connect("kafka_loose", STRICT)

@@ -13,6 +13,7 @@ from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.states import PlanState
 from rehome.execution.access import cluster_policy
 from rehome.execution.access.lease import orphaned
+from rehome.execution.access.policy_refusals import PolicyDifference
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
@@ -51,7 +52,7 @@ class ClusterEvidence:
     :param judged_at: when the newest snapshot was taken that watching has judged; None = none was.
     :param findings: open ones, the worst kind first.
     :param alerts: open ones that are about the cluster.
-    :param policy_differences: where connections to it do not say the same; a sentence each.
+    :param policy_differences: where connections to it do not say the same.
     :param view: as its newest snapshot shows it; None = there is none, or it was not read.
     :param wrong_connections: that lead to it, or are bound to it.
     :param window: the next one; None = it has none, or it is not known.
@@ -66,7 +67,7 @@ class ClusterEvidence:
     judged_at: datetime | None = None
     findings: tuple[FindingRecord, ...] = ()
     alerts: tuple[AlertRecord, ...] = ()
-    policy_differences: tuple[str, ...] = ()
+    policy_differences: tuple[PolicyDifference, ...] = ()
     view: ClusterView | None = None
     wrong_connections: tuple[WrongConnection, ...] = ()
     window: WindowAhead | None = None
@@ -98,12 +99,13 @@ def read_cluster(ledger: Ledger, cluster_id: str, now: datetime) -> ClusterEvide
             ledger.watched_clusters().get(cluster_id),
             tuple(ledger.open_findings(cluster_id)),
             tuple(ledger.open_alerts_of_cluster(cluster_id)),
-            tuple(policy_differences(ledger, cluster_id)),
+            policy_differences(ledger, cluster_id),
         )
 
 
-def policy_differences(ledger: Ledger, cluster_id: str) -> list[str]:
+def policy_differences(ledger: Ledger, cluster_id: str) -> tuple[PolicyDifference, ...]:
     """Where the connections to a cluster do not say the same of approval and pace, as last read."""
     read = cluster_policy.PaceAndApproval.last_read
     known = ledger.last_policies(cluster_id)
-    return cluster_policy.differences([read(name, each) for name, each in known.items() if each])
+    policies = [read(name, each) for name, each in known.items() if each]
+    return tuple(cluster_policy.differences(policies))

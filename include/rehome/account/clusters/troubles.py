@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rehome.account.clusters.cluster_evidence import ClusterEvidence
 from rehome.account.clusters.cluster_facts import ClusterView, Named
 from rehome.account.known import Source
+from rehome.execution.access.policy_refusals import PolicyDifference
 
 
 class TroubleKind(enum.StrEnum):
@@ -52,7 +53,7 @@ class Trouble:
     :param names: the first of them; of a broker, its id; of a connection, its name; of a plan, its
         id; of an alert, the channels.
     :param said: words of others: of a broker, a channel, a check of settings; "" = none.
-    :param alert: the kind of the alert, of ``NOT_SENT``.
+    :param alert: the kind of the alert, of ``NOT_SENT``; ``differs``: what policies differ in.
     """
 
     kind: TroubleKind
@@ -62,6 +63,7 @@ class Trouble:
     names: tuple[str, ...] = ()
     said: str = ""
     alert: str = ""
+    differs: PolicyDifference | None = None
 
 
 def troubles_of(evidence: ClusterEvidence, now: datetime) -> tuple[Trouble, ...]:
@@ -92,8 +94,8 @@ def _of_ledger(evidence: ClusterEvidence, now: datetime) -> Iterator[Trouble]:
             yield Trouble(
                 *(TroubleKind.NOT_SENT, Source.LEDGER, now, 1, channels, why), alert.kind.value
             )
-    for text in evidence.policy_differences:
-        yield known(TroubleKind.POLICIES_DIFFER, said=text)
+    for found in evidence.policy_differences:
+        yield replace(known(TroubleKind.POLICIES_DIFFER), differs=found)
 
 
 def _of_snapshot(view: ClusterView) -> Iterator[Trouble]:

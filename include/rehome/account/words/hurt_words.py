@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
-from rehome.domain.text import brokers_are, brokers_text, count_text, listed
+from rehome.domain.text import brokers_are, brokers_text, count_text, listed, second_text
 
 _WAITS = frozenset(
     {
@@ -18,7 +17,7 @@ _WAITS = frozenset(
 
 def hurt_text(hurt: Hurt) -> tuple[str, str]:
     """What it is, and what to do about it, a sentence or two each."""
-    known = f" That was so at {_time(hurt.known_at)}." if hurt.known_at is not None else ""
+    known = f" That was so at {second_text(hurt.known_at)}." if hurt.known_at is not None else ""
     return f"{_TEXTS[hurt.kind](hurt)}{known}", _STEPS[hurt.kind]
 
 
@@ -42,12 +41,8 @@ def _short(hurt: Hurt) -> str:
     return hurt.why
 
 
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
 def _not_polled(hurt: Hurt) -> str:
-    last = "" if hurt.since is None else f" since {_time(hurt.since)}"
+    last = "" if hurt.since is None else f" since {second_text(hurt.since)}"
     return f"No poll has read the cluster{last}: what is shown is as it was then."
 
 

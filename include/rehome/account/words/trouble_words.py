@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from rehome.account.clusters.troubles import Trouble, TroubleKind
 from rehome.account.words.unsent_words import UNSENT_STEP, unsent_text
 from rehome.domain.text import count_text, first_names
+from rehome.execution.access.words.policy_words import difference_text
 
 Text = Callable[[Trouble], str]
 _BY_CLIENTS = "They are listed on the page of the cluster, under Reassignments in flight."
@@ -46,6 +47,11 @@ def _of_broker(how: str) -> Text:
     return lambda trouble: f"Broker {trouble.names[0]} {how}: {trouble.said}"
 
 
+def _differ(trouble: Trouble) -> str:
+    assert trouble.differs is not None
+    return f"{difference_text(trouble.differs)}."
+
+
 _TEXTS: Mapping[TroubleKind, Text] = {
     TroubleKind.WRONG_CONNECTION: lambda trouble: f"{trouble.said}.",
     TroubleKind.NO_LEADER: _counted("partition had no leader", "partitions had no leader"),
@@ -72,7 +78,7 @@ _TEXTS: Mapping[TroubleKind, Text] = {
         "throttle setting was not Rehome's", "throttle settings were not Rehome's"
     ),
     TroubleKind.NOT_SENT: lambda trouble: unsent_text(trouble.alert, trouble.names, trouble.said),
-    TroubleKind.POLICIES_DIFFER: lambda trouble: trouble.said,
+    TroubleKind.POLICIES_DIFFER: _differ,
     TroubleKind.HIDDEN_TOPICS: lambda trouble: (
         f"{count_text(trouble.count, 'topic has', 'topics have')} replicas on log dirs, and this "
         "connection may not describe the topics."

@@ -13,7 +13,7 @@ from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from rehome.domain.request.request import OnWindowEnd, ReassignmentRequest
 from rehome.domain.run.approval.effects import Effects
 from rehome.domain.run.askers import Term
-from rehome.domain.text import bytes_text, count_text
+from rehome.domain.text import bytes_text, count_text, second_text
 
 _FREE = "without a throttle"
 _SETTINGS = "with the caps, broker sets and targets that the cluster has now"
@@ -181,7 +181,7 @@ class Terms:
         """Until when it runs, in words."""
         if self.window_end is None:
             return "without a window: until it has ended"
-        ends = f"until {self.window_end:%Y-%m-%d %H:%M:%S} UTC"
+        ends = f"until {second_text(self.window_end)}"
         if self.on_window_end is OnWindowEnd.CANCEL:
             return f"{ends}, when what is in flight is cancelled"
         return f"{ends}, when nothing is in flight any more"

@@ -6,7 +6,7 @@ See docs/security.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,50 +17,55 @@ from rehome.domain.request import param_maps, param_types
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.askers import Askers
 from rehome.domain.run.states import Control
-from rehome.errors import InvalidRequestError, RehomeError
+from rehome.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
 from rehome.execution.access.open_windows import CronWindow, FixedWindow, Window, window_from_json
+from rehome.execution.access.policy_refusals import (
+    PolicyPlace,
+    PolicyRefusal,
+    RefusedBy,
+    Stricter,
+)
+from rehome.execution.access.words.policy_words import policy_error_text, refusal_text
 
 ADD_PARTITIONS = "add_partitions"
 CANCEL_FOREIGN, ADOPT = "cancel_foreign", "adopt"
 """Of reassignments that other clients have started."""
-UNTHROTTLED = "unthrottled"
+UNTHROTTLED, _LARGEST = "unthrottled", "largest_throttle"
 ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS, CANCEL_FOREIGN, ADOPT)
 """What a policy may allow. Stopping and cleaning up what is Rehome's is never refused, so it is not
 among them.
 """
-IN_EXTRA = f"{KEY} in the connection's extra"
-IN_FILE = "the cluster's policy in the clusters file"
 
 
 class PolicyError(RehomeError):
     """The connection's policy does not allow it; lists every cause.
 
     :param connection: the connection's name; ``place``: where its policy is defined.
-    :param refusals: one sentence each.
-    :param next_step: what to do with the policy as it is; without a full stop.
+    :param refusals: every cause with its values; ``texts`` has the same as sentences.
     """
 
     def __init__(
         self,
         connection: str,
-        refusals: Collection[str],
-        place: str = IN_EXTRA,
-        next_step: str = "Ask for what is allowed",
+        refusals: Collection[PolicyRefusal],
+        place: PolicyPlace = PolicyPlace.EXTRA,
     ) -> None:
         self.connection = connection
         self.refusals = tuple(refusals)
-        super().__init__(
-            f"The policy of connection {connection} does not allow this: {' '.join(refusals)}",
-            state_left="This step changed nothing.",
-            next_step=f"{next_step}, or have {place} changed; then ask again, by a new run.",
-        )
+        what, next_step = policy_error_text(connection, self.refusals, place)
+        super().__init__(what, state_left=STEP_UNCHANGED, next_step=next_step)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The refusals, a sentence each."""
+        return tuple(map(refusal_text, self.refusals))
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPolicy:
     """What may be done through a connection. Build it with :meth:`parse`.
 
-    :param connection: its name; ``place``: where the policy is defined, for people.
+    :param connection: its name; ``place``: where the policy is defined.
     :param actions: which actions may change the cluster; None = all.
     :param approval: whether a person has to approve every plan.
     :param own_approval: whether that may be one who has asked for it, or for its terms.
@@ -70,23 +75,24 @@ class ConnectionPolicy:
     :param windows: when the cluster may be changed. Without the key always; it takes no empty list.
     :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
         even a policy.
-    :param because: keys that another connection to the cluster has made stricter, and which one,
-        for people.
+    :param because: keys that another connection to the cluster has made stricter, and which one.
     """
 
     connection: str = ""
-    place: str = IN_EXTRA
+    place: PolicyPlace = PolicyPlace.EXTRA
     actions: frozenset[str] | None = None
     approval: bool = False
     own_approval: bool = False
     largest_throttle: int | None = None
     windows: tuple[Window, ...] = ()
     unthrottled: bool = False
-    because: tuple[tuple[str, str], ...] = ()
+    because: tuple[tuple[str, Stricter], ...] = ()
     largest_throttle_by_broker: BrokerRates = NO_OWN_RATES
 
     @classmethod
-    def parse(cls, value: Any, connection: str, place: str = IN_EXTRA) -> ConnectionPolicy:
+    def parse(
+        cls, value: Any, connection: str, place: PolicyPlace = PolicyPlace.EXTRA
+    ) -> ConnectionPolicy:
         """Read the key's value; None = no policy, everything is allowed.
 
         :raises InvalidRequestError: lists every problem, unknown keys included.
@@ -155,11 +161,9 @@ class ConnectionPolicy:
         pace = self.refused_pace(rate_bytes_per_s, unthrottled=unthrottled, by_broker=by_broker)
         refusals = [*self._of_action(action), *pace]
         if self.windows and self._open_until(now) is None:
-            opens = self._opens_after(now)
-            then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
-            refusals.append(f"It is outside the allowed windows; {then}.")
+            refusals.append(PolicyRefusal(RefusedBy.WINDOW, opens=self._opens_after(now)))
         if refusals:
-            raise PolicyError(self.connection, refusals, self._place)
+            raise self.error(refusals)
 
     def require_carried_out(
         self,
@@ -178,7 +182,7 @@ class ConnectionPolicy:
         """
         pace = self.refused_pace(rate_bytes_per_s, unthrottled=unthrottled, by_broker=by_broker)
         if refusals := [*self._of_action(action), *pace]:
-            raise PolicyError(self.connection, refusals, self._place)
+            raise self.error(refusals)
 
     def require_control(
         self,
@@ -195,7 +199,7 @@ class ConnectionPolicy:
         if what is Control.ROLL_BACK:
             refusals += self._of_action(Action.ROLLBACK.value)
         if refusals and what not in (Control.PAUSE, Control.CANCEL):
-            raise PolicyError(self.connection, refusals, self._place)
+            raise self.error(refusals)
 
     @property
     def asks_another(self) -> bool:
@@ -213,34 +217,26 @@ class ConnectionPolicy:
         """
         if not self.approval:
             return
+        why = self._stricter("approval")
         if approver is None:
-            text = f"A person has to approve it, and no person has{self._why('approval')}."
-            raise PolicyError(self.connection, [text], self._place)
-        if self.own_approval or not asked.what.keys() & {approver, *names}:
-            return
-        first, *others = (f"{who} for {_listed(what)}" for who, what in asked.what.items())
-        text = f"{asked.plan} has asked for it"
-        if others:
-            first = f"{asked.plan} has asked for the plan"
-            text = ", ".join([first, *others[:-1], f"and {others[-1]}"])
-        raise PolicyError(
-            self.connection,
-            [f"{text}; another person has to approve it{self._why('approval')}."],
-            self._place,
-            "Resume the plan if it is paused, else trigger a new run, and have a person other "
-            f"than {_listed([*asked.what])} approve it",
-        )
+            raise self.error([PolicyRefusal(RefusedBy.NO_PERSON, why)])
+        if not self.own_approval and asked.what.keys() & {approver, *names}:
+            raise self.error([PolicyRefusal(RefusedBy.OWN_APPROVAL, why, askers=asked)])
 
-    def _of_action(self, action: str) -> list[str]:
+    def error(self, refusals: Collection[PolicyRefusal]) -> PolicyError:
+        """The error of what the policy has against a run."""
+        place = PolicyPlace.ALL if self.because else self.place
+        return PolicyError(self.connection, refusals, place)
+
+    def _of_action(self, action: str) -> list[PolicyRefusal]:
         if self.actions is None or action in self.actions:
             return []
-        allowed = ", ".join(sorted(self.actions)) or "none"
-        return [f"Action {action} is not among the allowed ones: {allowed}."]
+        return [PolicyRefusal(RefusedBy.ACTION, action=action, allowed=self.actions)]
 
     def refused_pace(
         self, rate_bytes_per_s: int | None, *, unthrottled: bool, by_broker: BrokerRates
-    ) -> list[str]:
-        """What the policy has against a plan's throttle, a sentence each; [] = nothing.
+    ) -> list[PolicyRefusal]:
+        """What the policy has against a plan's throttle.
 
         :param rate_bytes_per_s: None = it is not known yet, or there is none.
         """
@@ -249,37 +245,36 @@ class ConnectionPolicy:
         elif self.unthrottled:
             refusals = []
         else:
-            why = self._why(UNTHROTTLED)
-            refusals = [f"No plan may run without a throttle ({UNTHROTTLED}){why}."]
+            why = self._stricter(UNTHROTTLED)
+            refusals = [PolicyRefusal(RefusedBy.UNTHROTTLED, why, key=UNTHROTTLED)]
         return [*refusals, *self._of_own_rates(by_broker)]
 
-    def _of_rate(self, rate_bytes_per_s: int | None) -> list[str]:
+    def _of_rate(self, rate_bytes_per_s: int | None) -> list[PolicyRefusal]:
         largest = self.largest_throttle
         if largest is None or rate_bytes_per_s is None or rate_bytes_per_s <= largest:
             return []
-        text = f"{rate_bytes_per_s} bytes per second is above the largest throttle, {largest}"
-        return [f"{text}{self._why('largest_throttle')}."]
+        why = self._stricter(_LARGEST)
+        rate = rate_bytes_per_s
+        return [PolicyRefusal(RefusedBy.RATE, why, rate_bytes_per_s=rate, most=largest)]
 
-    def _of_own_rates(self, rates: BrokerRates) -> Iterator[str]:
+    def _of_own_rates(self, rates: BrokerRates) -> Iterator[PolicyRefusal]:
         bounds = self.largest_throttle_by_broker
         for side, broker in rates.above(bounds, self.largest_throttle):
             named = broker in bounds.of(side)
-            key = "largest_throttle_by_broker" if named else "largest_throttle"
-            most = bounds.of(side).get(broker, self.largest_throttle)
-            yield (
-                f"{rates.of(side)[broker]} bytes per second of broker {broker} ({side}) is above "
-                f"{key}, {most}{self._why(key)}."
+            key = "largest_throttle_by_broker" if named else _LARGEST
+            yield PolicyRefusal(
+                RefusedBy.BROKER_RATE,
+                self._stricter(key),
+                rate_bytes_per_s=rates.of(side)[broker],
+                most=bounds.of(side).get(broker, self.largest_throttle),
+                key=key,
+                broker=broker,
+                side=side,
             )
 
-    def _why(self, key: str) -> str:
-        """Which other connection has made a key stricter, in brackets; "" = none has."""
-        why = dict(self.because).get(key)
-        return f" ({why})" if why else ""
-
-    @property
-    def _place(self) -> str:
-        """Where the policy is defined: of several connections, each has its own."""
-        return "the policies of all connections to the cluster" if self.because else self.place
+    def _stricter(self, key: str) -> Stricter | None:
+        """Which other connection has made a key stricter; None = none has."""
+        return dict(self.because).get(key)
 
     def _next_end(self, after: datetime) -> datetime | None:
         """The end of what opens next; None = nothing does, or there are no windows."""
@@ -296,18 +291,8 @@ class ConnectionPolicy:
         return max(ends, default=None)
 
 
-def _listed(items: Sequence[str]) -> str:
-    """``a``; ``a and b``; ``a, b and c``."""
-    *most, last = items
-    return f"{', '.join(most)} and {last}" if most else last
-
-
 def _never_last(opens: datetime | None) -> datetime:
     return opens or datetime.max.replace(tzinfo=UTC)
-
-
-def _utc(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _actions(value: Any) -> frozenset[str]:
@@ -352,8 +337,6 @@ __all__ = [
     "ADD_PARTITIONS",
     "ADOPT",
     "CANCEL_FOREIGN",
-    "IN_EXTRA",
-    "IN_FILE",
     "KEY",
     "ConnectionPolicy",
     "CronWindow",

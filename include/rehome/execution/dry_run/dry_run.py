@@ -29,7 +29,12 @@ from rehome.execution.dry_run.inflow import (
     window_findings,
 )
 from rehome.execution.dry_run.isr_checks import isr_findings
-from rehome.execution.dry_run.rates.auto_rate import auto_rate, traffic_bytes_per_s
+from rehome.execution.dry_run.rates.auto_rate import (
+    RateCause,
+    RateWhy,
+    auto_rate,
+    traffic_bytes_per_s,
+)
 from rehome.execution.dry_run.rates.rates_found import RatesFound, find_rates
 from rehome.execution.dry_run.replica_checks import (
     broker_findings,
@@ -55,6 +60,7 @@ from rehome.execution.dry_run.typed_finding import (
     TypedFinding,
 )
 from rehome.execution.dry_run.version_checks import version_findings
+from rehome.execution.dry_run.words.rate_words import rate_cause_text
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
@@ -104,9 +110,9 @@ def dry_run(
     """
     role = Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
     now = read_cluster(plan, cluster, role)
-    rate, cause = _rate(plan, request, snapshot, now, settings)
+    rate, why = _rate(plan, request, snapshot, now, settings)
     if rate_bytes_per_s is not None and not request.unthrottled:
-        rate, cause = rate_bytes_per_s, ""
+        rate, why = rate_bytes_per_s, None
     policy, airflow = policy_for(request, settings), airflow_times(timings, settings)
     if rates_asked is not None:
         request, rates_are_targets = replace(request, throttle_by_broker=rates_asked), False
@@ -165,7 +171,7 @@ def dry_run(
         bytes_to_move=sum(now.size_bytes(move) * len(move.adding) for move in plan.moves),
         log_dir_bytes=sum(now.replica_bytes(m, b) for m in plan.moves for b in m.relocating),
         rate_bytes_per_s=rate,
-        rate_cause=cause,
+        rate_cause="" if why is None else rate_cause_text(why),
         own_rates=own,
         predicted=None if _outgrown(findings) else predicted,
         runs_measured=airflow.runs,
@@ -191,15 +197,15 @@ def _rate(
     snapshot: Snapshot,
     now: ClusterState,
     settings: Settings,
-) -> tuple[int, str]:
+) -> tuple[int, RateCause | None]:
     """The throttle of a request, and why it is this one where none was asked for."""
     if request.unthrottled:
-        return rate_for(request, settings), ""
+        return rate_for(request, settings), None
     if request.throttle_bytes_per_s is not None:
-        return request.throttle_bytes_per_s, ""
+        return request.throttle_bytes_per_s, None
     traffic = traffic_bytes_per_s(snapshot, now)
     if traffic is None:
-        return rate_for(request, settings), "the traffic is not known yet: the setting"
+        return rate_for(request, settings), RateCause(RateWhy.TRAFFIC_NOT_KNOWN)
     left_s = None
     if request.window_end is not None:
         left_s = (request.window_end - now.taken_at).total_seconds() - settings.reaction_s
@@ -256,7 +262,7 @@ def _for_others(finding: Finding) -> Finding:
 
 def _drift(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     for partition, what in drift(plan, now.topics).items():
-        yield TypedFinding(FoundKind.CHANGED, str(partition), value=str(what))
+        yield TypedFinding(FoundKind.CHANGED, str(partition), drift=what)
     for topic in not_known(plan, now.topics):
         yield TypedFinding(FoundKind.NOT_COMPARED, topic)
     yield from size_findings(plan, now)

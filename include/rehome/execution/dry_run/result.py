@@ -10,6 +10,8 @@ from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.text import bytes_text, count_text
 from rehome.domain.time_range import TimeRange
+from rehome.execution.dry_run.typed_finding import TypedFinding
+from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import ENOUGH_RUNS
 
 
@@ -59,9 +61,10 @@ class DryRunResult:
         """What one check found."""
         return tuple(item for item in self.findings if item.check == check)
 
-    def and_of(self, check: str, findings: Iterable[Finding]) -> DryRunResult:
+    def and_of(self, check: str, found: Iterable[TypedFinding]) -> DryRunResult:
         """With another check, and what it found."""
-        return replace(self, checks=(*self.checks, check), findings=(*self.findings, *findings))
+        findings = (*self.findings, *map(worded, found))
+        return replace(self, checks=(*self.checks, check), findings=findings)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types, for dry_run.json."""

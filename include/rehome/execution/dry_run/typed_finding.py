@@ -9,14 +9,17 @@ from typing import NamedTuple, Self
 
 from rehome.domain.kafka import BrokerError, BrokerId, TopicPartition
 from rehome.domain.plan.failure_domains import Weakened
-from rehome.domain.run.findings import Severity
+from rehome.domain.run.findings import SETTINGS_CHECK, Severity
 from rehome.domain.time_range import TimeRange
+from rehome.execution.access.policy_refusals import PolicyDifference
 from rehome.execution.admission.slots import Direction
+from rehome.execution.observation.drifted import Drift
 from rehome.execution.observation.foreign_reassignments import Hindrance
 
 ERROR, WARNING, INFO = Severity
 FOREIGN_CHECK = "foreign reassignments"
 INFLOW_CHECK = "inflow"
+POLICIES_CHECK, CHANNELS_CHECK = "policies", "alerts"
 RACKS_CHECK = "racks"
 REDUNDANCY_CHECK = "redundancy"
 VERSIONS_CHECK = "versions"
@@ -93,6 +96,12 @@ class FoundKind(enum.StrEnum):
     NO_RACK = "no_rack", RACKS_CHECK, WARNING
     RACK_WITHOUT_LEVELS = "rack_without_levels", RACKS_CHECK, WARNING
     LIMITS_OF_NO_BROKER = "limits_of_no_broker", "limits", WARNING
+    SETTINGS_NOT_KEPT = "settings_not_kept", SETTINGS_CHECK, WARNING
+    LIMIT_BROKEN = "limit_broken", SETTINGS_CHECK, ERROR
+    SETTING_CHANGED = "setting_changed", SETTINGS_CHECK, WARNING
+    SETTINGS_NOT_READ = "settings_not_read", SETTINGS_CHECK, WARNING
+    POLICIES_DIFFER = "policies_differ", POLICIES_CHECK, WARNING
+    CHANNEL_UNUSABLE = "channel_unusable", CHANNELS_CHECK, WARNING
     PROPOSAL_TAKEN = "proposal_taken", "reassignment", INFO
 
 
@@ -129,7 +138,9 @@ class TypedFinding:
     :param takes: time of the plan; ``least_s``: of one copy; ``left_s``: of the window.
     :param partition: of a foreign reassignment to ``brokers``; ``hindrance``: what keeps it from
         ending.
-    :param key: of a config; ``value``: of it, or the name of a rack; ``mark``: the key of its mark.
+    :param key: of a config; ``value``: of it or of a setting, the name of a rack, or what others
+        say; ``was``: the value before; ``mark``: the key of its mark.
+    :param drift: how a partition has changed; ``differs``: what policies differ in.
     """
 
     kind: FoundKind
@@ -151,11 +162,14 @@ class TypedFinding:
     left_s: float = 0.0
     key: str = ""
     value: str = ""
+    was: str = ""
     mark: str = ""
     weakened: Weakened | None = None
     isr: IsrShape = NO_SHAPE
     partition: TopicPartition | None = None
     hindrance: Hindrance | None = None
+    drift: Drift | None = None
+    differs: PolicyDifference | None = None
 
     @property
     def severity(self) -> Severity:

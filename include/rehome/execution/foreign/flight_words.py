@@ -11,6 +11,7 @@ from rehome.domain.text import (
     count_text,
     duration_text,
     first_names,
+    second_text,
 )
 from rehome.execution.foreign.cancel_foreign import ForeignCancelled
 from rehome.execution.foreign.in_flight import Flight, ReplicaThrottle
@@ -43,7 +44,7 @@ def changes_text(found: Flight) -> str:
 
 def whose_text(found: Flight) -> str:
     """Who has started it, as far as that is known, and since when."""
-    at = "not known" if found.since is None else f"{found.since:%Y-%m-%d %H:%M:%S} UTC"
+    at = "not known" if found.since is None else second_text(found.since)
     if found.plan_id is not None:
         return f"of plan {found.plan_id}, started {at}"
     return f"of another client, which one is not known; first seen {at}"
@@ -138,7 +139,7 @@ def described_lines(found: DescribedFlights) -> Iterator[str]:
     ours = sum(each.plan_id is not None for each in found.reassignments)
     of_others = count_text(count - ours, "reassignment")
     yield (
-        f"Cluster {found.cluster_id}, {found.taken_at:%Y-%m-%d %H:%M:%S} UTC: {of_others} of other "
+        f"Cluster {found.cluster_id}, {second_text(found.taken_at)}: {of_others} of other "
         f"clients and {ours} of Rehome in flight, of those asked about; {found.others} others"
     )
     for each in found.reassignments[:LINES]:

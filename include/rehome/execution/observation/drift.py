@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from rehome.cluster.interface.errors import BrokersDisagreeError
-from rehome.domain.kafka import BrokerId, TopicDescription, TopicPartition
+from rehome.domain.kafka import TopicDescription, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.text import first_names
 from rehome.errors import PlanConflictError
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.agreed_topics import agreed_topics
+from rehome.execution.observation.drifted import Drift, DriftKind
+from rehome.execution.observation.words.drift_words import (
+    broken_text,
+    drifted_text,
+    not_known_text,
+)
 
 
 class DriftError(PlanConflictError):
     """The cluster is not the one that was planned on any more."""
 
 
-class DriftKind(enum.StrEnum):
-    """What became of a partition since the snapshot. The value is its text for people."""
+class PartitionsChangedError(DriftError):
+    """Partitions are not what the plan started from."""
 
-    UNREADABLE = "cannot be read: its topic is gone or hidden"
-    OTHER_TOPIC = "is another one: its topic was deleted and created again"
-    GONE = "is gone"
-    REPLICAS = "has other replicas"
+    def __init__(self, plan_id: str, found: Mapping[TopicPartition, Drift]) -> None:
+        self.found = found
+        what, left, next_step = drifted_text(plan_id, found)
+        super().__init__(what, state_left=left, next_step=next_step)
 
 
-@dataclass(frozen=True)
-class Drift:
-    """How a partition is not what its plan started from.
+class LimitsBrokenError(DriftError):
+    """What is left of the plan breaks caps or broker sets of now.
 
-    :param replicas: with REPLICAS, those that it has; ``planned_on``: those that it had.
+    :param broken: a sentence for each.
     """
 
-    kind: DriftKind
-    replicas: tuple[BrokerId, ...] = ()
-    planned_on: tuple[BrokerId, ...] = ()
-
-    def __str__(self) -> str:
-        if self.kind is DriftKind.REPLICAS:
-            return f"has replicas {list(self.replicas)}, not {list(self.planned_on)}"
-        return self.kind.value
+    def __init__(self, plan_id: str, broken: Sequence[str]) -> None:
+        what, left, next_step = broken_text(plan_id, broken)
+        super().__init__(what, state_left=left, next_step=next_step)
 
 
 def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, Drift]:
@@ -67,27 +64,16 @@ def not_known(plan: Plan, topics: Mapping[str, TopicDescription]) -> list[str]:
 def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
     """Let only a plan pass that still fits, by a broker that is known to be up to date.
 
-    :raises DriftError: naming the partitions that changed since the snapshot, or cannot be read.
+    :raises PartitionsChangedError: partitions have changed since the snapshot, or cannot be read.
     :raises BrokersDisagreeError: of some it is not known. The plan, and its approval, stay.
     :raises ClusterError: no broker is known to be up to date.
     """
     topics = agreed_topics(cluster, {move.partition.topic for move in plan.moves})
-    changed = [f"{partition} {what}" for partition, what in drift(plan, topics).items()]
-    if changed:
-        raise DriftError(
-            f"The cluster has changed since plan {plan.plan_id} was made: "
-            f"{first_names(changed, '; ')}",
-            state_left="This step has changed nothing; the approval has lapsed.",
-            next_step="Trigger a new run: it plans with what is there now.",
-        )
+    if changed := drift(plan, topics):
+        raise PartitionsChangedError(plan.plan_id, changed)
     if unknown := not_known(plan, topics):
-        raise BrokersDisagreeError(
-            f"Whether the cluster has changed since plan {plan.plan_id} was made is not known: "
-            f"the brokers do not agree on topic{'s' * (len(unknown) > 1)} {first_names(unknown)}",
-            state_left="This step has changed nothing; the plan stays as it was.",
-            next_step="Look at the brokers' connections to the controller, then clear this task, "
-            "with what comes after it.",
-        )
+        what, left, next_step = not_known_text(plan.plan_id, unknown)
+        raise BrokersDisagreeError(what, state_left=left, next_step=next_step)
 
 
 def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> Drift | None:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rehome.domain.run.states import PlanState
+from rehome.domain.text import clock_text
 from rehome.errors import PlanConflictError
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.fencing import Lease, LeaseHeldError
@@ -111,7 +112,7 @@ def take(
         raise LeaseHeldError(
             f"{row['owner']} holds cluster {cluster_id}, so that nothing else changes it. This "
             "ends at "
-            f"{row['expires_at']:%H:%M:%S} UTC, unless that owner, if it is alive, renews it",
+            f"{clock_text(row['expires_at'])}, unless that owner, if it is alive, renews it",
             next_step="Try again when that owner has ended; if it is dead, after that time.",
         )
     if row is not None:

@@ -10,6 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.text import second_text
 from rehome.errors import sentence
 from rehome.run import plan_ids
 from rehome.run.asking import hitl
@@ -214,7 +215,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         if events and (last is None or events[-1].at >= last.shown_at):
             return f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}"
         if last is not None and whose == (run.dag_id, run.run_id) and last.answered is None:
-            at = f"{last.shown_at:%Y-%m-%d %H:%M:%S} UTC"
+            at = second_text(last.shown_at)
             return (
                 f"Asked again: the question of {at} has no answer in the ledger. It was withdrawn, "
                 "or its answer could not be recorded: then that answer does not count."

@@ -10,6 +10,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
+from rehome.domain.text import minute_text
 from rehome.run.authority.refusals import told_of_refusal
 from rehome.run.causes.operator import RecordedOperator
 
@@ -66,8 +67,8 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
         if lasting_s is not None and age_s > lasting_s:
             raise NotAskedForError(
                 NotAsked.TOO_OLD,
-                f"{requested.asker} has asked for run {run_id} at {requested.at:%Y-%m-%d %H:%M} "
-                f"UTC, which is too long ago: a request counts for {lasting_s / 3600:g} hours",
+                f"{requested.asker} has asked for run {run_id} at {minute_text(requested.at)}, "
+                f"which is too long ago: a request counts for {lasting_s / 3600:g} hours",
                 next_step="Ask for it anew, on Rehome's page or by a new run",
             )
         return requested

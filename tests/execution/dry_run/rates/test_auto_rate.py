@@ -19,7 +19,13 @@ from rehome.domain.kafka import (
 from rehome.domain.request.parse_request import parse_request
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.rates.auto_rate import auto_rate, traffic_bytes_per_s
+from rehome.execution.dry_run.rates.auto_rate import (
+    RateCause,
+    RateWhy,
+    auto_rate,
+    traffic_bytes_per_s,
+)
+from rehome.execution.dry_run.words.rate_words import rate_cause_text
 from rehome.execution.policy_from_request import rate_for
 from rehome.settings import Settings
 from tests.ledger.small_plans import make_plan, move
@@ -59,22 +65,46 @@ def test_traffic_is_what_replicas_have_grown_by_and_what_leaders_sent_for_it() -
 
 
 @pytest.mark.parametrize(
-    ("left_s", "rate"),
+    ("left_s", "rate", "why", "needed"),
     [
-        (None, 20),  # half of 80 % less 40
-        (60, 20),  # 1.2 times what 1000 bytes in a minute need
-        (40, 30),
-        (10, 40),  # all that is spare, though the window needs more
-        (6000, 10),  # a quarter of it, though the window needs less
+        (None, 20, RateWhy.NO_DEADLINE, 0),  # half of 80 % less 40
+        (60, 20, RateWhy.WINDOW, 20),  # 1.2 times what 1000 bytes in a minute need
+        (40, 30, RateWhy.WINDOW, 30),
+        (10, 40, RateWhy.WINDOW, 120),  # all that is spare, though the window needs more
+        (
+            6000,
+            10,
+            RateWhy.WINDOW,
+            1.2 * 1000 / 6000,
+        ),  # a quarter of it: it needs less
     ],
 )
 def test_the_rate_is_what_the_tightest_broker_can_spare_as_far_as_the_window_needs_it(
-    left_s: float | None, rate: int
+    left_s: float | None, rate: int, why: RateWhy, needed: float
 ) -> None:
     traffic = {Slot(Direction.OUT, 1): 40.0, Slot(Direction.IN, 2): 79.0}
     found = auto_rate(PLAN, reading({1: 1000}), traffic, CAPACITY, window_left_s=left_s)
     assert found.rate_bytes_per_s == rate
-    assert found.cause.startswith("broker 1 can spare 40 B/s (out) of 100 B/s; ")
+    assert found.cause == RateCause(why, Slot(Direction.OUT, 1), 40, CAPACITY, needed)
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (RateCause(RateWhy.NOTHING_COPIED), "nothing is copied"),
+        (RateCause(RateWhy.TRAFFIC_NOT_KNOWN), "the traffic is not known yet: the setting"),
+        (
+            RateCause(RateWhy.NO_DEADLINE, Slot(Direction.OUT, 1), 40, 100),
+            "broker 1 can spare 40 B/s (out) of 100 B/s; half of that, for there is no deadline",
+        ),
+        (
+            RateCause(RateWhy.WINDOW, Slot(Direction.IN, 2), 40_000, 100_000, 20_000),
+            "broker 2 can spare 40 kB/s (in) of 100 kB/s; the window needs 20 kB/s",
+        ),
+    ],
+)
+def test_a_rates_cause_in_words(cause: RateCause, text: str) -> None:
+    assert rate_cause_text(cause) == text
 
 
 def test_the_users_bounds_hold_unless_nothing_is_spare() -> None:

@@ -24,6 +24,7 @@ from rehome.domain.run.approval_terms import Approval, Terms
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.access.policy_refusals import PolicyRefusal, RefusedBy
 from rehome.execution.completion.verify import Elsewhere, ElsewhereKind, Verification
 from rehome.execution.control.approval import Lapse
 from rehome.execution.control.refused import ApprovalLapsedError
@@ -156,7 +157,7 @@ AWAY = ClusterUnreachableError("No broker answers at b1:9092", cause=Unreachable
 PASSWORD = ClusterUnreachableError("b1:9092: wrong password", cause=Unreachable.WRONG_PASSWORD)
 MISLED = MisledError(Misled(MisledBy.CONNECTION_BOUND_ELSEWHERE, "kafka_default", "model", "other"))
 ALTER = MissingRightError("This run", "Cluster Alter")
-POLICY = PolicyError("kafka_default", ["drain is not among its actions."])
+POLICY = PolicyError("kafka_default", [PolicyRefusal(RefusedBy.ACTION, action="drain")])
 UNSHARED = UnsharedLedgerError("The ledger is an SQLite file", next_step="Set up PostgreSQL")
 FOLDER = UnsharedWarehouseError("The warehouse is the folder /w", next_step="Name a store")
 SLOW = Plan("A", MOVES, rate=100_000)
@@ -188,7 +189,7 @@ WAYS = (
         params(plan_id="p77", action=None, reassignment=None)),
     Way("a run of a task that nobody asked for", "snapshot", CauseKind.NOT_ASKED,
         "was started by a task", started_by_a_task),
-    Way("a policy", "snapshot", CauseKind.POLICY, "not among its actions",
+    Way("a policy", "snapshot", CauseKind.POLICY, "not among the allowed ones",
         raising("rehome.execution.access.connection_policy.ConnectionPolicy.require", POLICY)),
     Way("a cluster that is away", "snapshot", CauseKind.CLUSTER_AWAY, "No broker answers",
         raising(GATEWAY, AWAY)),

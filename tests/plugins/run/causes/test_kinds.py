@@ -23,6 +23,8 @@ LIKE_THEIR_BASE = {
     "ClustersFileError": "a file that parameters go by is part of them",
     "WindowSettingsError": "so are the settings that stand for it",
     "BrokersDisagreeError": "a call to the cluster has failed",
+    "LimitsBrokenError": "what the plan was made on has changed",
+    "PartitionsChangedError": "so it has where partitions are other ones",
     "StateRefusedError": "a plan's state does not allow what is asked",
     "NotContinuedError": "nor that another run goes on with it",
     "PaceRefusedError": "the parameters of a request name the pace",

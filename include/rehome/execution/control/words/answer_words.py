@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rehome.domain.text import bytes_text, count_text
+from rehome.domain.text import bytes_text, clock_text, count_text
 from rehome.execution.control.answers import (
     CancelledHere,
     CancelledUnstarted,
@@ -127,7 +127,7 @@ def _to_cancel(answer: ToCancel) -> str:
     throttles = "" if answer.unthrottled else "; then its throttles are taken back"
     return (
         f"The next poll cancels what is in flight of the plan{throttles}. Should run "
-        f"{answer.driver} be dead, cancel the plan again after {answer.lease_ends_at:%H:%M:%S} UTC."
+        f"{answer.driver} be dead, cancel the plan again after {clock_text(answer.lease_ends_at)}."
     )
 
 

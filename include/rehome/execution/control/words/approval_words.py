@@ -7,6 +7,7 @@ from datetime import datetime
 
 from rehome.domain.run.approval.effects import Effects
 from rehome.domain.run.approval_terms import Approval, Terms
+from rehome.domain.text import second_text
 from rehome.execution.control.approval import Lapse, changed_evidence, changed_settings
 
 
@@ -48,7 +49,8 @@ def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None 
             files = ", ".join(changed_evidence(was, now))
             return f"what the approver has read is not what is there now: {files}"
         case Lapse.EXPIRED:
-            return f"it expired at {expires_at:%Y-%m-%d %H:%M:%S} UTC"
+            assert expires_at is not None
+            return f"it expired at {second_text(expires_at)}"
     return _EFFECT_REASONS[lapse](was.effects or Effects(), now.effects or Effects())
 
 

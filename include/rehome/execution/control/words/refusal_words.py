@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from rehome.domain.text import count_text
+from rehome.domain.text import clock_text, count_text
 from rehome.execution.control.refusals import (
     AboveApproval,
     BelowInflow,
@@ -126,4 +126,4 @@ def _approved(found: AboveApproval) -> str:
 
 
 def _clock(at: datetime | None) -> str:
-    return "" if at is None else f"{at:%H:%M:%S} UTC"
+    return "" if at is None else clock_text(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from math import inf
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
-from rehome.domain.text import bytes_text
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.dry_run.cluster_state import ClusterState
 
@@ -25,12 +25,40 @@ LEAST_PART_OF_SPARE = 0.25
 _MINIMUM_SPAN_S = 1.0
 
 
+class RateWhy(enum.StrEnum):
+    """Why an automatic rate is what it is."""
+
+    NOTHING_COPIED = "nothing_copied"
+    TRAFFIC_NOT_KNOWN = "traffic_not_known"
+    """So the setting holds."""
+    NO_DEADLINE = "no_deadline"
+    """It is a part of what is spare."""
+    WINDOW = "window"
+    """The window has to hold all copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateCause:
+    """Why, with its values in bytes per second.
+
+    :param tightest: the broker and direction that can spare least; ``spare_bytes_per_s``: how much,
+        of ``capacity_bytes_per_s``.
+    :param needed_bytes_per_s: by the window.
+    """
+
+    why: RateWhy
+    tightest: Slot | None = None
+    spare_bytes_per_s: float = 0.0
+    capacity_bytes_per_s: float = 0.0
+    needed_bytes_per_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class AutoRate:
     """A rate in bytes per second, per broker and direction (0 = nothing is spare), and why."""
 
     rate_bytes_per_s: int
-    cause: str
+    cause: RateCause
 
 
 def traffic_bytes_per_s(snapshot: Snapshot, now: ClusterState) -> dict[Slot, float] | None:
@@ -87,20 +115,18 @@ def auto_rate(
     """
     loads = _loads(plan, now)
     if not loads:
-        return AutoRate(at_most or round(capacity_bytes_per_s * USABLE), "nothing is copied")
+        usable = at_most or round(capacity_bytes_per_s * USABLE)
+        return AutoRate(usable, RateCause(RateWhy.NOTHING_COPIED))
     spare = {slot: USABLE * capacity_bytes_per_s - traffic.get(slot, 0.0) for slot in loads}
     tightest = min(spare, key=lambda slot: (spare[slot], slot.direction.value, slot.broker))
     least = max(0.0, spare[tightest])
-    rate, why = WITHOUT_WINDOW * least, "half of that, for there is no deadline"
+    rate, needed = WITHOUT_WINDOW * least, 0.0
     if window_left_s is not None:
         needed = WINDOW_MARGIN * max(loads.values()) / max(window_left_s, 1.0)
         rate = min(least, max(needed, LEAST_PART_OF_SPARE * least))
-        why = f"the window needs {bytes_text(needed)}/s"
     bounded = min(max(rate, at_least or 0), at_most or inf) if least else 0.0
-    cause = (
-        f"broker {tightest.broker} can spare {bytes_text(least)}/s ({tightest.direction.value}) "
-        f"of {bytes_text(capacity_bytes_per_s)}/s; {why}"
-    )
+    why = RateWhy.NO_DEADLINE if window_left_s is None else RateWhy.WINDOW
+    cause = RateCause(why, tightest, least, capacity_bytes_per_s, needed)
     return AutoRate(round(bounded), cause)
 
 

@@ -17,9 +17,14 @@ from rehome.execution.observation.foreign_reassignments import (
     back_text,
     hindrance_text,
 )
+from rehome.execution.observation.words.drift_words import PLAN_AFRESH, SEE_BROKERS, drift_text
 
 _ACTIVE = "this plan is running or paused: it holds the cluster, which one plan can do at a time"
 _WAIT = "Wait until that plan has ended; if it is paused, resume or cancel it."
+
+
+def _changed(found: TypedFinding) -> str:
+    return "" if found.drift is None else f"it {drift_text(found.drift)}"
 
 
 def _on_move(found: TypedFinding) -> str:
@@ -87,14 +92,13 @@ PLAN_TEXTS: Texts = {
     Kind.FOREIGN_BESIDE: _in_flight,
     Kind.CONTROLLER_REFUSES: lambda found: f"the controller would refuse it: {found.why}",
 }
-PLAN_DETAILS: Texts = {Kind.CHANGED: lambda found: f"it {found.value}"}
+PLAN_DETAILS: Texts = {Kind.CHANGED: _changed}
 PLAN_STEPS: Texts = {
     Kind.PLAN_ACTIVE: f"{_WAIT} Then trigger a new run.",
     Kind.PLAN_ACTIVE_BESIDE: f"{_WAIT} Then have this plan carried out.",
     Kind.RIGHT_LACKING: GRANT,
-    Kind.CHANGED: "Trigger a new run: it plans with what is there now.",
-    Kind.NOT_COMPARED: "Look at the brokers' connections to the controller, then trigger a new "
-    "run.",
+    Kind.CHANGED: PLAN_AFRESH,
+    Kind.NOT_COMPARED: f"{SEE_BROKERS} trigger a new run.",
     Kind.FOREIGN_ON_MOVE: _foreign_step,
     Kind.FOREIGN: _foreign_step,
     Kind.FOREIGN_BESIDE: _foreign_step,

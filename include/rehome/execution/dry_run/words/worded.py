@@ -9,13 +9,14 @@ from rehome.execution.dry_run.words.disk_words import DISK_STEPS, DISK_TEXTS
 from rehome.execution.dry_run.words.isr_words import ISR_STEPS, ISR_TEXTS
 from rehome.execution.dry_run.words.plan_words import PLAN_DETAILS, PLAN_STEPS, PLAN_TEXTS
 from rehome.execution.dry_run.words.replica_words import REPLICA_STEPS, REPLICA_TEXTS
+from rehome.execution.dry_run.words.settings_words import SETTINGS_STEPS, SETTINGS_TEXTS
 from rehome.execution.dry_run.words.throttle_words import THROTTLE_STEPS, THROTTLE_TEXTS
 from rehome.execution.dry_run.words.version_words import VERSION_STEPS, VERSION_TEXTS
 
 _TEXTS: Texts = COPY_TEXTS | DISK_TEXTS | ISR_TEXTS | PLAN_TEXTS | REPLICA_TEXTS | THROTTLE_TEXTS
-_TEXTS |= VERSION_TEXTS
+_TEXTS |= SETTINGS_TEXTS | VERSION_TEXTS
 _STEPS: Texts = COPY_STEPS | DISK_STEPS | ISR_STEPS | PLAN_STEPS | REPLICA_STEPS | THROTTLE_STEPS
-_STEPS |= VERSION_STEPS
+_STEPS |= SETTINGS_STEPS | VERSION_STEPS
 _DETAILS: Texts = COPY_DETAILS | PLAN_DETAILS
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rehome.domain.request.cluster_values import ClusterValues
 from rehome.domain.request.limits import read_caps
 from rehome.domain.run.findings import Severity
-from rehome.execution.observation.changed_settings import not_compared, settings_findings
+from rehome.execution.dry_run.settings_checks import not_compared, settings_findings
+from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
+from rehome.execution.dry_run.words.worded import worded
 
 
 def values(replicas: int) -> ClusterValues:
@@ -18,27 +20,29 @@ def test_nothing_is_said_where_nothing_has_changed() -> None:
 
 def test_a_change_is_a_warning_with_the_old_and_the_new_value() -> None:
     (finding,) = settings_findings(values(4), values(5), [])
-    assert finding.severity is Severity.WARNING
-    assert (finding.check, finding.subject) == ("settings", "caps.default.replicas")
-    assert finding.message == "has changed since the plan was made, from 4 to 5"
-    assert "trigger a new run" in finding.remedy
+    kind = FoundKind.SETTING_CHANGED
+    assert finding == TypedFinding(kind, "caps.default.replicas", was="4", value="5")
+    assert kind.severity is Severity.WARNING
+    said = worded(finding)
+    assert said.message == "has changed since the plan was made, from 4 to 5"
+    assert "trigger a new run" in said.remedy
 
 
 def test_a_limit_of_now_that_is_broken_is_an_error_before_the_changes() -> None:
     error, warning = settings_findings(values(4), values(3), ["Broker 2 would end with 4."])
     assert (error.severity, warning.severity) == (Severity.ERROR, Severity.WARNING)
-    assert error.message == "Broker 2 would end with 4"
-    assert error.remedy.startswith("Plan again")
+    assert error == TypedFinding(FoundKind.LIMIT_BROKEN, "plan", value="Broker 2 would end with 4")
+    assert worded(error).remedy.startswith("Plan again")
 
 
 def test_a_plan_of_an_earlier_version_is_reported_as_not_known() -> None:
     (finding,) = settings_findings(None, values(3), [])
+    assert finding == TypedFinding(FoundKind.SETTINGS_NOT_KEPT, "plan")
     assert finding.severity is Severity.WARNING
-    assert "it is not known" in finding.message
-    assert "an earlier version" in finding.message
+    assert "an earlier version" in worded(finding).message
 
 
 def test_a_clusters_file_that_cannot_be_used_is_named_with_what_to_do() -> None:
     finding = not_compared("The clusters file x cannot be used: … Correct the clusters file.")
     assert finding.severity is Severity.WARNING
-    assert "Correct the clusters file." in str(finding)
+    assert "Correct the clusters file." in str(worded(finding))

@@ -1,0 +1,1 @@
+"""Words for what is seen of a cluster."""
