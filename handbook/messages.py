@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -26,6 +27,7 @@ from handbook.said import (
     sentences,
 )
 from handbook.sentences import ROOT
+from rehome.errors import STEP_UNCHANGED
 
 SEED, DRAWN = 35, 40
 SAYS: Mapping[str, tuple[str, ...]] = {
@@ -46,16 +48,22 @@ WORDS = (
     "include/rehome/execution/observation/words",
     "include/rehome/alerts/alert_text.py",
     "include/rehome/watching/paused_text.py",
+    "plugins/rehome/run/words/answer_words.py",
 )
 """Modules whose every text is one."""
 PAIRS = ("_TEXTS", "_STEPS")
 """Two tables by the same keys: what is so, and what to do about it."""
 OF_FINDINGS = "include/rehome/execution/dry_run/words"
 """Modules with such tables, whose names have a topic before that, and stand behind a subject."""
+OF_ENDS = "plugins/rehome/run/words"
+"""The same of why tasks end, and of the state that is left: a third table."""
+CHANGES_NOTHING = frozenset({"ASKER_TEXTS", "RUN_TEXTS"})
+"""Topics whose reasons leave everything as it was, where no text says otherwise."""
 HEADS = ("_HEADLINES", "STEP_TEXTS", "_BY_STAND")
 """Where plans stand, steps, and which of these has which of those."""
 LEAST = 8
 """Words of a message; shorter ones are parts of one."""
+_FORMATTED = re.compile(r"\{[a-z]*\}")
 _ENDS = (".", "!", "?", ":", VALUE)
 
 
@@ -75,6 +83,9 @@ def messages(root: Path = ROOT) -> list[str]:
             found |= set(_of_words(reader, module))
         if name.startswith(OF_FINDINGS):
             found |= set(_of_findings(reader, module))
+        if name.startswith(OF_ENDS):
+            found |= set(_of_ends(reader, module))
+    found = {_FORMATTED.sub(VALUE, text) for text in found}
     return sorted(text for text in found if len(text.replace(VALUE, "").split()) >= LEAST)
 
 
@@ -141,11 +152,7 @@ def _of_words(reader: Reader, module: Module) -> Iterator[str]:
 
 def _of_findings(reader: Reader, module: Module) -> Iterator[str]:
     """Each as a finding is shown: what it is about, and its figures, stand before it."""
-    tables = {
-        name.partition("_")[2]: value
-        for name, value in module.values.items()
-        if isinstance(value, ast.Dict)
-    }
+    tables = _topic(module)
     if "TEXTS" not in tables:
         return
     steps, details = (
@@ -158,6 +165,29 @@ def _of_findings(reader: Reader, module: Module) -> Iterator[str]:
     for function in module.functions.values():
         if len(list(returns(function))) > 1:  # one of several: the reader puts none of them in
             yield from _returned(reader, function)
+
+
+def _topic(module: Module) -> dict[str, ast.expr]:
+    """Tables of a topic, by their names without it."""
+    return {
+        name.partition("_")[2]: value
+        for name, value in module.values.items()
+        if isinstance(value, ast.Dict) and not name.startswith("_")
+    }
+
+
+def _of_ends(reader: Reader, module: Module) -> Iterator[str]:
+    """Each as an error is shown: what is so, what state is left, and what to do."""
+    tables = _topic(module)
+    if "TEXTS" not in tables:
+        return
+    unchanged = STEP_UNCHANGED if CHANGES_NOTHING & module.values.keys() else ""
+    steps, left = (_entries(tables[name]) if name in tables else {} for name in ("STEPS", "LEFT"))
+    for key, text in _entries(tables["TEXTS"]).items():
+        said = _of_entry(reader, left[key]) if key in left else unchanged
+        yield sentences((_of_entry(reader, text), said, _of_entry(reader, steps[key])))
+    for function in module.functions.values():
+        yield from _returned(reader, function)
 
 
 def _of_standings(reader: Reader, module: Module) -> Iterator[str]:

@@ -15,14 +15,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import AirflowException
 
 from rehome import installation
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.packaging import ROOT, build_job_zip, local_spark
 from rehome.places.spark_packages import spark_packages
 from rehome.places.stores import LOGIN, current_login
 from rehome.places.uris import OTHER_SCHEMES, scheme_of
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
-from rehome.run.causes.recorded import LOG_HAS_ALL
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -125,14 +124,7 @@ def require_java(environment: Mapping[str, str]) -> None:
     java = Path(home, "bin", "java") if home else "java"
     if shutil.which(java, path=environment.get("PATH")) is not None:
         return
-    where = f"JAVA_HOME is {home}, and {java} is no program" if home else "PATH has no java"
-    raise EndedError(
-        CauseKind.NO_JAVA,
-        f"There is no Java on this worker, and spark-submit needs one: {where}",
-        state_left="No plan was made; nothing was changed.",
-        next_step="Install Java 17 or newer on each worker, or set JAVA_HOME; then clear the task.",
-        passing=True,  # on another worker
-    )
+    raise EndedError(TaskEnd(TaskReason.NO_JAVA, place=home or "", said=str(java)))
 
 
 def _failed(job: str, task_id: str, error: Exception) -> EndedError:
@@ -140,10 +132,4 @@ def _failed(job: str, task_id: str, error: Exception) -> EndedError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     told = [line.strip() for line in lines if not _FRAME.match(line)] or lines
     causes = [line for line in told if _THROWN.search(line)] or told
-    return EndedError(
-        CauseKind.SPARK,
-        f"The Spark application {job} has failed, and left no reason. It ends with: {causes[-1]}",
-        state_left="No plan was made; nothing was changed.",
-        next_step=LOG_HAS_ALL.format(task=task_id),
-        passing=True,
-    )
+    return EndedError(TaskEnd(TaskReason.JOB_FAILED, place=job, task=task_id, said=causes[-1]))

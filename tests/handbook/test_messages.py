@@ -27,9 +27,7 @@ def test_messages_are_joined_as_people_see_them() -> None:
     found = messages()
     run_together = re.compile(r"[a-z}] (Trigger|Clear|This step|Nothing was) ")
     assert [text for text in found if run_together.search(text.replace(VALUE, "."))] == []
-    by_its_class = (
-        "Run {…} was triggered by hand, but its run id is that of a run which {…}/{…} was "
-    )
+    by_its_class = "Run {…} was triggered by hand, but its run id is that of a run which {…} was "
     assert f"{by_its_class}to start. This step has changed nothing. " in "\n".join(found)
     assert any(
         text.startswith("{…}: the connection's principal lacks this right. Grant ")

@@ -11,7 +11,6 @@ from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action, ReassignmentRequest
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import guarded, make_plan
@@ -21,6 +20,7 @@ from rehome.quality.in_process.rules_on_rows import refused_plan
 from rehome.quality.in_process.snapshot_rows import refused_snapshot
 from rehome.quality.plan.rules import EXPLICIT
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.warehouse import PlanDirectory
 from world.rehome.installation import Installation
 
@@ -61,7 +61,7 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
 
 def _failed(out: PlanDirectory, kind: str, message: str, details: Sequence[str]) -> EndedError:
     out.write_json("failure.json", {"kind": kind, "message": message, "details": list(details)})
-    return EndedError(CauseKind.SPARK, "The job has ended with another code than 0")
+    return EndedError(TaskEnd(TaskReason.JOB_FAILED, said="exit code 1"))
 
 
 def _judge_snapshot(

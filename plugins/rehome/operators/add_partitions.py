@@ -10,11 +10,9 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.request.limits import with_limits
 from rehome.domain.request.partition_counts import AddedPartitions, parse_partition_counts
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.findings import Severity
 from rehome.domain.text import count_text
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.execution.access.connection_policy import ADD_PARTITIONS
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
@@ -24,7 +22,6 @@ from rehome.operators.approval.without_plan import (
     require_approval,
 )
 from rehome.operators.base import ClusterOperator
-from rehome.operators.dry_run import REMEDIES_NAMED
 from rehome.reporting.added_partitions import partitions_report
 from rehome.run import (
     evidence,
@@ -35,8 +32,10 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.authority import own_snapshot
-from rehome.run.causes.errors import EndedError
+from rehome.run.causes.errors import EndedError, TaskConflictError
+from rehome.run.causes.task_end import ProposalKind, TaskEnd, TaskReason
 from rehome.run.evidence import REPORT_FILE
+from rehome.run.words.proposal_words import PARTITIONS_SUBJECT, partitions_question
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -65,19 +64,14 @@ def _placed(context: Context) -> AddedPartitions:
         directory = recorded_plans.plan_directory(context)
         content = evidence.kept(ledger, directory, plan_id, NEW_PARTITIONS_FILE)
     if content is None:
-        raise evidence.NotDoneError(
-            f"The ledger has no placement {plan_id}, so the task place is not done, whatever its "
-            "state says",
-            state_left=STEP_UNCHANGED,
-            next_step="Clear the task place, with what comes after it.",
-        )
+        raise evidence.NotDoneError(TaskEnd(TaskReason.NOT_PLACED, plan_id))
     return AddedPartitions.from_json(content)
 
 
 def _proposed(plan: AddedPartitions) -> Proposed:
     """What is approved: all of the placement, by its hash, and what people read of it."""
     return Proposed(
-        name=f"the new partitions {plan.plan_id}",
+        kind=ProposalKind.PARTITIONS,
         plan_id=plan.plan_id,
         cluster_id=plan.cluster_id,
         digest=plan.plan_hash,
@@ -87,8 +81,6 @@ def _proposed(plan: AddedPartitions) -> Proposed:
             "new_topics": plan.to_json()["new_topics"],
         },
         reads=REPORT_FILE,
-        state_left="No partition was created.",
-        anew="it places them anew, and asks anew",
     )
 
 
@@ -111,12 +103,8 @@ def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
     with installation.open_ledger() as ledger:
         newest = ledger.newest_snapshot(plan.cluster_id)
     if newest is None:
-        raise PlanConflictError(
-            f"The ledger has no snapshot of cluster {plan.cluster_id} any more, so it is not known "
-            "whether the placement keeps the caps and broker sets that hold now",
-            state_left="No partition was created.",
-            next_step="Trigger a new run: it takes a snapshot and places the partitions anew.",
-        )
+        names = (plan.cluster_id,)
+        raise TaskConflictError(TaskEnd(TaskReason.NO_NEWEST_SNAPSHOT, names=names))
     return read_snapshot(own_snapshot.unchanged(newest))
 
 
@@ -195,13 +183,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         uri = directory.write_text(REPORT_FILE, partitions_report(plan, found))
         self.log.info("Report: %s", uri)
         if errors:
-            problems = "\n".join(errors)
-            raise EndedError(
-                CauseKind.DRY_RUN,
-                f"The dry run refuses the new partitions:\n{problems}",
-                state_left="No partition and no topic was created.",
-                next_step=REMEDIES_NAMED,
-            )
+            raise EndedError(TaskEnd(TaskReason.PARTITIONS_REFUSED, said="\n".join(errors)))
         if _request(context).dry_run:
             self.log.info("Dry run: nothing was changed.")
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
@@ -214,7 +196,7 @@ class ApprovePartitionsOperator(ApproveProposedOperator):
     """
 
     def __init__(self, **kwargs: Any):
-        super().__init__(subject="Approve the new partitions?", **kwargs)
+        super().__init__(subject=PARTITIONS_SUBJECT, **kwargs)
 
     def proposed(self, context: Context) -> Proposed:
         """What the task `place` has placed."""
@@ -231,20 +213,7 @@ class ApprovePartitionsOperator(ApproveProposedOperator):
 
     def text(self, context: Context, file: str, again: str) -> str:
         """Topics, counts and configs; the brokers are in the report."""
-        return _approval_text(_placed(context), file, again)
-
-
-def _approval_text(plan: AddedPartitions, report: str, again: str) -> str:
-    """The text of the request for approval, as Markdown."""
-    lines = [again, ""] if again else []
-    for topic, total in plan.totals.items():
-        new = topic in plan.new_topics
-        has = count_text(total, "partition")
-        lines.append(f"- {topic}: {has}{' (a new topic)' if new else ''}")
-        configs = plan.new_topics.get(topic, {})
-        lines += [f"    - {name} = {value}" for name, value in sorted(configs.items())]
-    lines += [f"- report, with the brokers of each: {report}", f"- hash `{plan.plan_hash}`"]
-    return "\n".join(lines)
+        return partitions_question(_placed(context), file, again)
 
 
 class CreatePartitionsOperator(ClusterOperator):

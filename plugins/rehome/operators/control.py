@@ -9,7 +9,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from rehome import installation
 from rehome.domain.clock import utc_now
-from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
+from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, RunDoor
 from rehome.domain.run.control_parameters import parse_control
 from rehome.domain.run.states import Control
 from rehome.execution.access.connection_policy import ANYTHING
@@ -17,6 +17,8 @@ from rehome.fleet import bound, paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
 from rehome.run.authority.refusals import told_of_refusal
+from rehome.run.causes.errors import unasked_error
+from rehome.run.causes.task_end import TaskReason
 from rehome.watching.paused_text import handed_over_text
 
 if TYPE_CHECKING:
@@ -101,13 +103,11 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         if cleared is None:
             return None
         if cleared != run_authority.clears_of(run):
-            raise NotAskedForError(
+            raise unasked_error(
                 NotAsked.CARRIED_OUT,
-                f"What {run_askers.asker_of(context)} has asked for with run {run.run_id} was "
-                "carried out once, and the run was cleared since: it is not carried out again",
-                next_step="To ask for it anew, trigger a new run of control_reassignment. If "
-                "only the "
-                "task start of this one has failed, clear that task alone",
+                TaskReason.CONTROL_CARRIED_OUT,
+                who=str(run_askers.asker_of(context)),
+                run_id=run.run_id,
             )
         self.log.info("An attempt before this one has carried it out.")
         started = f"{STARTED_RUN_PREFIX}{run.run_id}"
@@ -119,9 +119,9 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         if run_authority.is_old(run):
             raise run_authority.old_request_error(context)
         if who.kind is AskerKind.TASK and not asked.stops:
-            raise NotAskedForError(
+            raise unasked_error(
                 NotAsked.NO_REQUEST,
-                f"Run {run.run_id} was started by a task: who asks for {asked.control} is not "
-                "known",
-                next_step="Trigger a new run on Rehome's page, in Airflow's UI or through its API",
+                TaskReason.CONTROL_BY_TASK,
+                run_id=run.run_id,
+                said=asked.control.value,
             )

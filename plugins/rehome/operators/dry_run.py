@@ -11,7 +11,6 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.request.request import request_to_params
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.findings import SETTINGS_CHECK
 from rehome.domain.run.states import PlanState
 from rehome.fleet import paused_plan, plan_settings, watch_runs
@@ -30,7 +29,9 @@ from rehome.run import (
 )
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.run_note import NOTES, write_note
+from rehome.run.words.plan_words import REFUSED_BY_DRY_RUN
 from rehome.watching.paused_plan import refused_by
 from rehome.watching.paused_text import paused_text
 
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
     from rehome.warehouse import PlanDirectory
-
-
-REMEDIES_NAMED = "Each finding names its remedy. Then trigger a new run."
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -91,21 +89,21 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             continued = view.state.active
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
-                ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
+                ledger.transition(plan.plan_id, PlanState.FAILED, REFUSED_BY_DRY_RUN)
             ask = partial(drivers.dag_paused, context)
             waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), utc_now(), ask)
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
-            step = REMEDIES_NAMED
+            remedy = ""
             if waits_for is not None:
-                step = paused_text(waits_for, refused_by(result.to_json())).next_step
+                remedy = paused_text(waits_for, refused_by(result.to_json())).next_step
+            state = view.state if continued else None
             raise EndedError(
-                CauseKind.DRY_RUN,
-                f"The dry run refuses plan {plan.plan_id}:\n{problems}",
-                state_left=_left(plan.plan_id, view.state) if continued else "Nothing was changed.",
-                next_step=step,
+                TaskEnd(
+                    TaskReason.DRY_RUN_REFUSES, plan.plan_id, state, said=problems, remedy=remedy
+                )
             )
         if request.export:
             self._export(plan, request, result, directory)
@@ -224,10 +222,3 @@ def channel_findings() -> list[TypedFinding]:
     kind, setting = FoundKind.CHANNEL_UNUSABLE, delivery.SETTING
     problems = (each.rstrip(".") for each in delivery.problems())
     return [TypedFinding(kind, setting, value=each) for each in problems]
-
-
-def _left(plan_id: str, state: PlanState) -> str:
-    return (
-        f"This step has changed nothing. Plan {plan_id} had started before, and is {state}: what "
-        "it has moved stays moved."
-    )

@@ -28,6 +28,7 @@ from rehome.run import (
 )
 from rehome.run.authority import own_plan, own_snapshot
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -147,16 +148,11 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
         """What the job has refused is not tried again; where it has crashed, it is."""
-        from rehome.run.causes.kinds import REFUSED_KINDS
+        from rehome.run.causes.kinds import REFUSALS
 
         failure = directory.read_json("failure.json")
         kind = failure["kind"]
-        raise EndedError(
-            REFUSED_KINDS[kind],
-            f"No plan ({kind.replace('_', ' ')}). {failure['message']}",
-            state_left="Nothing was changed.",
-            passing=kind == "crashed",
-        ) from None
+        raise EndedError(TaskEnd(REFUSALS[kind], said=failure["message"])) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""

@@ -10,16 +10,17 @@ from rehome import installation
 from rehome.clusters.due import NOT_DUE_WORDS, parse_fleet
 from rehome.domain.clock import utc_now
 from rehome.domain.request.request import request_to_params
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import bytes_text
-from rehome.errors import RehomeError, sentence
+from rehome.errors import RehomeError
 from rehome.executors import refuse_unshared
 from rehome.fleet import due_clusters, plan_settings, policies
 from rehome.places.path_parts import path_part
 from rehome.run import evidence, plan_ids, run_params
 from rehome.run.authority import own_snapshot, refusals
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.plan_words import NOTHING_TO_MOVE, recorded_already_text
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from rehome.fleet.due_clusters import Due
     from rehome.ledger.store import Ledger
     from rehome.warehouse import PlanDirectory, Warehouse
-
-NOTHING_TO_MOVE = "there is nothing to move"
 
 
 class PlanFleetOperator(SparkJobOperator):
@@ -55,15 +54,7 @@ class PlanFleetOperator(SparkJobOperator):
         for name, reason in failed.items():
             self.log.error("%s has no plan: %s", name, reason)
         if failed:
-            raise EndedError(
-                CauseKind.NO_FLEET_PLAN,
-                f"No plan was made for {', '.join(sorted(failed))}. "
-                + " ".join(sentence(f"{name}: {why}") for name, why in failed.items()),
-                state_left="Nothing was changed on any cluster.",
-                next_step="Mend what is named for each, then trigger plan_fleet with these "
-                "clusters "
-                "as its parameter clusters.",
-            )
+            raise EndedError(TaskEnd(TaskReason.FLEET_WITHOUT_PLANS, content=failed))
         return plans
 
     def _plan(
@@ -199,8 +190,7 @@ def _recorded(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[st
     :param planned: name → the cluster, and the plan's id.
     """
     return {
-        name: f"This run has recorded plan {plan_id} already, and its files stay. The next run of "
-        "plan_fleet makes a new one."
+        name: recorded_already_text(plan_id)
         for name, (one, plan_id) in planned.items()
         if any(plan.plan_id == plan_id for plan in ledger.plans(one.cluster_id))
     }

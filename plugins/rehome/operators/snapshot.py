@@ -14,7 +14,7 @@ from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
-from rehome.errors import ClusterBusyError, InvalidRequestError, PlanConflictError, RehomeError
+from rehome.errors import InvalidRequestError, PlanConflictError, RehomeError
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
@@ -30,7 +30,10 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.authority import own_plan, own_snapshot
+from rehome.run.causes.errors import ClusterHeldError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.run_note import NOTES, write_note
+from rehome.run.words.plan_words import MAKES_WAY, other_cluster_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -183,8 +186,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         wanted = str(context["params"].get("cluster_id") or "")
         found = cluster.describe_cluster().cluster_id if wanted else ""
         if wanted != found:
-            texts = f"Connection {self.kafka_config_id} leads to cluster {found}, not to {wanted}."
-            raise InvalidRequestError([texts])
+            raise InvalidRequestError([other_cluster_text(self.kafka_config_id, found, wanted)])
 
     def _refuse_misled(self, context: Context, cluster: ClusterGateway) -> None:
         """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
@@ -238,18 +240,15 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         if run_params.params_of(context).get("dry_run"):
             return None
         if active is not None and self._makes_way(context, ledger, active, heal):
-            why = "it makes way for a heal: no move of it could end in its last window"
-            self._give_up(context, ledger, cluster, active, why)
+            self._give_up(context, ledger, cluster, active, MAKES_WAY)
             active = None
         if active is None:
             return self._handed_over(context, ledger, cluster, heal) if in_window else named
         if not in_window or heal is not None or not waits_for_window(active, ledger):
-            texts = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
-            what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
-            if orphaned(active, ledger):
-                texts += ", and its run sends no heartbeat"
-                what_next = "Resume or cancel that plan with control_reassignment."
-            raise ClusterBusyError(texts, next_step=what_next)
+            silent = orphaned(active, ledger)
+            reason = TaskReason.CLUSTER_HELD_SILENT if silent else TaskReason.CLUSTER_HELD
+            run_id = str(active.driver)
+            raise ClusterHeldError(TaskEnd(reason, active.plan_id, active.state, run_id=run_id))
         if self._go_on(context, ledger, cluster, active.plan_id):
             return None
         return self._handed_over(context, ledger, cluster)

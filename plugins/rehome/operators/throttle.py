@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rehome import airflow_metrics, alerting, installation
 from rehome.domain.clock import utc_now
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateReason
 from rehome.domain.run.states import PlanState
@@ -27,7 +26,9 @@ from rehome.run import (
 )
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run, silent, tell
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.steps import ChainStep, not_before
+from rehome.run.words.plan_words import EARLY_END
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from rehome.ledger.base.records import PlanRecord, ThrottleEntry
     from rehome.ledger.store import Ledger
     from rehome.run.run_request import TaskPlan
-
-EARLY_END = "the run ended before the plan did"
-"""Where nothing else is known."""
 
 
 def _refuse_undone(context: Context, record: PlanRecord) -> None:
@@ -202,10 +200,12 @@ class ClearThrottleOperator(ClusterOperator):
             airflow_metrics.emit_cluster(ledger, record.cluster_id)
         others = len(done.changed_by_others)
         as_found = len(done.cleared) - others
-        are = count_text(
-            as_found, "throttle setting is as it was", "throttle settings are as they were"
+        self.log.info(
+            "%s found",
+            count_text(
+                as_found, "throttle setting is as it was", "throttle settings are as they were"
+            ),
         )
-        self.log.info("%s found", are)
         if others:
             left = count_text(others, "was", "were")
             self.log.info("%s changed by other clients meanwhile: that is left alone", left)
@@ -230,16 +230,8 @@ class ClearThrottleOperator(ClusterOperator):
         """Fail, so that a retry finds brokers that are back; the last attempt leaves it to the
         sweep.
         """
-        from rehome.alerts.alert_text import SWEPT
-
-        owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in entries)
         error = EndedError(
-            CauseKind.OWED,
-            f"Throttles that could not be taken back yet:\n{owed}\n",
-            state_left="They are in the ledger as owed.",
-            next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
-            f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}",
-            passing=True,
+            TaskEnd(TaskReason.OWED, names=_named(entries), connection=self.kafka_config_id)
         )
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error
@@ -250,10 +242,13 @@ class ClearThrottleOperator(ClusterOperator):
         """Alert people: the sweep may not come through this connection by itself."""
         from rehome.alerts.due_alerts import owed_alert
 
-        owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
         with installation.open_ledger() as ledger:
             record = ledger.plan(next(iter(entries)).plan_id)
-            alerting.raise_alerts(ledger, [owed_alert(record, owed)])
+            alerting.raise_alerts(ledger, [owed_alert(record, _named(entries))])
+
+
+def _named(entries: Collection[ThrottleEntry]) -> tuple[str, ...]:
+    return tuple(f"{item.resource} {item.key}: {item.detail}" for item in entries)
 
 
 def _early_end(context: Context, ledger: Ledger) -> str:

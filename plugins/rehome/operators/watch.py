@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -13,16 +13,15 @@ from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import RunDoor
-from rehome.domain.run.causes.cause import CauseKind
-from rehome.domain.text import listed
-from rehome.errors import RehomeError, sentence
+from rehome.errors import RehomeError
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
 from rehome.operators import assets
 from rehome.run import drivers, run_askers
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
-from rehome.run.causes.recorded import tell_kind
+from rehome.run.causes.recorded import tell_end
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.watching.finding_text import table_of, text_of, wait_text
 from rehome.watching.last_attempt import attempt_text
 from rehome.watching.respond import NotNow, respond
@@ -39,11 +38,6 @@ if TYPE_CHECKING:
 
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
-
-_NEXT_TIME = (
-    "The findings of these clusters stay as they were. watch_clusters judges the next snapshot of "
-    "each cluster."
-)
 
 
 class WatchClustersOperator(RecordedOperator):
@@ -91,11 +85,9 @@ class WatchClustersOperator(RecordedOperator):
                     failed[cluster_id] = f"{type(error).__name__}: {error}"
             ledger.record_not_watched(run.dag_id, run.run_id, list(failed))
         if failed and not starts:
-            raise EndedError(
-                CauseKind.NOT_JUDGED, _why_not(failed), next_step=_NEXT_TIME, passing=True
-            )
+            raise EndedError(TaskEnd(TaskReason.NOT_JUDGED, content=failed))
         if failed:  # AllJudgedOperator fails for it
-            tell_kind(context, CauseKind.NOT_JUDGED, _why_not(failed), remedy=_NEXT_TIME)
+            tell_end(context, TaskEnd(TaskReason.NOT_JUDGED, content=failed))
         return starts
 
     def _watch(
@@ -204,17 +196,7 @@ class AllJudgedOperator(RecordedOperator):
         with installation.open_ledger() as ledger:
             left_out = ledger.not_watched(run.dag_id, run.run_id)
         if left_out:
-            raise EndedError(
-                CauseKind.VERDICT,
-                f"Clusters that could not be judged: {listed(left_out)}",
-                next_step=f"The task watch says why. {_NEXT_TIME}",
-            )
-
-
-def _why_not(failed: Mapping[str, str]) -> str:
-    return " ".join(
-        sentence(f"Cluster {each} could not be judged: {why}") for each, why in failed.items()
-    )
+            raise EndedError(TaskEnd(TaskReason.SOME_NOT_JUDGED, names=tuple(left_out)))
 
 
 def _events(context: Context) -> Sequence[Any]:

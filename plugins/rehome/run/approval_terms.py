@@ -14,6 +14,8 @@ from rehome.domain.text import rate_in
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import plan_settings
 from rehome.run import evidence, plan_ids, run_params, run_request
+from rehome.run.asking.answer_fault import AnswerFault, Fault
+from rehome.run.words.answer_words import not_counted_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -110,7 +112,7 @@ def refuse_own_approval(
 
 def sent_back_with(
     context: Context | Mapping[str, Any], person: Person, text: str
-) -> tuple[int | None, str]:
+) -> tuple[int | None, Fault]:
     """The throttle that a plan is sent back with, bytes per second; and what to tell who is asked
     next. None = it cannot be had.
 
@@ -121,14 +123,14 @@ def sent_back_with(
     """
     request, rate = run_request.plan_request(context), rate_in(text)
     if request.unthrottled:
-        return None, "it is to run without a throttle: reject it, and trigger another."
+        return None, Fault(AnswerFault.RUNS_UNTHROTTLED)
     if rate is None:
-        return None, f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
+        return None, Fault(AnswerFault.NO_RATE, text or "nothing")
     policy, actor = run_request.policy_of(context), run_params.actor_of(context)
     try:
         policy.require_control(Control.CHANGE_THROTTLE, rate)
     except PolicyError as error:
-        return None, f"{text} cannot be had. {error}"
+        return None, Fault(AnswerFault.RATE_REFUSED, text, str(error))
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
         raises = policy.asks_another and rate > rate_of(context, ledger, request, record)[0]
@@ -138,12 +140,8 @@ def sent_back_with(
         except PolicyError:
             pass  # another person has to approve it
         else:
-            return None, (
-                f"{text} is more than was asked for, and who asks for more may not approve it. "
-                "Have who asked for the plan send it back with that, or reject it, and have "
-                "another plan made with it."
-            )
-    return rate, f"to be tried out with {text}."
+            return None, Fault(AnswerFault.OWN_RATE, text)
+    return rate, Fault(AnswerFault.TO_BE_TRIED, text)
 
 
 def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> None:
@@ -182,7 +180,7 @@ def why_not(task: TaskPlan, terms: Terms) -> str:
     reasons = [reason_of(lapse, was.terms, terms, was.expires_at) for lapse in found]
     accepted = runs or not request.approval or counts(task)
     if not accepted and not reasons:
-        reasons = [f"by {was.by_whom} it does not count for the policy"]
+        reasons = [not_counted_text(was.by_whom)]
     return "; ".join(reasons)
 
 

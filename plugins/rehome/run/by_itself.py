@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import watch_runs
 from rehome.run import run_askers
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rehome.ledger.store import Ledger
 
 
-class LowersReplicationError(PlanConflictError):
+class LowersReplicationError(TaskConflictError):
     """A plan takes replicas away, and no person has asked for it.
 
     :param plan_id: of the plan; ``what``: the partitions, as a sentence without a full stop.
@@ -25,12 +26,7 @@ class LowersReplicationError(PlanConflictError):
 
     def __init__(self, plan_id: str, what: str) -> None:
         self.plan_id = plan_id
-        super().__init__(
-            f"Plan {plan_id} takes replicas away ({what}), and no person has asked for it: a "
-            "run that starts by itself may not do that",
-            state_left=STEP_UNCHANGED,
-            next_step="Trigger reassign_partitions by hand, or have the run ask for approval",
-        )
+        super().__init__(TaskEnd(TaskReason.LOWERS_REPLICATION, plan_id, said=what))
 
 
 def refuse_lowering(

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.run import steps
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason, WrittenWhen
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -27,11 +28,11 @@ OF_A_PLAN = ("summary.json", "gates.json", "settings.json")
 DRY_RUN_FILE, REPORT_FILE, REQUEST_FILE = "dry_run.json", "report.html", "request.json"
 
 
-class FileChangedError(PlanConflictError):
+class FileChangedError(TaskConflictError):
     """A file that counts is not what a task has written."""
 
 
-class NotDoneError(PlanConflictError):
+class NotDoneError(TaskConflictError):
     """A task that comes before has left no row in the ledger, whatever its state says."""
 
 
@@ -57,18 +58,13 @@ def of_plan(ledger: Ledger, plan_id: str, directory: PlanDirectory) -> dict[str,
     found = digests_of(directory)
     for name in (*known, *(name for name in found if name not in known)):
         if found.get(name) != known.get(name):
-            raise _changed(directory, name, "when the plan was recorded")
+            raise _changed(directory, name, WrittenWhen.RECORDED)
     return known
 
 
-def _changed(directory: PlanDirectory, name: str, when: str) -> FileChangedError:
-    return FileChangedError(
-        f"{directory.uri}/{name} is not what was written {when}: it was changed, removed or added "
-        "since, by something else than the task that writes it",
-        state_left=STEP_UNCHANGED,
-        next_step="Find out who may write to the warehouse. Put the file back as it was, or "
-        "trigger a new run.",
-    )
+def _changed(directory: PlanDirectory, name: str, when: WrittenWhen) -> FileChangedError:
+    place = f"{directory.uri}/{name}"
+    return FileChangedError(TaskEnd(TaskReason.FILE_CHANGED, place=place, why=when))
 
 
 def refuse_other_request(directory: PlanDirectory, asked_for: Mapping[str, Any]) -> None:
@@ -79,7 +75,7 @@ def refuse_other_request(directory: PlanDirectory, asked_for: Mapping[str, Any])
     :raises FileChangedError: it says something else.
     """
     if directory.read_json(REQUEST_FILE) != json.loads(json.dumps(asked_for)):
-        raise _changed(directory, REQUEST_FILE, "for the job that makes the plan")
+        raise _changed(directory, REQUEST_FILE, WrittenWhen.FOR_JOB)
 
 
 def keep(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str, content: Any) -> None:
@@ -100,7 +96,7 @@ def kept(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str) -> A
 def _verified(directory: PlanDirectory, name: str, digest: str) -> Any:
     text = directory.read_text(name) if directory.exists(name) else ""
     if digest_of(text) != digest:
-        raise _changed(directory, name, "by the task that it is of")
+        raise _changed(directory, name, WrittenWhen.BY_TASK)
     return json.loads(text)
 
 
@@ -182,14 +178,10 @@ def tried(
     return Tried(row, _verified(directory, DRY_RUN_FILE, row.digest))
 
 
-def not_tried_out(context: Context | Mapping[str, Any], plan_id: str) -> PlanConflictError:
+def not_tried_out(context: Context | Mapping[str, Any], plan_id: str) -> TaskConflictError:
     """The error for a step that needs a dry run, where the run has made none."""
-    return steps.not_before(context, steps.ChainStep.DRY_RUN) or NotDoneError(
-        f"The ledger has no dry run of {plan_id} by this run, so the task dry_run is not done, "
-        "whatever its state says",
-        state_left=STEP_UNCHANGED,
-        next_step="Clear the task dry_run, with what comes after it.",
-    )
+    not_tried = TaskEnd(TaskReason.NOT_TRIED_OUT, plan_id)
+    return steps.not_before(context, steps.ChainStep.DRY_RUN) or NotDoneError(not_tried)
 
 
 def require_dry_run(context: Context | Mapping[str, Any], plan_id: str) -> None:
@@ -202,8 +194,4 @@ def require_dry_run(context: Context | Mapping[str, Any], plan_id: str) -> None:
     if row is None:
         raise not_tried_out(context, plan_id)
     if not row.ok:
-        raise NotDoneError(
-            f"The newest dry run of plan {plan_id} refuses that plan",
-            state_left=STEP_UNCHANGED,
-            next_step="Correct what it names, and trigger a new run.",
-        )
+        raise NotDoneError(TaskEnd(TaskReason.TRY_REFUSED, plan_id))

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.run.states import PlanState
-from rehome.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
+from rehome.errors import RehomeError
 from rehome.run import drivers, plan_ids, recorded_plans, steps
+from rehome.run.causes.errors import TaskConflictError, TypedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -23,16 +25,8 @@ if TYPE_CHECKING:
 PLAN_TASK = "plan"
 
 
-class UnknownPlanError(RehomeError):
+class UnknownPlanError(TypedError):
     """The ledger does not know the run's plan, and something else does."""
-
-    def __init__(self, ledger: Ledger, plan_id: str, but: str) -> None:
-        super().__init__(
-            f"This ledger ({ledger.ledger_id}) knows no plan {plan_id}, but {but}",
-            state_left="What the run has changed on the cluster is not known here.",
-            next_step="See that the connection rehome_ledger, or the setting ledger_url, leads to "
-            "the ledger that the run began with. Then clear this task.",
-        )
 
 
 def recorded(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
@@ -59,7 +53,9 @@ def _recorded(
 ) -> PlanRecord | None:
     record = known(plan_id, ledger)
     if record is None and context["ti"].xcom_pull(task_ids=task) == plan_id:
-        raise UnknownPlanError(ledger, plan_id, f"the task {task} has recorded it")
+        raise UnknownPlanError(
+            TaskEnd(TaskReason.RECORDED_ELSEWHERE, plan_id, ledger_id=ledger.ledger_id, task=task)
+        )
     return record
 
 
@@ -76,12 +72,20 @@ def known(plan_id: str, ledger: Ledger) -> PlanRecord | None:
         made = directory.exists("summary.json")
         made_for = directory.read_json("summary.json").get("ledger_id") if made else ""
     except (OSError, ValueError, RehomeError) as error:
-        raise UnknownPlanError(ledger, plan_id, f"its files cannot be read: {error}") from None
-    if made and made_for != ledger.ledger_id:
-        where = f"ledger {made_for}" if made_for else "no ledger that they name"
         raise UnknownPlanError(
-            ledger, plan_id, f"its files are at {directory.uri}, made for {where}"
+            TaskEnd(
+                TaskReason.FILES_UNREADABLE, plan_id, ledger_id=ledger.ledger_id, said=str(error)
+            )
+        ) from None
+    if made and made_for != ledger.ledger_id:
+        end = TaskEnd(
+            TaskReason.MADE_FOR_ANOTHER,
+            plan_id,
+            place=directory.uri,
+            ledger_id=ledger.ledger_id,
+            other_id=made_for or "",
         )
+        raise UnknownPlanError(end)
     return None  # a planning that was interrupted before it was recorded
 
 
@@ -124,43 +128,25 @@ def required(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord
     return record
 
 
-def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
+def no_plan_yet(context: Context | Mapping[str, Any]) -> TaskConflictError:
     """The error for a task that needs the plan, where none was recorded."""
     if plan_ids.in_follow_up(context):
-        return PlanConflictError(
-            f"No plan has been made that follows plan {plan_ids.first_plan_id(context)} up",
-            state_left=STEP_UNCHANGED,
-            next_step=f"Clear the task {plan_ids.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
-            "it: it says whether there is anything to move.",
-        )
-    return steps.not_before(context, steps.ChainStep.PLAN) or PlanConflictError(
-        "The run has no plan yet",
-        state_left="Nothing was changed.",
-        next_step=f"Clear the task {PLAN_TASK}, with what comes after it.",
-    )
+        first, task = plan_ids.first_plan_id(context), f"{plan_ids.FOLLOW_UP}.{PLAN_TASK}"
+        return TaskConflictError(TaskEnd(TaskReason.NO_FOLLOW_UP_PLAN, first, task=task))
+    missing = steps.not_before(context, steps.ChainStep.PLAN)
+    return missing or TaskConflictError(TaskEnd(TaskReason.NO_PLAN_YET, task=PLAN_TASK))
 
 
-def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> PlanConflictError:
+def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> TaskConflictError:
     """The error for a task that moves partitions, where no task has set the plan's throttle."""
-    return steps.not_before(context, steps.ChainStep.THROTTLE) or PlanConflictError(
-        f"Plan {record.plan_id} is {record.state}: no task has set its throttle yet",
-        state_left="Nothing of it has started.",
-        next_step="Clear the task throttle, with what comes after it.",
-    )
+    end = TaskEnd(TaskReason.NOT_THROTTLED, record.plan_id, record.state)
+    return steps.not_before(context, steps.ChainStep.THROTTLE) or TaskConflictError(end)
 
 
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
+    about = record.plan_id, record.state
     if not drivers.drives(context, record):
-        raise PlanConflictError(
-            f"Run {record.driver} drives plan {record.plan_id} now, which is {record.state}",
-            state_left=STEP_UNCHANGED,
-            next_step="Follow that run.",
-        )
+        driver = str(record.driver)
+        raise TaskConflictError(TaskEnd(TaskReason.DRIVEN_BY_OTHER, *about, run_id=driver))
     if record.state.ended and record.state is not PlanState.DONE:
-        raise PlanConflictError(
-            f"Plan {record.plan_id} of this run has ended ({record.state}: {record.cause}), and a "
-            "run makes one plan only",
-            state_left=STEP_UNCHANGED,
-            next_step="Trigger a new run: it makes a new plan. Clearing tasks of this run does "
-            "not.",
-        )
+        raise TaskConflictError(TaskEnd(TaskReason.PLAN_OVER, *about, said=record.cause))

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.request.parse_request import parse_request
-from rehome.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
+from rehome.errors import PlanConflictError, RehomeError
 from rehome.fleet import plan_settings
 from rehome.run import plan_ids
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -49,12 +51,14 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
     refuse_changed(plan, record.plan_id, record.plan_hash)
     made_for = plan.summary.ledger_id
     if made_for not in ("", ledger.ledger_id):  # "": an earlier version of Rehome made it
-        raise PlanConflictError(
-            f"The files of plan {plan.plan_id} at {record.plan_dir} were made for the ledger "
-            f"{made_for}, but this is the ledger {ledger.ledger_id}",
-            state_left=STEP_UNCHANGED,
-            next_step="See that the connection rehome_ledger, or the setting ledger_url, leads to "
-            "the ledger that the run began with. Then clear this task.",
+        raise TaskConflictError(
+            TaskEnd(
+                TaskReason.OTHER_LEDGER,
+                plan.plan_id,
+                place=record.plan_dir,
+                ledger_id=ledger.ledger_id,
+                other_id=made_for,
+            )
         )
     return plan
 

@@ -14,9 +14,10 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import NotAsked, NotAskedForError
 from rehome.domain.run.states import PlanState
-from rehome.domain.text import minute_text
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
 from rehome.run.authority.refusals import told_of_refusal
+from rehome.run.causes.errors import unasked_error
+from rehome.run.causes.task_end import TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.authority.requested_runs import RequestedRun
-
-_TRIGGER_ANEW = (
-    "Trigger a new run on Rehome's page, in Airflow's UI or through its API: then the user who "
-    "triggers it has asked for it"
-)
 
 
 def refuse_unasked(context: Context | Mapping[str, Any]) -> None:
@@ -54,24 +50,15 @@ def _refuse_unasked(context: Context | Mapping[str, Any], ledger: Ledger) -> Non
     if refused is not None and not _has_begun(context, recorded(context, ledger)):
         raise refused
     if requested is not None and not ledger.begin_requested(run.dag_id, run.run_id, run.run_after):
-        raise NotAskedForError(
-            NotAsked.CARRIED_OUT,
-            f"What was asked for with run {run.run_id} was carried out before, by a run of "
-            "the same id that has been deleted since",
-            next_step=_TRIGGER_ANEW,
-        )
+        reason = TaskReason.CARRIED_OUT
+        raise unasked_error(NotAsked.CARRIED_OUT, reason, run_id=run.run_id)
 
 
 def _why_no_longer(context: Context | Mapping[str, Any]) -> NotAskedForError | None:
     """Why a run that somebody has asked for begins nothing."""
     run = context["dag_run"]
     if run_askers.is_by_backfill(run):
-        return NotAskedForError(
-            NotAsked.BACKFILL,
-            f"Run {run.run_id} is of a backfill. Windows that are over are not made up for, and "
-            "who chose the parameters of such a run is not known",
-            next_step=_TRIGGER_ANEW,
-        )
+        return unasked_error(NotAsked.BACKFILL, TaskReason.OF_BACKFILL, run_id=run.run_id)
     return old_request_error(context) if is_old(run) else None
 
 
@@ -90,13 +77,14 @@ def clears_of(run: Any) -> int:
 
 def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
     """The error for a run that was cleared when its request counted no longer."""
-    run, who = context["dag_run"], run_askers.asker_of(context)
-    hours = (installation.settings().approval_lasts_s or 0) / 3600
-    return NotAskedForError(
+    run = context["dag_run"]
+    return unasked_error(
         NotAsked.TOO_OLD,
-        f"Run {run.run_id} was asked for by {who}, for {minute_text(run.run_after)}, and "
-        f"was cleared when that was over: a request counts for {hours:g} hours",
-        next_step=_TRIGGER_ANEW,
+        TaskReason.CLEARED_TOO_LATE,
+        run_id=run.run_id,
+        who=str(run_askers.asker_of(context)),
+        at=run.run_after,
+        hours=(installation.settings().approval_lasts_s or 0) / 3600,
     )
 
 
@@ -110,26 +98,13 @@ def _why_not_asked(run: Any, requested: RequestedRun | None) -> NotAskedForError
     if requested is None and not by_a_task:
         return None
     if requested is None:
-        return NotAskedForError(
-            NotAsked.NO_REQUEST,
-            f"Run {run.run_id} was started by a task, and the ledger does not know who has asked "
-            "for it: a task of another DAG has started it, or an earlier Rehome",
-            next_step=_TRIGGER_ANEW,
-        )
+        return unasked_error(NotAsked.NO_REQUEST, TaskReason.STARTED_BY_TASK, run_id=run.run_id)
+    about = {"run_id": run.run_id, "place": f"{requested.by_dag_id}/{requested.by_run_id}"}
     if not by_a_task:
-        return NotAskedForError(
-            NotAsked.BY_HAND,
-            f"Run {run.run_id} was triggered by hand, but its run id is that of a run which "
-            f"{requested.by_dag_id}/{requested.by_run_id} was to start",
-            next_step=f"{_TRIGGER_ANEW}. Give it no run id: Airflow chooses one",
-        )
+        return unasked_error(NotAsked.BY_HAND, TaskReason.ID_OF_ANOTHER, **about)
     if not requested.has_conf(getattr(run, "conf", None)):
-        return NotAskedForError(
-            NotAsked.OTHER_PARAMETERS,
-            f"The parameters of run {run.run_id} are not those that {requested.asker} has asked "
-            f"for by {requested.by_dag_id}/{requested.by_run_id}",
-            next_step=_TRIGGER_ANEW,
-        )
+        why, reason = NotAsked.OTHER_PARAMETERS, TaskReason.OTHER_PARAMETERS
+        return unasked_error(why, reason, who=str(requested.asker), **about)
     return None
 
 

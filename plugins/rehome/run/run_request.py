@@ -12,10 +12,12 @@ from rehome.domain.clock import utc_now
 from rehome.domain.request.limits import with_limits
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.text import minute_text
-from rehome.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
+from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.plan_words import window_closed_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -91,7 +93,7 @@ def refuse_closed_window(context: Context | Mapping[str, Any]) -> None:
     """
     ends = request_of(context).window_end
     if ends is not None and ends <= utc_now():
-        raise InvalidRequestError([f"The window closed at {minute_text(ends)}."])
+        raise InvalidRequestError([window_closed_text(ends)])
 
 
 def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
@@ -145,11 +147,8 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id)
         if EventKind.FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:
-            raise PlanConflictError(
-                f"Plan {plan_id} is not followed up: its task drained has found nothing to move",
-                state_left=STEP_UNCHANGED,
-                next_step=f"Leave the tasks of the group {plan_ids.FOLLOW_UP} as they are.",
-            )
+            group = (plan_ids.FOLLOW_UP,)
+            raise TaskConflictError(TaskEnd(TaskReason.NOT_FOLLOWED_UP, plan_id, names=group))
         plan = recorded_plans.recorded_moves(ledger, record)
     request = recorded_plans.recorded_request(record)
     request = follow_up_request(request, plan, record.requested_rate_bytes_per_s)

@@ -10,7 +10,8 @@ import enum
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -41,7 +42,7 @@ OPERATORS: Mapping[ChainStep, str] = {
 """How a DAG gets each of them."""
 
 
-class StepMissingError(PlanConflictError):
+class StepMissingError(TaskConflictError):
     """A task runs without the one that must come before it.
 
     :ivar step: that task; ``in_dag``: whether the DAG has it, in another place.
@@ -49,16 +50,15 @@ class StepMissingError(PlanConflictError):
 
     def __init__(self, step: ChainStep, task_id: str, dag_id: str, *, in_dag: bool) -> None:
         self.step, self.in_dag = step, in_dag
-        if in_dag:
-            how = f"The DAG has that task in another place: write {step} >> {task_id}"
-        else:
-            how = f"Put {OPERATORS[step]} before it"
         super().__init__(
-            f"The task {task_id} needs what the task {step} writes, and in the DAG {dag_id} that "
-            "does not come before it",
-            state_left=STEP_UNCHANGED,
-            next_step=f"{how}, or use the task group reassign(), which has all tasks in their "
-            "order (docs/howto/own-dag.md)",
+            TaskEnd(
+                TaskReason.STEP_MISSING,
+                names=(step,),
+                task=task_id,
+                other_id=dag_id,
+                said=OPERATORS[step],
+                count=int(in_dag),
+            )
         )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rehome import airflow_metrics, alerting, installation
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
 from rehome.links import PlanPageLink
@@ -23,6 +22,7 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.settings import FIRST_POLL_S
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
@@ -173,14 +173,7 @@ class ReassignmentSensor(ClusterOperator):
             self._defer(None, [item.to_json() for item in watch.watched])
         if watch.ended_otherwise:
             others = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
-            raise EndedError(
-                CauseKind.ENDED_OTHERWISE,
-                f"Not every reassignment that was watched is complete: {others}",
-                state_left="This task only watched, and changed nothing.",
-                next_step="See with kafka-reassign-partitions --list what is still in flight, "
-                "and with "
-                "the client that started the others why they ended.",
-            )
+            raise EndedError(TaskEnd(TaskReason.WATCHED_OTHERWISE, said=others))
         self.log.info(
             "%s complete", count_text(len(watch.watched), "reassignment is", "reassignments are")
         )
@@ -234,8 +227,6 @@ def _ended_badly(plan_id: str, state: PlanState, cause: str) -> EndedError:
     """The end of a plan as that of its run: by a person, or by what its cause says."""
     with installation.open_ledger() as ledger:
         by = ledger.cancelled_by(plan_id) if state is PlanState.CANCELLED else None
-    return EndedError(
-        CauseKind.PLAN_FAILED if by is None else CauseKind.CANCELLED,
-        f"Plan {plan_id} is {state}: {cause if by is None else f'{by} has asked for it'}",
-        next_step="The report has what was moved, and what to do about the rest.",
-    )
+    if by is not None:
+        return EndedError(TaskEnd(TaskReason.PLAN_CANCELLED, plan_id, state, who=by))
+    return EndedError(TaskEnd(TaskReason.PLAN_FAILED, plan_id, state, said=cause))

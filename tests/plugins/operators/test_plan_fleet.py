@@ -15,7 +15,8 @@ from rehome import installation
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ledger.store import Ledger
-from rehome.operators.plan_fleet import NOTHING_TO_MOVE, PlanFleetOperator
+from rehome.operators.plan_fleet import PlanFleetOperator
+from rehome.run.words.plan_words import NOTHING_TO_MOVE
 from rehome.warehouse import PlanDirectory, Warehouse
 from tests.dags.runs import plan_fleet_without_gates
 from tests.plugins.run.taken import taken

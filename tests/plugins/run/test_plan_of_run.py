@@ -29,6 +29,7 @@ from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
 from rehome.run import drivers, evidence, plan_ids, plan_of_run, recorded_plans, run_request
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.plan_of_run import UnknownPlanError
 from rehome.warehouse import PlanDirectory
 from tests.ledger.small_plans import make_plan
@@ -173,7 +174,7 @@ def test_a_follow_up_that_is_not_known_is_reported_as_that(
 
     def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
         if of != plan_id:
-            raise UnknownPlanError(ledger, of, "its files cannot be read")
+            raise UnknownPlanError(TaskEnd(TaskReason.FILES_UNREADABLE, of))
         return known(of, ledger)
 
     monkeypatch.setattr(plan_of_run, "known", but_the_first)

@@ -11,6 +11,7 @@ import pytest
 
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.run_note import LONGEST, cause_of_run, with_cause
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -49,7 +50,7 @@ def test_airflow_has_the_note_of_a_run_that_fails_begin_with_what_a_task_has_lef
 
     class Fails(RecordedOperator):
         def step(self, context: Any) -> None:
-            raise EndedError(CauseKind.STALE, "t-0 has changed", next_step="Plan anew.")
+            raise EndedError(TaskEnd(TaskReason.TRY_REFUSED, "p1"))
 
     monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}")  # a folder
     with DAG("reassign_partitions__noted", schedule=None) as dag:
@@ -60,4 +61,7 @@ def test_airflow_has_the_note_of_a_run_that_fails_begin_with_what_a_task_has_lef
             select(DagRun).where(DagRun.dag_id == dag.dag_id, DagRun.run_id == run.run_id)
         )
         assert found is not None
-        assert found.note == "t-0 has changed. Plan anew."
+        assert found.note == (
+            "The newest dry run of plan p1 refuses that plan. This step has changed nothing. "
+            "Correct what it names, and trigger a new run."
+        )

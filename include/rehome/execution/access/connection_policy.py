@@ -25,7 +25,13 @@ from rehome.execution.access.policy_refusals import (
     RefusedBy,
     Stricter,
 )
-from rehome.execution.access.words.policy_words import policy_error_text, refusal_text
+from rehome.execution.access.words.policy_words import (
+    NO_WINDOW,
+    no_key_text,
+    no_object_text,
+    policy_error_text,
+    refusal_text,
+)
 
 ADD_PARTITIONS = "add_partitions"
 CANCEL_FOREIGN, ADOPT = "cancel_foreign", "adopt"
@@ -100,13 +106,12 @@ class ConnectionPolicy:
         if value is None:
             return cls(connection, place)
         if not isinstance(value, Mapping):
-            raise InvalidRequestError([f"{KEY} of connection {connection} is not a JSON object."])
+            raise InvalidRequestError([no_object_text(connection)])
         problems: list[str] = []
         found: dict[str, Any] = {}
         for name, given in value.items():
             if name not in _READ:
-                known = ", ".join(_READ)
-                problems.append(f"{KEY} has no key {name!r}; known: {known}.")
+                problems.append(no_key_text(name, _READ))
                 continue
             try:
                 found[name] = _READ[name](given)
@@ -307,7 +312,7 @@ def _windows(value: Any) -> tuple[Window, ...]:
     if not isinstance(value, list):
         raise TypeError("is not a list")
     if not value:
-        raise ValueError("names no window; leave it out to allow every time")
+        raise ValueError(NO_WINDOW)
     problems, found = [], []
     for number, item in enumerate(value, 1):
         try:

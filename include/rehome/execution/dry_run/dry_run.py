@@ -60,6 +60,7 @@ from rehome.execution.dry_run.typed_finding import (
     TypedFinding,
 )
 from rehome.execution.dry_run.version_checks import version_findings
+from rehome.execution.dry_run.words.plan_words import RIGHT_OF_OTHERS
 from rehome.execution.dry_run.words.rate_words import rate_cause_text
 from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.estimate.airflow_times import airflow_times
@@ -256,8 +257,7 @@ def _for_others(finding: Finding) -> Finding:
     """
     if finding.severity is not Severity.ERROR or finding.code not in _OF_RIGHTS:
         return finding
-    remedy = "Nothing is changed by this run. Who carries the files out needs that right."
-    return replace(finding, severity=Severity.WARNING, remedy=remedy)
+    return replace(finding, severity=Severity.WARNING, remedy=RIGHT_OF_OTHERS)
 
 
 def _drift(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:

@@ -12,13 +12,13 @@ from rehome.domain.kafka import BrokerError, BrokerId
 from rehome.domain.kafka_limits import LEAST_RATE
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Cordon, ReassignmentRequest
-from rehome.domain.run.findings import Finding, Severity
+from rehome.domain.run.findings import Finding
 from rehome.domain.run.run_policy import Policy
-from rehome.domain.text import count_text
 from rehome.execution.admission.slots import Direction
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.rates.rates_found import RatesFound
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
+from rehome.execution.dry_run.words.worded import worded
 from rehome.execution.observation.move_status import relocating
 from rehome.execution.throttle.configs import named, refuses_marks
 from rehome.execution.throttle.cordon import cordon_change, unable_to_cordon
@@ -245,12 +245,5 @@ def partition_findings(
     verdicts = cluster.create_partitions(totals, assignments, validate_only=True)
     for topic, error in verdicts.items():
         if error is not None:
-            yield Finding(
-                Severity.ERROR,
-                "partitions",
-                topic,
-                f"{count_text(totals[topic], 'partition')} would be refused: "
-                f"{error.name}: {error.message}",
-                "Correct the number; partitions can only be added.",
-                error.code,
-            )
+            found = TypedFinding(FoundKind.COUNT_REFUSED, topic, error, count=totals[topic])
+            yield worded(found)

@@ -102,6 +102,7 @@ class FoundKind(enum.StrEnum):
     SETTINGS_NOT_READ = "settings_not_read", SETTINGS_CHECK, WARNING
     POLICIES_DIFFER = "policies_differ", POLICIES_CHECK, WARNING
     CHANNEL_UNUSABLE = "channel_unusable", CHANNELS_CHECK, WARNING
+    COUNT_REFUSED = "count_refused", "partitions", ERROR
     PROPOSAL_TAKEN = "proposal_taken", "reassignment", INFO
 
 

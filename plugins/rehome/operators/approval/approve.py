@@ -12,7 +12,6 @@ from airflow.sdk.definitions.param import ParamsDict
 from rehome import alerting, installation
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import clusters, plan_settings
@@ -31,11 +30,19 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.asking import hitl
+from rehome.run.asking.answer_fault import AnswerFault, Fault
 from rehome.run.asking.approval_text import approval_text, not_the_same, plain
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
-from rehome.run.causes.recorded import tell_kind
+from rehome.run.causes.recorded import tell_end
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.evidence import REPORT_FILE
+from rehome.run.words.answer_words import (
+    OTHER_THROTTLE,
+    lapsed_approval_text,
+    other_report_text,
+)
+from rehome.run.words.job_words import lapsed_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -121,7 +128,7 @@ class ApprovePlanOperator(AskingOperator):
         askers = record.askers(run_params.actor_of(context))
         again = self.asked_before(context)
         if record.approval is not None and why and not again:
-            again = f"The approval by {record.approval.by_whom} does not hold any more: {why}."
+            again = lapsed_approval_text(record.approval.by_whom, why)
         body = approval_text(
             plan.summary,
             title_of(record),
@@ -218,7 +225,7 @@ class ApprovePlanOperator(AskingOperator):
             self.options, self.params = [self.APPROVE, self.REJECT], _form()
             return super().execute_complete(context, event)
         if not approved:
-            self.ask_again(context, asked, answer, "it names no option that there was.")
+            self.ask_again(context, asked, answer, Fault(AnswerFault.NO_OPTION))
         self._approve(context, asked, answer)
         return None
 
@@ -228,7 +235,7 @@ class ApprovePlanOperator(AskingOperator):
         from rehome.domain.run.approval_terms import Terms
 
         plan_id, person = plan_ids.plan_id_of(context), answer.by
-        assert person is not None, "open_question has seen to it"
+        assert person is not None  # open_question has seen to it
         with installation.open_ledger() as ledger:
             now_asked = ledger.plan(plan_id).askers(run_params.actor_of(context))
         try:
@@ -239,8 +246,7 @@ class ApprovePlanOperator(AskingOperator):
             raise
         seen = Terms.from_json(asked.question.terms)
         if changed := self._changed(context, asked, seen):
-            why = f"what was approved is not what would run by now: {changed}."
-            self.ask_again(context, asked, answer, why)
+            self.ask_again(context, asked, answer, Fault(AnswerFault.CHANGED, changed))
         given: dict[str, Any] = {
             "by_person": True,
             "asked_by": run_params.actor_of(context),
@@ -263,7 +269,7 @@ class ApprovePlanOperator(AskingOperator):
             return plain(error.what)
         changed = not_the_same(seen, now)
         if not changed and self.changed_files(directory, asked):
-            changed = f"{REPORT_FILE} is another one than the one that was linked"
+            changed = other_report_text(REPORT_FILE)
         return changed
 
     def _send_back(
@@ -273,12 +279,10 @@ class ApprovePlanOperator(AskingOperator):
 
         :raises AskedAgainError: always.
         """
-        from rehome.domain.run.approval.questions import AnswerKind
-
         person = answer.by
-        assert person is not None, "open_question has seen to it"
+        assert person is not None  # open_question has seen to it
         plan_id = plan_ids.plan_id_of(context)
-        rate, why = approval_terms.sent_back_with(context, person, text)
+        rate, fault = approval_terms.sent_back_with(context, person, text)
         request = run_request.plan_request(context)
         if rate is not None:
             with installation.open_ledger() as ledger:
@@ -286,7 +290,7 @@ class ApprovePlanOperator(AskingOperator):
                 found = approval_terms.rate_of(context, ledger, request, record)[0]
                 who = person.name or person.id
                 ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
-        self.ask_again(context, asked, answer, why, AnswerKind.SENT_BACK)
+        self.ask_again(context, asked, answer, fault)
 
     def _reject(self, context: Context, plan_id: str, actor: str) -> None:
         from rehome.ledger.base.records import EndReason
@@ -295,13 +299,10 @@ class ApprovePlanOperator(AskingOperator):
             state = ledger.plan(plan_id).state
             if state.active:
                 self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
-                text = f"Going on with plan {plan_id} was rejected by {actor}"
-                left = f"It stays {state}: what it has moved stays moved."
-                tell_kind(context, CauseKind.REJECTED, text, left)
+                tell_end(context, TaskEnd(TaskReason.REJECTED, plan_id, state, who=actor))
                 return
             ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
-        text = f"Plan {plan_id} was rejected by {actor}"
-        tell_kind(context, CauseKind.REJECTED, text, "Nothing was changed.")
+        tell_end(context, TaskEnd(TaskReason.REJECTED, plan_id, who=actor))
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _lapse(
@@ -316,23 +317,14 @@ class ApprovePlanOperator(AskingOperator):
 
         with installation.open_ledger() as ledger:
             ends = ledger.plan(plan_id).window_end
-        until = "before its deadline" if ends is None else "before its window closed"
-        why = f"nobody has answered whether it may run {until}"
+        why = lapsed_text(in_window=ends is not None)
         if asked is not None and asked.answered is None:
             self.record(asked, answer, AnswerKind.LAPSED, why)
         with installation.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if not state.active and not state.ended:
                 ledger.transition(plan_id, PlanState.CANCELLED, why)
-        left = f"It stays {state}." if state.active else "It is cancelled. Nothing was changed."
-        raise EndedError(
-            CauseKind.NO_ANSWER,
-            f"Plan {plan_id}: {why}",
-            state_left=left,
-            next_step="To have it asked again, resume it with control_reassignment."
-            if state.active
-            else "Trigger it again at a time at which a person can answer.",
-        )
+        raise EndedError(TaskEnd(TaskReason.NO_ANSWER, plan_id, state, said=why))
 
     def _approve_by_parameters(self, context: Context, terms: Terms) -> None:
         plan_id, lasting_s = plan_ids.plan_id_of(context), installation.settings().approval_lasts_s
@@ -371,6 +363,6 @@ def _line(text: object) -> str:
 
 def _form() -> ParamsDict:
     """The field of the form. Not the task's own: the run has a parameter of this name."""
-    about = "With Send back: the throttle to try the plan out with, such as 20 MB/s."
-    field = Param("", type=["null", "string"], title="Another throttle", description=about)
+    text = {"title": "Another throttle", "description": OTHER_THROTTLE}
+    field = Param("", type=["null", "string"], **text)
     return ParamsDict({THROTTLE: field})

@@ -10,12 +10,20 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation
 from rehome.domain.run.event_kind import EventKind
-from rehome.domain.text import second_text
-from rehome.errors import sentence
 from rehome.run import plan_ids
 from rehome.run.asking import hitl
+from rehome.run.asking.answer_fault import AnswerFault, Fault
 from rehome.run.causes.errors import AskedAgainError
 from rehome.run.causes.operator import RecordedOperator
+from rehome.run.words.answer_words import (
+    A_PERSON,
+    APPROVE_EXACTLY,
+    STALE_TEXT,
+    asked_after_text,
+    asked_anew_text,
+    fault_text,
+    unanswered_text,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -29,7 +37,6 @@ ASKED_AGAIN = 50
 """Attempts: a question may be asked anew as often, and the ledger may be away for a while."""
 TEXT = "text"
 """What is shown of a question itself, besides files."""
-CODE = "\nTo approve exactly this, choose `{option}`.\n"
 
 
 class AskingOperator(RecordedOperator, ApprovalOperator):
@@ -63,18 +70,12 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         question = self._question(context, terms, digest, askers, cluster_id, shown)
         option = f"{self.APPROVE} {question.code}"
         self.options = [*([option] if may_approve else []), *other]
-        self.body = body + (CODE.format(option=option) if may_approve else "")
+        self.body = body + (APPROVE_EXACTLY.format(option=option) if may_approve else "")
         with installation.open_ledger() as ledger:
             ledger.ask(question)
         text, options = hitl.shown(self, context["ti"].id)
         if (text, options) != (self.body, self.options):
-            raise AskedAgainError(
-                "Airflow still shows the text of an earlier question of this task. An answer to it "
-                "would not be about what is to be approved now, so no answer is taken and nothing "
-                "is approved. Airflow starts this task again by itself, and it then asks. If "
-                "each attempt ends so, the API server or the scheduler runs without Rehome's "
-                "plugin: install it there, restart both, and clear this task."
-            )
+            raise AskedAgainError(STALE_TEXT)
         return ApprovalOperator.execute(self, context)
 
     def not_asked(
@@ -138,13 +139,12 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
                 context,
                 None,
                 answer,
-                "the ledger does not know what was shown: it was asked before an upgrade of "
-                "Rehome, or by another ledger.",
+                Fault(AnswerFault.SHOWN_NOT_KNOWN),
             )
         if asked.answered is not None:
-            self.ask_again(context, None, answer, "that question had an answer before.")
+            self.ask_again(context, None, answer, Fault(AnswerFault.ANSWERED_BEFORE))
         if answer.by is None:
-            self.ask_again(context, asked, answer, "Airflow does not say who has answered.")
+            self.ask_again(context, asked, answer, Fault(AnswerFault.NO_PERSON))
         return asked
 
     def approves(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> bool:
@@ -152,9 +152,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         if answer.option == f"{self.APPROVE} {asked.question.code}":
             return True
         if answer.option.startswith(self.APPROVE):
-            self.ask_again(
-                context, asked, answer, "what was approved is another text than the one asked."
-            )
+            self.ask_again(context, asked, answer, Fault(AnswerFault.OTHER_TEXT))
         return False
 
     @staticmethod
@@ -178,8 +176,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         context: Context,
         asked: QuestionRecord | None,
         answer: HumanAnswer,
-        why: str,
-        what: AnswerKind | None = None,
+        fault: Fault,
     ) -> NoReturn:
         """Record why the answer does not count, or what it asks for; Airflow tries again.
 
@@ -188,18 +185,14 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         """
         from rehome.domain.run.approval.questions import AnswerKind
 
-        plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "a person who is not known")
+        plan_id, who, why = plan_ids.plan_id_of(context), str(answer.by or ""), fault_text(fault)
+        what = AnswerKind.SENT_BACK if fault.kind.sends_back else AnswerKind.NOT_COUNTED
         if asked is not None:
-            self.record(asked, answer, what or AnswerKind.NOT_COUNTED, why)
+            self.record(asked, answer, what, why)
         with installation.open_ledger() as ledger:
-            ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=who, plan_id=plan_id)
-        about = f"The answer of {who} about {plan_id} does not count"
-        if what is AnswerKind.SENT_BACK:
-            about = f"{who} has sent {plan_id} back"
-        raise AskedAgainError(
-            f"{about}: {sentence(why)} Nothing is approved by it. This task asks anew by itself: "
-            "answer the new question."
-        )
+            actor = who or A_PERSON
+            ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=actor, plan_id=plan_id)
+        raise AskedAgainError(asked_anew_text(plan_id, who, why, sent_back=fault.kind.sends_back))
 
     def asked_before(self, context: Context) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
@@ -213,11 +206,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
             ]
         whose = None if last is None else (last.question.dag_id, last.question.run_id)
         if events and (last is None or events[-1].at >= last.shown_at):
-            return f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}"
+            return asked_after_text(events[-1].actor, events[-1].detail)
         if last is not None and whose == (run.dag_id, run.run_id) and last.answered is None:
-            at = second_text(last.shown_at)
-            return (
-                f"Asked again: the question of {at} has no answer in the ledger. It was withdrawn, "
-                "or its answer could not be recorded: then that answer does not count."
-            )
+            return unanswered_text(last.shown_at)
         return ""

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import Askers
-from rehome.domain.run.causes.cause import CauseKind
-from rehome.errors import PlanConflictError
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.run import approval_terms, evidence, plan_ids, recorded_plans, run_params
 from rehome.run.asking import hitl
-from rehome.run.causes.recorded import tell_kind
+from rehome.run.asking.answer_fault import AnswerFault, Fault
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.recorded import tell_end
+from rehome.run.causes.task_end import NotApproved, ProposalKind, TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -34,26 +35,16 @@ APPROVE_TASK = "approve"
 class Proposed:
     """What a run proposes to do, all of it by a digest.
 
-    :param name: as a sentence names it, in the plural.
     :param terms: what people read of it in the ledger.
     :param reads: name of the file that the person reads.
-    :param state_left: where it is not approved. :param anew: what a new run does, as a sentence
-        ends.
     """
 
-    name: str
+    kind: ProposalKind
     plan_id: str
     cluster_id: str
     digest: str
     terms: Mapping[str, Any]
     reads: str
-    state_left: str
-    anew: str
-
-    @property
-    def at_first(self) -> str:
-        """The name, as the first words of a sentence."""
-        return self.name[0].upper() + self.name[1:]
 
 
 def refuse_rejected(proposed: Proposed) -> None:
@@ -67,12 +58,13 @@ def refuse_rejected(proposed: Proposed) -> None:
     with installation.open_ledger() as ledger:
         for each in ledger.questions(proposed.plan_id):
             if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
-                raise PlanConflictError(
-                    f"{each.answered.by} has rejected {proposed.name}, and no other person is "
-                    "asked in this run",
-                    state_left=proposed.state_left,
-                    next_step=f"If they are still wanted, trigger a new run: {proposed.anew}.",
+                end = TaskEnd(
+                    TaskReason.REJECTED_BEFORE,
+                    proposed.plan_id,
+                    who=str(each.answered.by),
+                    proposal=proposed.kind,
                 )
+                raise TaskConflictError(end)
 
 
 def require_approval(
@@ -98,30 +90,33 @@ def require_approval(
     )
     counts = (AnswerKind.APPROVED, AnswerKind.NOT_ASKED)
     if last is None or answered is None or not own or answered.answer not in counts:
-        raise _not_approved(proposed, "nobody has answered the question of the run")
+        raise _not_approved(proposed, NotApproved.NO_ANSWER)
     if last.question.askers.plan != actor:
-        raise _not_approved(proposed, "another person has asked for what was approved")
+        raise _not_approved(proposed, NotApproved.OTHER_ASKER)
     lasting = timedelta(seconds=installation.settings().approval_lasts_s)
     if utc_now() >= (last.recorded_at or last.shown_at) + lasting:
-        raise _not_approved(proposed, "what the ledger has was approved too long ago")
+        raise _not_approved(proposed, NotApproved.TOO_OLD)
     if (last.question.terms, last.question.digest) != (proposed.terms, proposed.digest):
-        raise _not_approved(proposed, "the ledger has an approval of something else")
+        raise _not_approved(proposed, NotApproved.OTHER_TERMS)
     person = answered.by
     names = frozenset[str]() if person is None else person.names
     name = None if person is None else person.name or person.id
     for askers in (Askers(actor), last.question.askers):
         policy.require_approver(name, askers, *names)
     if person is None and by_person:
-        raise _not_approved(proposed, "no person was asked, and one has to be")
+        raise _not_approved(proposed, NotApproved.NO_PERSON)
     return answered
 
 
-def _not_approved(proposed: Proposed, why: str) -> evidence.NotDoneError:
+def _not_approved(proposed: Proposed, why: NotApproved) -> evidence.NotDoneError:
     return evidence.NotDoneError(
-        f"{proposed.at_first} are not approved: {why}. The task {APPROVE_TASK} is not done, "
-        "whatever its state says",
-        state_left=proposed.state_left,
-        next_step=f"Clear the task {APPROVE_TASK}, with what comes after it: it asks.",
+        TaskEnd(
+            TaskReason.NOT_APPROVED,
+            proposed.plan_id,
+            why=why,
+            task=APPROVE_TASK,
+            proposal=proposed.kind,
+        )
     )
 
 
@@ -185,12 +180,12 @@ class ApproveProposedOperator(AskingOperator):
         asked = self.open_question(context, answer)
         if answer.option == self.REJECT:
             self.record(asked, answer, AnswerKind.REJECTED)
-            text = f"What {plan_ids.plan_id_of(context)} proposes was rejected by {answer.by}"
-            tell_kind(context, CauseKind.REJECTED, text, "Nothing was changed.")
+            about = plan_ids.plan_id_of(context)
+            tell_end(context, TaskEnd(TaskReason.PROPOSAL_REJECTED, about, who=str(answer.by)))
             self.options = [self.APPROVE, self.REJECT]
             return super().execute_complete(context, event)
         if not self.approves(context, asked, answer):
-            self.ask_again(context, asked, answer, "it names no option that there was.")
+            self.ask_again(context, asked, answer, Fault(AnswerFault.NO_OPTION))
         self._approve(context, asked, answer)
         return None
 
@@ -199,7 +194,7 @@ class ApproveProposedOperator(AskingOperator):
         from rehome.domain.run.approval.questions import AnswerKind
 
         person = answer.by
-        assert person is not None, "open_question has seen to it"
+        assert person is not None  # open_question has seen to it
         try:
             now_asked = Askers(run_params.actor_of(context))
             approval_terms.refuse_own_approval(context, person, asked.question.askers, now_asked)
@@ -208,9 +203,9 @@ class ApproveProposedOperator(AskingOperator):
             raise
         now = self.proposed(context)
         if (now.terms, now.digest) != (asked.question.terms, asked.question.digest):
-            self.ask_again(context, asked, answer, "the run proposes something else by now.")
+            self.ask_again(context, asked, answer, Fault(AnswerFault.PROPOSAL_CHANGED))
         if changed := self.changed_files(recorded_plans.plan_directory(context), asked):
-            why = f"{', '.join(changed)} is not what was linked."
-            self.ask_again(context, asked, answer, why)
+            fault = Fault(AnswerFault.FILE_CHANGED, ", ".join(changed))
+            self.ask_again(context, asked, answer, fault)
         self.record(asked, answer, AnswerKind.APPROVED)
         self.log.info("%s approved by %s", plan_ids.plan_id_of(context), person)

@@ -11,15 +11,14 @@ from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.request import Action
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
-from rehome.run.causes.errors import EndedError
+from rehome.run.causes.errors import EndedError, TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -62,13 +61,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 self._end_here(context)
                 return
             if record.state is not PlanState.DONE:
-                raise PlanConflictError(
-                    f"Plan {record.plan_id} is {record.state} ({record.cause}), and only what a "
-                    "plan "
-                    "that is done was to empty is checked",
-                    state_left=STEP_UNCHANGED,
-                    next_step="See the log of the task progress for how the plan has ended.",
-                )
+                about = record.plan_id, record.state
+                raise TaskConflictError(TaskEnd(TaskReason.NOT_CHECKED, *about, record.cause))
             if self._is_followed_up(context, ledger, record):
                 return
             emptied: Collection[LogDirName] = ()
@@ -94,6 +88,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
         from rehome.execution.completion.follow_up import why_no_follow_up
+        from rehome.run.words.completion_words import followed_up_text
 
         directory = installation.warehouse().plan_at(record.plan_dir)
         follow_up = plan_ids.follow_up_id(record.plan_id)
@@ -113,7 +108,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             self._fail(ledger, record.plan_id, found, refused)
         _keep(ledger, record.plan_id, directory, found, follow_up)
         appeared = count_text(len(found.plannable), "replica")
-        event = f"plan {follow_up} moves what has appeared: {appeared}"
+        event = followed_up_text(follow_up, appeared)
         ledger.add_event(EventKind.FOLLOWED_UP, event, plan_id=record.plan_id)
         self.log.warning("%s", event)
 
@@ -122,14 +117,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
         said = drained_text(found)
         ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {said}", plan_id=plan_id)
-        raise EndedError(
-            CauseKind.NOT_EMPTY,
-            f"Plan {plan_id} is done, but the drain has not ended. {said}\n"
-            f"What is left there was not moved away: {refused}",
-            state_left="The moves of the plan stay where they are, and none of its throttles is "
-            "left.",
-            next_step="Do not take away what was to be empty. Trigger a new run of the drain.",
-        )
+        raise EndedError(TaskEnd(TaskReason.DRAIN_NOT_ENDED, plan_id, said=said, why=refused))
 
     def _end_here(self, context: Context) -> None:
         """Skip the follow-up, where this comes before it."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.request.request import ABOUT_LEADERS, Action
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.links import PlanPageLink, ReportLink
@@ -19,6 +18,7 @@ from rehome.operators.completion.verify import PROOF
 from rehome.run import evidence, plan_of_run, recorded_plans
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -40,7 +40,6 @@ class VerdictOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
-        from rehome.alerts.alert_text import SWEPT
         from rehome.ledger.base.records import EndReason
 
         with installation.open_ledger() as ledger:
@@ -56,34 +55,29 @@ class VerdictOperator(ClusterOperator):
             self.log.info("Plan %s is %s: %s", plan_id, record.state, record.cause)
             return
         if record.state is not PlanState.DONE:
-            why = record.cause if first is None else first.text
             raise EndedError(
-                CauseKind.VERDICT,
-                f"Plan {plan_id} is {record.state}: {why}",
-                next_step=f"See the report: {record.plan_dir}/report.html",
+                TaskEnd(
+                    TaskReason.NOT_DONE_AT_END,
+                    plan_id,
+                    record.state,
+                    said=record.cause if first is None else first.text,
+                    place=record.plan_dir,
+                )
             )
         directory = installation.warehouse().plan_at(record.plan_dir)
         try:
             with installation.open_ledger() as ledger:
                 done = _Kept.of(ledger, directory, plan_id)
         except (OSError, ValueError, RehomeError) as error:
-            raise EndedError(
-                CauseKind.NOT_VERIFIED,
-                f"Every move of plan {plan_id} has ended, but whether the result was verified is "
-                "not "
-                f"known: {error}",
-                next_step="Remove the cause, then clear the task verify, with what comes after "
-                "it: it "
-                "reads the cluster afresh.",
-            ) from None
+            end = TaskEnd(TaskReason.PROOF_NOT_READ, plan_id, said=str(error))
+            raise EndedError(end) from None
         proof = self._proof(record, done)
         if owed:
+            names = tuple(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
             raise EndedError(
-                CauseKind.OWED,
-                f"Plan {plan_id} is done and verified, but throttles are owed: "
-                + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed),
-                next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
-                f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}",
+                TaskEnd(
+                    TaskReason.OWED_AT_END, plan_id, names=names, connection=self.kafka_config_id
+                )
             )
         if self._not_empty(record, done, follow_up):
             return
@@ -101,26 +95,25 @@ class VerdictOperator(ClusterOperator):
             goes on.
         """
         from rehome.execution.completion.drained import is_drain
-        from rehome.execution.completion.words.end_words import not_ended, still_there
+        from rehome.execution.completion.words.end_words import still_there
 
         found = done.drained
         if found is None and is_drain(recorded_plans.recorded_request(record)):
-            raise EndedError(
-                CauseKind.NOT_EMPTY,
-                f"Plan {record.plan_id} is done, but no task has seen that what was to be empty is "
-                "empty",
-                next_step="Clear the task drained, with what comes after it.",
-            )
+            raise EndedError(TaskEnd(TaskReason.EMPTINESS_NOT_SEEN, record.plan_id))
         if found is None or found["as_planned"]:
             return False
         if follow_up is not None and follow_up.state is PlanState.PAUSED:
             message = f"{follow_up.plan_id} is paused: {follow_up.cause}"
             self.log.warning("%s\nThe plan that follows up, %s", still_there(found), message)
             return True
-        why = found["not_followed_up"]
+        end = TaskEnd(
+            TaskReason.NOT_EMPTY_AT_END, content=found, said=found["not_followed_up"] or ""
+        )
         if follow_up is not None:
-            why = f"plan {follow_up.plan_id} is {follow_up.state}: {follow_up.cause}"
-        raise EndedError(CauseKind.NOT_EMPTY, not_ended(found, why or ""))
+            end = replace(
+                end, said=follow_up.cause, plan_id=follow_up.plan_id, state=follow_up.state
+            )
+        raise EndedError(end)
 
     @staticmethod
     def _require_leaders(record: PlanRecord, done: _Kept) -> None:
@@ -129,32 +122,17 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: they were not made, or demoted brokers still lead.
         """
         from rehome.execution.completion.preferred_leaders import all_elected
-        from rehome.execution.completion.words.end_words import demotion_text, not_elected_text
 
         if record.action not in ABOUT_LEADERS:
             return
         if done.leaders is None:
-            raise EndedError(
-                CauseKind.NOT_LED,
-                f"Plan {record.plan_id} is done, but its leaders were not elected: see the task "
-                "restore_leaders",
-                next_step="Clear the task restore_leaders, with what comes after it.",
-            )
+            raise EndedError(TaskEnd(TaskReason.NOT_ELECTED, record.plan_id))
         if record.action == Action.ELECT_PREFERRED and not all_elected(done.leaders):
-            raise EndedError(
-                CauseKind.NOT_LED,
-                f"Plan {record.plan_id} has ended, but not every preferred leader leads: "
-                f"{not_elected_text(done.leaders)}",
-                next_step="Trigger a new run of elect_preferred when these replicas are in sync.",
-            )
+            content = done.leaders
+            raise EndedError(TaskEnd(TaskReason.NOT_PREFERRED, record.plan_id, content=content))
         found = done.demoted
         if found is not None and not found["as_planned"]:
-            raise EndedError(
-                CauseKind.NOT_LED,
-                f"Every move of plan {record.plan_id} has ended, but brokers still lead that were "
-                f"to be demoted. {demotion_text(found)}",
-                next_step="Trigger a new run of the demotion.",
-            )
+            raise EndedError(TaskEnd(TaskReason.STILL_LEADS, record.plan_id, content=found))
 
     @staticmethod
     def _proof(record: PlanRecord, done: _Kept) -> Mapping[str, Any]:
@@ -163,33 +141,17 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: it has left none, or the plan did not verify.
         """
         if done.proof is None:
-            raise EndedError(
-                CauseKind.NOT_VERIFIED,
-                f"Plan {record.plan_id} is done, but was not verified: the ledger has no proof of "
-                "the task verify, whatever its state says",
-                next_step="Clear that task, with what comes after it.",
-            )
+            raise EndedError(TaskEnd(TaskReason.NO_PROOF, record.plan_id))
         if not done.proof["ok"]:
-            raise EndedError(
-                CauseKind.NOT_VERIFIED,
-                f"Plan {record.plan_id} is done, but a fresh read finds partitions that differ "
-                "from the plan, that have lost messages, or that could not be read",
-                next_step="See the report, which names each. What could not be read: mend the "
-                "broker, then clear the task verify, with what comes after it. Where replicas "
-                "differ: trigger a new run.",
-            )
+            raise EndedError(TaskEnd(TaskReason.DISPROVED, record.plan_id))
         return done.proof
 
 
 def _without_plan(first: Cause | None) -> EndedError:
     """Nothing was planned: what came first says why."""
-    why = "no task has said why" if first is None else first.text
-    return EndedError(
-        CauseKind.VERDICT,
-        f"The run ended before there was a plan: {why}",
-        state_left="Nothing was changed.",
-        next_step="See the log of the task that failed first." if first is None else first.remedy,
-    )
+    if first is None:
+        return EndedError(TaskEnd(TaskReason.NO_PLAN_AT_END))
+    return EndedError(TaskEnd(TaskReason.NO_PLAN_AT_END, said=first.text, remedy=first.remedy))
 
 
 @dataclass(frozen=True, slots=True)

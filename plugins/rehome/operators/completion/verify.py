@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import installation
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_of_run, recorded_plans, steps
-from rehome.run.causes.errors import EndedError
+from rehome.run.causes.errors import EndedError, TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -58,22 +57,11 @@ class VerifyReassignmentOperator(ClusterOperator):
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
-            raise steps.not_before(context, steps.ChainStep.PROGRESS) or PlanConflictError(
-                f"Plan {record.plan_id} is {record.state} ({record.cause}), and only a plan that "
-                "is done is verified",
-                state_left=STEP_UNCHANGED,
-                next_step="See the log of the task progress for how the plan has ended.",
-            )
+            end = TaskEnd(TaskReason.NOT_CHECKED, record.plan_id, record.state, said=record.cause)
+            raise steps.not_before(context, steps.ChainStep.PROGRESS) or TaskConflictError(end)
         with self.gateway() as cluster:
             result = prove(context, record, cluster)
         said = proof_text(result)
         self.log.info("%s", said)
         if not result.ok:
-            raise EndedError(
-                CauseKind.NOT_VERIFIED,
-                f"Plan {record.plan_id} is not verified. What was read differs from the plan, or "
-                f"could not be read:\n{said}",
-                next_step="If something could not be read, clear the task verify, with what comes "
-                "after it. If partitions differ, find out which client has moved them; a new run "
-                "plans on what is there then.",
-            )
+            raise EndedError(TaskEnd(TaskReason.NOT_VERIFIED, record.plan_id, said=said))

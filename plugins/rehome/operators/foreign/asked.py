@@ -10,11 +10,11 @@ from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Replicas, TopicPartition
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
-from rehome.errors import STEP_UNCHANGED
 from rehome.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
 from rehome.operators.approval.without_plan import Proposed, require_approval
 from rehome.run import evidence, plan_ids, recorded_plans
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.task_end import ProposalKind, TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,20 +63,15 @@ def required(context: Context) -> NamedReassignments:
     """
     found = named_by_run(context)
     if found is None:
-        raise evidence.NotDoneError(
-            "The ledger does not know which reassignments run "
-            f"{context['dag_run'].run_id} is about, so the task look is not done, whatever its "
-            "state says",
-            state_left=STEP_UNCHANGED,
-            next_step="Clear the task look, with what comes after it.",
-        )
+        run_id = context["dag_run"].run_id
+        raise evidence.NotDoneError(TaskEnd(TaskReason.NOT_LOOKED, run_id=run_id))
     return found
 
 
 def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
     """What is approved: all that is named, by its digest, and what people read of it."""
     return Proposed(
-        name=f"the reassignments that {plan_id} names",
+        kind=ProposalKind.FOREIGN,
         plan_id=plan_id,
         cluster_id=asked.cluster_id,
         digest=asked.digest,
@@ -88,8 +83,6 @@ def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
             "rate_bytes_per_s": asked.rate_bytes_per_s,
         },
         reads=NAMED_FILE,
-        state_left=STEP_UNCHANGED,
-        anew="it describes what is in flight, and asks again",
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rehome import installation
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
@@ -17,6 +16,8 @@ from rehome.operators.foreign.asked import (
 )
 from rehome.run import drivers, plan_ids, run_authority, run_params
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.proposal_words import approved_by_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -62,7 +63,7 @@ class CancelForeignOperator(ClusterOperator):
             bound.require(ledger, self.kafka_config_id, found_id, context)
             owner, lasting_s = drivers.driver_of(context), ttl_s(installation.settings())
             with hold(ledger, own, owner, lasting_s, release=True) as held:
-                text = f"{len(asked.reassignments)} named, approved by {answered.by}"
+                text = approved_by_text(len(asked.reassignments), str(answered.by))
                 actor = run_params.actor_of(context)
                 held.ledger.add_event(EventKind.CANCELLING_FOREIGN, text, actor=actor, **about)
                 done = cancel_foreign(asked, held.ledger, held.cluster)
@@ -75,14 +76,9 @@ class CancelForeignOperator(ClusterOperator):
                 if asked.clean_throttles:
                     self._clean(asked, done, held)
         if done.left:
-            raise EndedError(
-                CauseKind.CLUSTER,
-                "Not all of it could be cancelled: "
-                + "; ".join(f"{p}: {error}" for p, error in sorted(done.left.items())),
-                state_left=f"{len(done.cancelled)} were cancelled; what is named here goes on.",
-                next_step="Trigger a new run with action describe: it says what is in flight, and "
-                "what can never end.",
-            )
+            said = "; ".join(f"{p}: {error}" for p, error in sorted(done.left.items()))
+            count = len(done.cancelled)
+            raise EndedError(TaskEnd(TaskReason.FOREIGN_LEFT, said=said, count=count))
 
     def _clean(
         self, asked: NamedReassignments, done: ForeignCancelled, held: LeasedCluster

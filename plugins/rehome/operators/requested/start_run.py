@@ -9,10 +9,11 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 
 from rehome import installation
 from rehome.domain.clock import utc_now
-from rehome.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
-from rehome.domain.text import minute_text
+from rehome.domain.run.askers import STARTED_DAG, NotAsked, RunDoor
 from rehome.run.authority.refusals import told_of_refusal
+from rehome.run.causes.errors import unasked_error
 from rehome.run.causes.operator import RecordedOperator
+from rehome.run.causes.task_end import TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -55,20 +56,21 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
         run_id = str(self.trigger_run_id)
         requested = ledger.requested_through(RunDoor(self.door), run_id)
         if requested is None:
-            raise NotAskedForError(
+            raise unasked_error(
                 NotAsked.NO_REQUEST,
-                f"The ledger has no request by which {context['dag_run'].dag_id} is to start run "
-                f"{run_id}: a state or an XCom of its tasks was changed by hand, or the ledger is "
-                "another one",
-                next_step="Trigger a new run of that DAG: it records what you ask for",
+                TaskReason.START_NOT_ASKED,
+                place=context["dag_run"].dag_id,
+                run_id=run_id,
             )
         lasting_s = installation.settings().approval_lasts_s
         age_s = (utc_now() - requested.at).total_seconds()
         if lasting_s is not None and age_s > lasting_s:
-            raise NotAskedForError(
+            raise unasked_error(
                 NotAsked.TOO_OLD,
-                f"{requested.asker} has asked for run {run_id} at {minute_text(requested.at)}, "
-                f"which is too long ago: a request counts for {lasting_s / 3600:g} hours",
-                next_step="Ask for it anew, on Rehome's page or by a new run",
+                TaskReason.ASKED_TOO_LONG_AGO,
+                who=str(requested.asker),
+                run_id=run_id,
+                at=requested.at,
+                hours=lasting_s / 3600,
             )
         return requested

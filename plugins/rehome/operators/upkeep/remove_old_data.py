@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.domain.clock import utc_now
-from rehome.errors import RehomeError
+from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
+from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.removal_words import removed_lines
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
-
-    from rehome.old_data import Removed
-
-PLANS_NAMED = 20
-"""Plans that the log names; the others are counted."""
 
 
 class RemoveOldDataOperator(RecordedOperator):
@@ -30,7 +27,7 @@ class RemoveOldDataOperator(RecordedOperator):
     def step(self, context: Context) -> dict[str, int]:
         """Remove, or say what would be; returns how many plans, folders and rows.
 
-        :raises RehomeError: some files cannot be removed: these stay, others are gone.
+        :raises EndedError: some files cannot be removed: these stay, others are gone.
         """
         from rehome.old_data import remove_old, to_be_removed
 
@@ -39,32 +36,9 @@ class RemoveOldDataOperator(RecordedOperator):
         with installation.open_ledger() as ledger:
             work = to_be_removed if shown_only else remove_old
             removed = work(ledger, warehouse, utc_now(), days)
-        done = "would be removed" if shown_only else "removed"
-        for line in _lines(removed, days, done):
+        for line in removed_lines(removed, days, shown_only=shown_only):
             self.log.info(line)
         if removed.problems:
-            raise RehomeError(
-                " ".join(removed.problems),
-                state_left="The ledger keeps what is named here; all other old data was removed.",
-                next_step="See that Airflow's workers may write to the warehouse; the next run "
-                "tries again.",
-            )
+            raise EndedError(TaskEnd(TaskReason.OLD_DATA_LEFT, names=tuple(removed.problems)))
         rows = sum(removed.rows.values())
         return {"plans": len(removed.plans), "folders": len(removed.folders), "rows": rows}
-
-
-def _lines(removed: Removed, days: int, done: str) -> Iterator[str]:
-    yield (
-        f"Plans that ended more than {days} days ago, or were made before and never begun: "
-        f"{len(removed.plans)} {done}."
-    )
-    for plan_id in removed.plans[:PLANS_NAMED]:
-        yield f"  {plan_id}"
-    if len(removed.plans) > PLANS_NAMED:
-        yield f"  and {len(removed.plans) - PLANS_NAMED} more"
-    if removed.folders:
-        yield f"Folders of runs that made no plan: {len(removed.folders)} {done}."
-    for table, count in removed.rows.items():
-        yield f"Rows of {table}: {count} {done}."
-    if removed.more:
-        yield "There are more: the next run goes on with them."

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import clusters, watch_runs
 from rehome.run import plan_ids, plan_of_run, run_askers, run_params
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.asker_words import idle_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from rehome.ledger.store import Ledger
 
-_NO_OWN = "Windows of this cluster make no plan of their own, for "
-_SAID = _NO_OWN + "own_plan is false"
-_NOT_SAID = _NO_OWN + "it had none before, and own_plan is not true"
 
-
-class NoOwnPlanError(PlanConflictError):
+class NoOwnPlanError(TaskConflictError):
     """A run is asked for a plan that nobody has asked for, where windows make none."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(
-            why,
-            state_left=STEP_UNCHANGED,
-            next_step="Trigger the DAG, or reassign_partitions, by hand: then it makes a plan.",
-        )
 
 
 def may_be_made(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
@@ -58,11 +49,8 @@ def require(context: Context | Mapping[str, Any], ledger: Ledger) -> None:
     :raises NoOwnPlanError: it may not.
     """
     if not may_be_made(context, ledger):
-        raise NoOwnPlanError(_why_none(context))
-
-
-def _why_none(context: Context | Mapping[str, Any]) -> str:
-    return _NOT_SAID if clusters.own_plan(_connection(context)) is None else _SAID
+        stated = clusters.own_plan(_connection(context)) is not None
+        raise NoOwnPlanError(TaskEnd(TaskReason.NO_OWN_PLAN, count=int(stated)))
 
 
 def is_over(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
@@ -87,9 +75,4 @@ def idle_note(context: Context | Mapping[str, Any], ledger: Ledger) -> str:
     """What the note of such a run says."""
     cluster_id = ledger.connections().get(_connection(context))
     active = None if cluster_id is None else ledger.active_plan(cluster_id)
-    if active is None:
-        return f"Nothing to do: no plan waits for this window. {_why_none(context)}."
-    return (
-        f"Nothing to do: plan {active.plan_id} is {active.state} on this cluster, and this window "
-        f"does not go on with it. {_why_none(context)}."
-    )
+    return idle_text(active, clusters.own_plan(_connection(context)))

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.run import plan_ids, steps
+from rehome.run.causes.errors import TaskConflictError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 TASK = "snapshot"
 
 
-class SnapshotChangedError(PlanConflictError):
+class SnapshotChangedError(TaskConflictError):
     """The run has no snapshot that the ledger knows, or its files are others by now."""
 
 
@@ -60,13 +61,9 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
     with installation.open_ledger() as ledger:
         taken = ledger.snapshot_taken_by(run.dag_id, run.run_id, task_id)
     if taken is None:
-        raise steps.not_before(context, steps.ChainStep.SNAPSHOT) or SnapshotChangedError(
-            f"The ledger has no snapshot that the task {task_id} of run {run.run_id} has taken: "
-            "it took "
-            "none, or an earlier version of Rehome took it, which recorded none",
-            state_left=STEP_UNCHANGED,
-            next_step=f"Clear the task {task_id}, with what comes after it: it takes one.",
-        )
+        none = TaskEnd(TaskReason.NO_SNAPSHOT, task=task_id, run_id=run.run_id)
+        missing = steps.not_before(context, steps.ChainStep.SNAPSHOT)
+        raise missing or SnapshotChangedError(none)
     return unchanged(taken)
 
 
@@ -78,10 +75,5 @@ def unchanged(taken: TakenSnapshot) -> str:
     """
     warehouse = installation.warehouse()
     if warehouse.snapshot_digest(taken.name) != taken.digest:
-        raise SnapshotChangedError(
-            f"The files of snapshot {taken.name} have changed since it was taken",
-            state_left=STEP_UNCHANGED,
-            next_step="Find out who has write access to the warehouse. Then take another "
-            "snapshot: clear the task that has taken it, with what comes after it.",
-        )
+        raise SnapshotChangedError(TaskEnd(TaskReason.SNAPSHOT_CHANGED, names=(taken.name,)))
     return warehouse.snapshot_uri(taken.name)

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.providers.common.compat.sdk import AirflowException
 
-from rehome.domain.run.causes.cause import CauseKind
-from rehome.errors import RehomeError
+from rehome.domain.run.askers import NotAsked, NotAskedForError
+from rehome.errors import ClusterBusyError, PlanConflictError, RehomeError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 
-class EndedError(RehomeError):
-    """A task ends its run, and another attempt would meet the same.
+class TypedError(RehomeError):
+    """An error of a task that has its reason as a type."""
 
-    :param kind: of the cause.
-    :param passing: another attempt may go through after all.
+    def __init__(self, end: TaskEnd) -> None:
+        from rehome.run.words.worded import ended_text
+
+        self.end = end
+        what, left, next_step = ended_text(end)
+        super().__init__(what, state_left=left, next_step=next_step)
+
+
+class EndedError(TypedError):
+    """A task ends its run; its reason says whether another attempt may go through."""
+
+
+class TaskConflictError(TypedError, PlanConflictError):
+    """A plan, or what the ledger has of a run, does not allow the task to begin."""
+
+
+class ClusterHeldError(TypedError, ClusterBusyError):
+    """Another plan holds the cluster."""
+
+
+def unasked_error(why: NotAsked, reason: TaskReason, **values: Any) -> NotAskedForError:
+    """The error of a run that nobody who may ask stands behind.
+
+    :param why: as the audit has it; ``reason``: with its values.
     """
+    from rehome.run.words.worded import ended_text
 
-    def __init__(
-        self,
-        kind: CauseKind,
-        what: str,
-        *,
-        state_left: str = "",
-        next_step: str = "",
-        passing: bool = False,
-    ) -> None:
-        self.kind = kind
-        self.passing = passing
-        super().__init__(what, state_left=state_left, next_step=next_step)
+    what, _, next_step = ended_text(TaskEnd(reason, **values))
+    return NotAskedForError(why, what, next_step=next_step)
 
 
 class AskedAgainError(AirflowException):

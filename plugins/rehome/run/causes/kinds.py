@@ -1,4 +1,4 @@
-"""Of which kind a cause is: by the class of the error, never by its words."""
+"""Of which kind a cause is: by the reason or the class of the error, never by its words."""
 
 from __future__ import annotations
 
@@ -38,13 +38,8 @@ from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableErr
 from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from rehome.places.path_parts import PathPartError
 from rehome.places.uris import UriNotAllowedError
-from rehome.run.authority.own_plan import NoOwnPlanError
-from rehome.run.authority.own_snapshot import SnapshotChangedError
-from rehome.run.by_itself import LowersReplicationError
-from rehome.run.causes.errors import EndedError
-from rehome.run.evidence import FileChangedError, NotDoneError
-from rehome.run.plan_of_run import UnknownPlanError
-from rehome.run.steps import StepMissingError
+from rehome.run.causes.errors import EndedError, TypedError
+from rehome.run.causes.task_end import TaskReason
 from rehome.warehouse import PlanExistsError
 
 KINDS: Mapping[type[BaseException], CauseKind] = {
@@ -56,8 +51,6 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     LeaseHeldError: CauseKind.BUSY,
     LeaseLostError: CauseKind.BUSY,
     NotAskedForError: CauseKind.NOT_ASKED,
-    LowersReplicationError: CauseKind.NOT_ASKED,
-    NoOwnPlanError: CauseKind.NOT_ASKED,
     PolicyError: CauseKind.POLICY,
     WrongClusterError: CauseKind.WRONG_CLUSTER,
     MisledError: CauseKind.WRONG_CLUSTER,
@@ -69,15 +62,10 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     LedgerNotOpenError: CauseKind.LEDGER,
     LedgerUnavailableError: CauseKind.LEDGER,
     UnsharedLedgerError: CauseKind.LEDGER,
-    UnknownPlanError: CauseKind.LEDGER,
     DriftError: CauseKind.STALE,
     SetMeanwhileError: CauseKind.STALE,
     PlanChangedError: CauseKind.CHANGED_FILES,
-    FileChangedError: CauseKind.CHANGED_FILES,
-    SnapshotChangedError: CauseKind.SNAPSHOT,
     ApprovalLapsedError: CauseKind.NOT_APPROVED,
-    NotDoneError: CauseKind.NOT_DONE,
-    StepMissingError: CauseKind.NOT_DONE,
     NotHealedError: CauseKind.NOT_HEALED,
     BrokerAwayError: CauseKind.NOT_HEALED,
     DomainAwayError: CauseKind.NOT_HEALED,
@@ -92,13 +80,13 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
 }
 """A class → what it and its subclasses mean, unless they are named themselves."""
 
-REFUSED_KINDS: Mapping[str, CauseKind] = {
-    "invalid_request": CauseKind.PLANNER,
-    "gate_refused": CauseKind.GATE,
-    "expectation_crashed": CauseKind.GATE_CRASHED,
-    "crashed": CauseKind.SPARK,
+REFUSALS: Mapping[str, TaskReason] = {
+    "invalid_request": TaskReason.NOT_PLANNED,
+    "gate_refused": TaskReason.GATE_REFUSED,
+    "expectation_crashed": TaskReason.GATE_CRASHED,
+    "crashed": TaskReason.JOB_CRASHED,
 }
-"""The ``kind`` of the plan job's ``failure.json`` → that of the cause."""
+"""The ``kind`` of the plan job's ``failure.json`` → why its task ends."""
 
 # Errors that another attempt would meet again.
 _FINAL = (
@@ -125,8 +113,8 @@ _MISCONFIGURED = frozenset(
 
 def kind_of(error: BaseException) -> CauseKind:
     """The kind of what an error says; of one that Rehome does not know, a fault."""
-    if isinstance(error, EndedError):
-        return error.kind
+    if isinstance(error, TypedError):
+        return error.end.reason.cause
     if _misconfigured(error):
         return CauseKind.CONNECTION
     return next((KINDS[each] for each in type(error).__mro__ if each in KINDS), CauseKind.FAULT)
@@ -135,7 +123,7 @@ def kind_of(error: BaseException) -> CauseKind:
 def is_final(error: RehomeError) -> bool:
     """Whether another attempt would meet it again."""
     if isinstance(error, EndedError):
-        return not error.passing
+        return not error.end.reason.passing
     return isinstance(error, _FINAL) or _misconfigured(error)
 
 

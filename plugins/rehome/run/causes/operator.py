@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from rehome.airflow_versions import TaskDeferralError
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.notifiers import delivery
 from rehome.run.causes.errors import EndedError
-from rehome.run.causes.recorded import LOG_HAS_ALL, recorded
+from rehome.run.causes.recorded import recorded
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -49,9 +49,5 @@ def trigger_failed(task_id: str, error: Exception, kwargs: Mapping[str, Any]) ->
     :param kwargs: what Airflow hands over in the place of an event: the lines of a traceback.
     """
     lines = "\n".join(kwargs.get("traceback") or ()).strip().splitlines()
-    return EndedError(
-        CauseKind.TRIGGER,
-        f"The trigger of the task {task_id} has failed: {lines[-1] if lines else error}",
-        next_step=LOG_HAS_ALL.format(task=task_id),
-        passing=True,
-    )
+    said = lines[-1] if lines else str(error)
+    return EndedError(TaskEnd(TaskReason.TRIGGER_FAILED, task=task_id, said=said))

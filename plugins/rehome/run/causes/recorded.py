@@ -29,6 +29,8 @@ from rehome.errors import RehomeError, sentence
 from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids, run_authority
 from rehome.run.causes.errors import AskedAgainError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.job_words import LOG_HAS_ALL
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 CAUSE_XCOM = "rehome_cause"
 """Key of the XCom of a task that holds its cause."""
-LOG_HAS_ALL = "The log of the task {task} has all of it."
 _LONGEST = 4000
 
 log = logging.getLogger(__name__)
@@ -86,15 +87,11 @@ def cause_of(error: BaseException, context: AnyContext) -> Cause:
     return _cause(context, kind, text, "", LOG_HAS_ALL.format(task=task))
 
 
-def tell_kind(
-    context: AnyContext,
-    kind: CauseKind,
-    text: str,
-    left: str = "",
-    remedy: str = "",
-) -> None:
+def tell_end(context: AnyContext, end: TaskEnd) -> None:
     """Record what ends a run without an error of the task's: a person's answer."""
-    tell(context, _cause(context, kind, text, left, remedy))
+    from rehome.run.words.worded import ended_text
+
+    tell(context, _cause(context, end.reason.cause, *ended_text(end)))
 
 
 def tell(context: AnyContext, cause: Cause) -> None:
@@ -141,17 +138,10 @@ def silent(context: AnyContext) -> Cause | None:
 
 def silent_cause(task_id: str, at: datetime, cleared: int) -> Cause:
     """What is known of a task that has failed and left no reason."""
-    return Cause(
-        CauseKind.SILENT,
-        f"The task {task_id} has failed, and has left no reason: its process was killed, its "
-        "machine is gone, or a person has marked it as failed.",
-        "",
-        f"See the log of the task {task_id}, and Airflow's audit log, which says whether a person "
-        "has marked it. Then clear it, with what comes after it.",
-        at,
-        task_id,
-        cleared=cleared,
-    )
+    from rehome.run.words.worded import ended_text
+
+    text, left, remedy = ended_text(TaskEnd(TaskReason.SILENT, task=task_id))
+    return Cause(CauseKind.SILENT, text, left, remedy, at, task_id, cleared=cleared)
 
 
 def _of_xcoms(context: AnyContext) -> Iterator[Cause]:

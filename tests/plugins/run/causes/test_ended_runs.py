@@ -34,6 +34,7 @@ from rehome.fleet.watch_runs import BrokerAwayError
 from rehome.ledger.base.fencing import LeaseLostError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
 from rehome.run.by_itself import LowersReplicationError
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.run_note import LONGEST
 from tests.dags.approval.answers import REJECT, Given, answered
 from tests.plugins.run.causes.ended_runs import (
@@ -89,7 +90,7 @@ def failure(kind: str, message: str) -> Prepare:
             args = operator.application_args
             out = site.warehouse.plan_at(args[args.index("--out") + 1])
             out.write_json("failure.json", {"kind": kind, "message": message, "details": []})
-            raise EndedError(CauseKind.SPARK, "exit code")
+            raise EndedError(TaskEnd(TaskReason.JOB_FAILED, said="exit code"))
 
         patch.setattr(world.stage, "plan_in_process", job)
 
@@ -100,7 +101,7 @@ def without_reason(patch: pytest.MonkeyPatch) -> None:
     """The hook of Spark fails, and nothing says why."""
     from rehome.run.causes.errors import EndedError
 
-    error = EndedError(CauseKind.SPARK, "The Spark application plan.py has failed", passing=True)
+    error = EndedError(TaskEnd(TaskReason.JOB_FAILED, place="plan.py", said="killed"))
     raising("world.stage.plan_in_process", error)(patch)
 
 
@@ -218,7 +219,8 @@ WAYS = (
     Way("no Java", "plan", CauseKind.NO_JAVA, "There is no Java", without_java),
     Way("a snapshot that was changed", "plan", CauseKind.SNAPSHOT, "have changed",
         raising("rehome.run.authority.own_snapshot.uri_of",
-                SnapshotChangedError("The files of the snapshot have changed"))),
+                SnapshotChangedError(
+                    TaskEnd(TaskReason.SNAPSHOT_CHANGED, names=("s1",))))),
     Way("replicas that nobody wants less of", "plan", CauseKind.NOT_ASKED, "takes replicas away",
         raising("rehome.run.by_itself.refuse_lowering", LOWERS)),
     Way("a dry run", "dry_run", CauseKind.DRY_RUN, "t-0", None,

@@ -15,7 +15,8 @@ from rehome.cluster.interface.errors import ClusterUnreachableError, MissingRigh
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.errors import InvalidRequestError, PlanConflictError, RehomeError
 from rehome.run.causes.errors import EndedError
-from rehome.run.causes.kinds import KINDS, REFUSED_KINDS, is_final, kind_of
+from rehome.run.causes.kinds import KINDS, REFUSALS, is_final, kind_of
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 from spark_jobs.gated_plan import EXIT_CODES
 
 ROOT = Path(__file__).parents[4]
@@ -28,7 +29,22 @@ LIKE_THEIR_BASE = {
     "StateRefusedError": "a plan's state does not allow what is asked",
     "NotContinuedError": "nor that another run goes on with it",
     "PaceRefusedError": "the parameters of a request name the pace",
-    "EndedError": "it names its kind itself",
+    **dict.fromkeys(
+        (
+            "TypedError",
+            "EndedError",
+            "TaskConflictError",
+            "ClusterHeldError",
+            "FileChangedError",
+            "LowersReplicationError",
+            "NoOwnPlanError",
+            "NotDoneError",
+            "SnapshotChangedError",
+            "StepMissingError",
+            "UnknownPlanError",
+        ),
+        "its reason names the kind",
+    ),
     "LedgerFileError": "no task raises it: the command line alone reads such a file",
 }
 OTHER_EXCEPTIONS = {"AirflowSkipException"}
@@ -56,7 +72,7 @@ def test_every_error_of_rehomes_has_a_kind() -> None:
         PlanConflictError("another plan is active"),
         MissingRightError("Alter", "Cluster Alter"),
         ClusterUnreachableError("wrong password", cause=Unreachable.WRONG_PASSWORD),
-        EndedError(CauseKind.GATE, "refused"),
+        EndedError(TaskEnd(TaskReason.GATE_REFUSED)),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -73,7 +89,7 @@ def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
 
 
 def test_whatever_the_plan_job_refuses_has_a_kind() -> None:
-    assert set(REFUSED_KINDS) == set(EXIT_CODES)
+    assert set(REFUSALS) == set(EXIT_CODES)
 
 
 def test_no_operator_fails_by_an_exception_of_airflows() -> None:

@@ -22,7 +22,8 @@ from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.errors import PlanConflictError
 from rehome.run.causes.errors import AskedAgainError, EndedError
 from rehome.run.causes.operator import RecordedOperator
-from rehome.run.causes.recorded import CAUSE_XCOM, of_run, recorded, silent, tell_kind
+from rehome.run.causes.recorded import CAUSE_XCOM, of_run, recorded, silent, tell_end
+from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 DAG, RUN = "reassign_partitions", "run-1"
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -113,10 +114,10 @@ def test_what_only_tells_airflow_something_is_no_cause(told: Exception) -> None:
 
 def test_a_later_attempt_that_succeeds_takes_the_cause_back_but_not_its_own() -> None:
     with pytest.raises(AirflowException), recorded(Run().context):
-        raise EndedError(CauseKind.SPARK, "It failed", passing=True)
+        raise EndedError(TaskEnd(TaskReason.JOB_FAILED, said="It failed"))
     second = Run(attempt=2)
     with recorded(second.context):
-        tell_kind(second.context, CauseKind.REJECTED, "Ann has rejected it")
+        tell_end(second.context, TaskEnd(TaskReason.REJECTED, "p1", who="Ann"))
     found = _in_ledger()
     assert found is not None
     assert found.kind is CauseKind.REJECTED
@@ -164,10 +165,10 @@ def test_a_task_that_says_nothing_is_found_by_its_state() -> None:
 def test_every_way_out_of_an_operator_is_recorded() -> None:
     class Ending(RecordedOperator):
         def step(self, context: Any) -> None:
-            raise EndedError(CauseKind.GATE, "The gate is shut")
+            raise EndedError(TaskEnd(TaskReason.GATE_REFUSED, said="The gate is shut"))
 
         def go_on(self, context: Any) -> None:
-            raise EndedError(CauseKind.DRY_RUN, "It is refused")
+            raise EndedError(TaskEnd(TaskReason.DRY_RUN_REFUSES, said="It is refused"))
 
     task, ways = Ending(task_id="snapshot"), (Run(), Run(2), Run(3))
     with pytest.raises(AirflowFailException, match="The gate is shut"):

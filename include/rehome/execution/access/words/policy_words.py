@@ -32,6 +32,18 @@ _STRICTER: Mapping[StricterWhen, str] = {
     "read",
 }
 
+NO_WINDOW = "names no window; leave it out to allow every time"
+
+
+def no_object_text(connection: str) -> str:
+    """Of a policy that is none."""
+    return f"{POLICY} of connection {connection} is not a JSON object."
+
+
+def no_key_text(name: object, known: Iterable[str]) -> str:
+    """Of a key that no policy has."""
+    return f"{POLICY} has no key {name!r}; known: {', '.join(known)}."
+
 
 def policy_error_text(
     connection: str, refusals: Iterable[PolicyRefusal], place: PolicyPlace

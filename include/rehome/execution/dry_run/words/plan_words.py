@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rehome.cluster.interface.rights import GRANT, LACKING
 from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.text import count_text
 from rehome.execution.dry_run.typed_finding import FoundKind as Kind
 from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 from rehome.execution.observation.agreed_topics import DISAGREE
@@ -19,6 +20,8 @@ from rehome.execution.observation.foreign_reassignments import (
 )
 from rehome.execution.observation.words.drift_words import PLAN_AFRESH, SEE_BROKERS, drift_text
 
+RIGHT_OF_OTHERS = "Nothing is changed by this run. Who carries the files out needs that right."
+"""Where the files of a plan are exported, and others carry them out."""
 _ACTIVE = "this plan is running or paused: it holds the cluster, which one plan can do at a time"
 _WAIT = "Wait until that plan has ended; if it is paused, resume or cancel it."
 
@@ -91,6 +94,9 @@ PLAN_TEXTS: Texts = {
     Kind.FOREIGN: _in_flight,
     Kind.FOREIGN_BESIDE: _in_flight,
     Kind.CONTROLLER_REFUSES: lambda found: f"the controller would refuse it: {found.why}",
+    Kind.COUNT_REFUSED: lambda found: (
+        f"{count_text(found.count, 'partition')} would be refused: {found.why}"
+    ),
 }
 PLAN_DETAILS: Texts = {Kind.CHANGED: _changed}
 PLAN_STEPS: Texts = {
@@ -102,6 +108,7 @@ PLAN_STEPS: Texts = {
     Kind.FOREIGN_ON_MOVE: _foreign_step,
     Kind.FOREIGN: _foreign_step,
     Kind.FOREIGN_BESIDE: _foreign_step,
+    Kind.COUNT_REFUSED: "Correct the number; partitions can only be added.",
     Kind.CONTROLLER_REFUSES: "If the request gives this assignment, correct the request. Trigger a "
     "new run: it plans on what the cluster has then.",
 }
