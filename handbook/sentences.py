@@ -20,8 +20,34 @@ APART = "include/rehome/ledger/migrations/"
 """What earlier versions have said stays as it was; nobody reads it."""
 TYPED = "include/rehome/execution/control/"
 """Answers and refusals arise here as types: no string of a module has two words."""
+OF_TIMES = "include/rehome/domain/text.py"
+"""Has the forms of times."""
 APART_WORDS = f"{TYPED}words/"
 """Where their words are: each stands alone, and begins with what it is about."""
+CLEARED = (
+    "include/rehome/execution/access/cluster_policy.py",
+    "include/rehome/execution/access/connection_policy.py",
+    "include/rehome/execution/access/policy_refusals.py",
+    "include/rehome/execution/dry_run/",
+    "include/rehome/execution/observation/drift.py",
+    "include/rehome/execution/observation/drifted.py",
+    "plugins/rehome/operators/",
+    "plugins/rehome/run/",
+    "plugins/rehome/sensors/",
+)
+"""What ends, refuses or is found arises here as types: only log lines have sentences."""
+CLEARED_BUT = (
+    "include/rehome/execution/dry_run/controller_rules.py",
+    "include/rehome/execution/dry_run/result.py",
+    "include/rehome/execution/dry_run/words/",
+    "plugins/rehome/run/asking/approval_text.py",
+    "plugins/rehome/run/words/",
+)
+"""Modules of words, and of what the controller would answer."""
+MOST_IN_LOGIC = 4
+"""Words of a string that is no sentence: a name, or a part of a value."""
+_LOGS = frozenset({"debug", "info", "warning", "error", "exception", "AirflowSkipException"})
+"""Calls that write to a log; the reason of a skip is in the task's log alone."""
 MOST_WORDS = 40
 """Of a sentence; its values count as one word each."""
 _NOUNS = (
@@ -68,6 +94,30 @@ def sentences_of(source: str) -> Iterator[Fault]:
         text = _text_of(node)
         if " " in text.strip():
             yield Fault(node.lineno, f"words where a type is to be: {text[:60]}")
+
+
+def sentences_in_logic(source: str) -> Iterator[Fault]:
+    """Strings that are sentences, but for those of log lines."""
+    tree = ast.parse(source)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    logged = {id(each) for call in calls if _name_of(call) in _LOGS for each in ast.walk(call)}
+    for node in _said(tree):
+        text = _text_of(node)
+        if len(text.split()) > MOST_IN_LOGIC and id(node) not in logged:
+            yield Fault(node.lineno, f"a sentence where a type is to be: {text[:60]}")
+
+
+def times_in_words(source: str) -> Iterator[Fault]:
+    """Times that are formatted in the middle of a text."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            spec = _text_of(node.format_spec)
+            if "%H:%M" in spec:
+                yield Fault(node.lineno, f"a format of times: {spec}: use domain.text")
+
+
+def _name_of(call: ast.Call) -> str:
+    return str(getattr(call.func, "id", getattr(call.func, "attr", "")))
 
 
 def without_subject(source: str) -> Iterator[Fault]:
@@ -139,8 +189,7 @@ def _counted(value: ast.expr) -> bool:
 
 def _of_beginning(call: ast.Call) -> Iterator[Fault]:
     """An error stands alone: it begins with what it is about."""
-    name = str(getattr(call.func, "id", getattr(call.func, "attr", "")))
-    if not name.endswith("Error"):
+    if not _name_of(call).endswith("Error"):
         return
     texts = (each.values[0] if isinstance(each, ast.JoinedStr) else each for each in call.args)
     first = next((each for each in texts if isinstance(each, ast.Constant)), None)
@@ -184,6 +233,10 @@ def _finders(name: str, suffix: str) -> Iterator[Callable[[str], Iterator[Fault]
     if suffix not in _READ or name.startswith(APART):
         return
     yield _READ[suffix]
+    if suffix == ".py" and name != OF_TIMES:
+        yield times_in_words
+    if name.startswith(CLEARED) and not name.startswith(CLEARED_BUT):
+        yield sentences_in_logic
     if name.startswith(APART_WORDS):
         yield without_subject
     elif name.startswith(TYPED):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from handbook.sentences import (
+    CLEARED,
     MOST_WORDS,
     ROOT,
+    TYPED,
     faults,
     found_in,
+    sentences_in_logic,
     sentences_of,
     template_faults,
+    times_in_words,
     without_subject,
 )
 
@@ -56,6 +62,46 @@ def test_what_is_a_fault(source: str, faulty: bool) -> None:
 )
 def test_words_where_a_type_is_to_be(source: str, faulty: bool) -> None:
     assert bool(list(sentences_of(source))) is faulty
+
+
+@pytest.mark.parametrize(
+    ("source", "faulty"),
+    [
+        ('raise EndedError(TaskEnd(TaskReason.NO_PROOF, "p1"))', False),
+        ('raise EndedError(f"Plan {plan} is {state}, and not verified")', True),
+        ('why = "the run ended before its plan"', True),
+        ('log.info("Plan %s is done: there is nothing to throttle.", plan)', False),
+        ('raise AirflowSkipException(f"Plan {plan} is not done yet.")', False),
+        (
+            'self.log.info("%s", count_text(n, "setting is as it was", "all are as they were"))',
+            False,
+        ),
+        ('"""A docstring has a few more words."""', False),
+    ],
+)
+def test_sentences_where_a_type_is_to_be(source: str, faulty: bool) -> None:
+    assert bool(list(sentences_in_logic(source))) is faulty
+
+
+@pytest.mark.parametrize("room", [*CLEARED, TYPED])
+def test_a_sentence_that_is_put_back_is_refused(room: str, tmp_path: Path) -> None:
+    path = tmp_path / (room if room.endswith(".py") else f"{room}put_back.py")
+    path.parent.mkdir(parents=True)
+    path.write_text('raise RehomeError("The plan has not been verified by then")')
+    (fault,) = found_in(tmp_path)
+    assert "where a type is to be" in fault
+
+
+@pytest.mark.parametrize(
+    ("source", "faulty"),
+    [
+        ('text = f"since {at:%Y-%m-%d %H:%M} UTC"', True),
+        ('text = f"since {minute_text(at)}"', False),
+        ('text = f"{rate:.1f} of {day:%Y-%m-%d}"', False),
+    ],
+)
+def test_times_are_formatted_in_one_place(source: str, faulty: bool) -> None:
+    assert bool(list(times_in_words(source))) is faulty
 
 
 @pytest.mark.parametrize(
