@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rehome.clusters.clusters_file import ClustersFile
-from rehome.errors import RehomeError
+from rehome.errors import STEP_UNCHANGED, RehomeError
 from rehome.ledger.stores.by_cluster.bindings import Bindings
 
 REBIND = "bind it to that cluster on the page Clusters"
@@ -92,7 +92,7 @@ class MisledError(RehomeError):
         self.misled = misled
         super().__init__(
             misled.text,
-            state_left="This step changed nothing.",
+            state_left=STEP_UNCHANGED,
             next_step=misled.next_step,
         )
 
