@@ -73,6 +73,44 @@ def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_polls_have_record
     assert etas[-1] == pytest.approx(14 * 4, abs=4)
 
 
+class Counting(Ledger):
+    """Counts how often statuses are read."""
+
+    read = 0
+
+    def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
+        self.read += 1
+        return super().latest_in_flight(plan_id)
+
+
+@pytest.mark.parametrize("another_polls", [False, True])
+def test_a_process_reads_its_own_statuses_only_where_another_has_polled_since(
+    tmp_path: Path, another_polls: bool
+) -> None:
+    moves = [move("t", 0, (1,), (3,), 60_000), move("t", 1, (1,), (4,), 2_000)]
+    plan = make_plan("p", *moves)
+
+    def played(*, keeps: bool) -> tuple[int, object]:
+        url, at = f"sqlite:///{tmp_path / f'ledger-{keeps}.db'}", [T0]
+        record(plan, url)
+        cluster, kept = SimulatedCluster([1, 2, 3, 4], moves), Backlog()
+        port = cast(OwnCluster, cluster)
+        with Counting.open(url, clock=lambda: at[-1]) as ledger:
+            advance(plan, ledger, port, POLICY, lambda: at[-1])
+            ledger.read = 0
+            for number in range(8):
+                at.append(at[-1] + timedelta(seconds=5))
+                cluster.step(1000)
+                own = keeps and not (another_polls and number == 4)
+                assert poll(plan, ledger, port, POLICY, kept if own else Backlog(), lambda: at[-1])
+            recorded = ledger.samples("p"), ledger.latest("p"), ledger.view("p").flows
+            return ledger.read, recorded
+
+    (read, recorded), (each_time, by_reading) = played(keeps=True), played(keeps=False)
+    assert (read, each_time) == (3 if another_polls else 1, 8)
+    assert recorded == by_reading
+
+
 def test_two_processes_that_poll_at_once_count_nothing_twice(tmp_path: Path) -> None:
     """The other's poll is recorded after this one has read the history, and before the rest."""
     moves = [move("t", 0, (1,), (3,), 60_000)]

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress, count
 from typing import NamedTuple
 
-from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.pace import Pace, is_small
+from rehome.domain.run.progress import ReplicaStatus
 from rehome.domain.run.states import MoveState
 from rehome.execution.admission.slots import Ends, Slot, slots_of
 from rehome.execution.observation.bytes_to_copy import LogStarts
@@ -123,6 +124,7 @@ class Backlog:
     :ivar by_danger: those that have an order by it (``Move.danger``), once more, apart by it.
     :ivar view: the ledger's, as of the last poll: the next one reads only what is new.
     :ivar foreseen: the end as it was last predicted.
+    :ivar statuses: of replicas, as the last poll has recorded them, and when; None = it has not.
     :ivar assumed: metadata of the pending moves that polls need not read.
     :ivar log_starts: where leaders' logs begin, of what is in flight.
     :ivar filling: brokers that pending moves copy to, and how many of them do.
@@ -133,6 +135,7 @@ class Backlog:
         self.assumed = AssumedStates()
         self.log_starts = LogStarts()
         self.foreseen: Foreseen | None = None
+        self.statuses: tuple[datetime, Mapping[ReplicaId, ReplicaStatus]] | None = None
         self.admitted: dict[TopicPartition, Admitted] = {}
         self.by_slot: BySlot = {}
         self.by_danger: dict[int, BySlot] = {}

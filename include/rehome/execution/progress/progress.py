@@ -7,7 +7,7 @@ Never from DescribeLogDirs' OffsetLag: for a replica that is being added the bro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -87,7 +87,7 @@ def record_progress(
         sent_at = ledger.mark_sent(plan.plan_id, listed)
         view = replace(view, sent={**view.sent, **dict.fromkeys(listed, sent_at)})
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
-    before = ledger.latest_in_flight(plan.plan_id)
+    before = _before(plan.plan_id, ledger, backlog, flying, history)
     statuses = replica_statuses(flying, seen, before)
     sample = measure(plan, view, seen, statuses)
     # Another process may have polled since the history was read: then that was the poll before.
@@ -110,6 +110,8 @@ def record_progress(
     )
     sample = replace(sample, rate_bytes_per_s=received_per_s([*history, sample]))
     recorded = ledger.add_samples(plan.plan_id, statuses, sample, estimate.flows, gains)
+    own = (seen.taken_at, {status.replica: status for status in statuses})
+    backlog.statuses = own if recorded.kept else None
     if recorded.kept and estimate.flows is not None:
         view = replace(view, flows=(*view.flows, estimate.flows)[-FLOWS_VIEWED:])
     if recorded.progressed:
@@ -119,6 +121,24 @@ def record_progress(
         view = replace(view, held_at=seen.taken_at)
     throttle = throttle_text(view, estimate.flows)
     return Progress(tuple(statuses), sample, throttle, estimate.outpaced), view
+
+
+def _before(
+    plan_id: str,
+    ledger: Ledger,
+    backlog: Backlog,
+    flying: Collection[Move],
+    history: Sequence[ProgressSample],
+) -> Mapping[ReplicaId, ReplicaStatus]:
+    """Statuses of the poll before. Where that was this process's own, and saw all that is in flight
+    now, the ledger would say nothing else.
+    """
+    if backlog.statuses is not None and history:
+        at, own = backlog.statuses
+        first = (ReplicaId(*move.partition, move.target[0]) for move in flying)
+        if history[-1].sampled_at == at and all(replica in own for replica in first):
+            return own
+    return ledger.latest_in_flight(plan_id)
 
 
 def _first_sent(flying: Collection[Move], view: LedgerView) -> dict[TopicPartition, datetime]:
