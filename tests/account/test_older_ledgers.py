@@ -83,4 +83,7 @@ def test_what_it_did_not_record_is_not_known(
     if state in (PlanState.FAILED, PlanState.CANCELLED):
         assert status.headline.endswith(": as the test says.")
     if state is PlanState.DONE:
-        assert status.headline == "Every move ended, but the plan was not verified."
+        assert (
+            status.headline
+            == "Every move has ended, but the task verify has recorded no proof of it."
+        )

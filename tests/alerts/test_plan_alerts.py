@@ -141,7 +141,7 @@ def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() ->
     held = replace(WELL, record=replace(RUNNING, held_at=NOW), moves=PlanMoves({}), polled=others)
     (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)), PATIENCE)
     assert alert.kind is AlertKind.STALLED
-    assert "Held back: another client's reassignment runs." in alert.text
+    assert "What waits, and why: another client's reassignment runs." in alert.text
     assert (
         alert.next_step
         == "No step is needed: the plan goes on when the other client's reassignment has ended."

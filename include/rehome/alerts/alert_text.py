@@ -175,7 +175,7 @@ def stalled(
     still = duration_text((now - since).total_seconds())
     text = f"Nothing has moved since {clock_text(since)} ({still})."
     if waits_for:
-        text += f" Held back: {waits_for}."
+        text += f" What waits, and why: {waits_for}."
     if only_waits and hangs:
         return text, f"That reassignment does not end by itself. {END_IT} The plan then goes on."
     if only_waits:
@@ -186,7 +186,7 @@ def stalled(
     and_rate = "" if unthrottled else " and the rate of the throttle"
     return (
         text,
-        f"What is in flight goes on; after {gives_up_s:g} s without progress it is cancelled and "
+        f"Copies in flight go on. After {gives_up_s:g} s without progress they are cancelled, and "
         f"the run fails. Check the destination brokers{and_rate}.",
     )
 

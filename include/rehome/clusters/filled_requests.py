@@ -33,7 +33,8 @@ def request_by(
         )
         raise InvalidRequestError(
             [f"{named} names no connection of the clusters file."],
-            next_step="Write the connection of the request's cluster, as the clusters file has it.",
+            next_step="Set kafka_config_id to the connection that the clusters file has for the "
+            "cluster, then ask again.",
         )
     filled = with_targets(Filled(params, Preset.NONE, {}, {}), entry.targets, {})
     request = parse_request(filled.params, now=now)

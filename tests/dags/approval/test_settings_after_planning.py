@@ -117,7 +117,7 @@ def test_a_plan_that_breaks_a_limit_of_now_is_refused_and_changes_nothing(
     findings = PlanDirectory(plan.plan_dir).read_json("dry_run.json")["findings"]
     refused_by = {one["check"] for one in findings if one["severity"] == "error"}
     assert refused_by == {"settings", *also}
-    assert "Plan again: cancel this plan where it is paused, and trigger a new run" in run.log
+    assert "If it is paused, cancel it. Then trigger a new run" in run.log
     assert plan.state is PlanState.FAILED
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()

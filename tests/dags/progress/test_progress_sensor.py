@@ -245,7 +245,7 @@ def test_a_plan_outlasts_another_clients_reassignment_and_says_what_it_waits_for
     )
     another_client.join(300)
     assert run.state == "success", run.log
-    waits = "Held back: another client's reassignment runs. No step is needed: the plan goes on"
+    waits = "What waits, and why: another client's reassignment runs. No step is needed: the plan"
     assert waits in run.log
     assert any(poll.endswith("Held back: another client's reassignment runs") for poll in polls)
     (plan,) = site.ledger.plans()

@@ -273,8 +273,12 @@ _HEADLINES: Mapping[Stand, _Text] = {
     Stand.FINISHING: _always(
         "Every move has ended. The plan's run takes throttles back and proves the result."
     ),
-    Stand.NOT_VERIFIED: _always("Every move ended, but the plan was not verified."),
-    Stand.DIFFERS: _always("Every move ended, but the plan did not verify."),
+    Stand.NOT_VERIFIED: _always(
+        "Every move has ended, but the task verify has recorded no proof of it."
+    ),
+    Stand.DIFFERS: _always(
+        "Every move has ended, but not every partition was found as the plan says."
+    ),
     Stand.OWES: lambda account: f"{_IN_PLACE}, but {_still_set(account)}.",
     Stand.NOT_EMPTY: _not_empty,
     Stand.NOT_DEMOTED: lambda account: f"{_IN_PLACE}. {demotion_text(account.files.demoted or {})}",

@@ -107,7 +107,8 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
     PlanStep.RESUME_OR_CANCEL: lambda _: (DECIDE, DECIDE_HERE),
     PlanStep.AWAIT_PROOF: _both("Wait for the proof."),
     PlanStep.COMPARE: _both(
-        "See below what differs, or compare with kafka-reassign-partitions --verify."
+        "See below what differs. Without a proof, clear the task verify: it reads the cluster "
+        "afresh."
     ),
     PlanStep.SWEEP: _both(SWEEP),
     PlanStep.EMPTY_AGAIN: _empty_again,
@@ -125,7 +126,8 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
         "Roll it back, if it is not to stay.",
     ),
     PlanStep.SEE_IN_FLIGHT: _both(
-        "See with kafka-reassign-partitions --list what is still in flight."
+        "Whether all has ended is not known: kafka-reassign-partitions --list shows what is still "
+        "in flight."
     ),
     PlanStep.REST_OR_ROLL_BACK: lambda account: (
         f"Trigger a new run to move the rest, or take back what moved: {_roll_back(account)}.",

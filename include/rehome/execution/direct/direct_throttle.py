@@ -290,6 +290,6 @@ class DirectThrottleError(ClusterError):
         super().__init__(
             what,
             error=None,
-            next_step="Correct what the broker names, and make the same call again: it goes on "
-            "from there.",
+            next_step="Correct what the broker names, then call the same method again: it "
+            "makes the changes that are left.",
         )

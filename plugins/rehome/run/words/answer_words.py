@@ -23,9 +23,9 @@ _FAULTS: Mapping[AnswerFault, str] = {
     "another.",
     AnswerFault.NO_RATE: "`{said}` is no throttle: write 50 MB/s, or 50000000.",
     AnswerFault.RATE_REFUSED: "{said} cannot be had. {why}",
-    AnswerFault.OWN_RATE: "{said} is more than was asked for, and who asks for more may not "
-    "approve it. Have who asked for the plan send it back with that, or reject it, and have "
-    "another plan made with it.",
+    AnswerFault.OWN_RATE: "{said} is more than was asked for. Who raises the throttle may not "
+    "approve the plan. Let the person who asked for the plan send it back with this throttle, or "
+    "reject it, and trigger a new run with this throttle.",
     AnswerFault.TO_BE_TRIED: "to be tried out with {said}.",
 }
 A_PERSON = "a person who is not known"
@@ -75,7 +75,7 @@ def unanswered_text(at: datetime) -> str:
 
 def lapsed_approval_text(by: str, why: str) -> str:
     """Why one is asked whose plan was approved before."""
-    return f"The approval by {by} does not hold any more: {why}."
+    return f"The approval by {by} does not hold any more, so you are asked anew: {why}."
 
 
 def not_counted_text(by: str) -> str:

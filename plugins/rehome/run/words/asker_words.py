@@ -94,7 +94,7 @@ ASKER_TEXTS: EndTexts = {
 ASKER_STEPS: EndTexts = {
     R.CARRIED_OUT: TRIGGER_ANEW,
     R.CONTROL_CARRIED_OUT: "To ask for it anew, trigger a new run of control_reassignment. If only "
-    "the task start of this one has failed, clear that task alone",
+    "the task `start` of this run has failed, clear that task alone",
     R.OF_BACKFILL: TRIGGER_ANEW,
     R.CLEARED_TOO_LATE: TRIGGER_ANEW,
     R.ASKED_TOO_LONG_AGO: "Ask for it anew, on Rehome's page or by a new run",

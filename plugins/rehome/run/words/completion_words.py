@@ -152,8 +152,8 @@ COMPLETION_STEPS: EndTexts = {
     R.NOT_CHECKED: "See the log of the task progress for how the plan has ended.",
     R.DRY_RUN_REFUSES: lambda end: end.remedy or REMEDIES_NAMED,
     R.PARTITIONS_REFUSED: REMEDIES_NAMED,
-    R.FOREIGN_LEFT: "Trigger a new run with action describe: it says what is in flight, and what "
-    "can never end.",
+    R.FOREIGN_LEFT: "Trigger foreign_reassignments with action describe: it says what is in "
+    "flight, what can never end, and what ends it.",
     R.WATCHED_OTHERWISE: "See with kafka-reassign-partitions --list what is still in flight, and "
     "with the client that started the others why they ended.",
     R.NOT_JUDGED: _NEXT_SNAPSHOT,
@@ -171,7 +171,9 @@ COMPLETION_LEFT: EndTexts = {
     R.NOT_CHECKED: STEP_UNCHANGED,
     R.DRY_RUN_REFUSES: _refused_left,
     R.PARTITIONS_REFUSED: "No partition and no topic was created.",
-    R.FOREIGN_LEFT: lambda end: f"{end.count} were cancelled; what is named here goes on.",
+    R.FOREIGN_LEFT: lambda end: (
+        f"{end.count} were cancelled. Those named above are still in flight."
+    ),
     R.WATCHED_OTHERWISE: "This task only watched, and changed nothing.",
     R.FLEET_WITHOUT_PLANS: "Nothing was changed on any cluster.",
     R.OLD_DATA_LEFT: "The ledger keeps what is named here; all other old data was removed.",

@@ -111,7 +111,9 @@ RUN_TEXTS: EndTexts = {
         f"but this is the ledger {end.ledger_id}"
     ),
     R.RECORDED_ELSEWHERE: lambda end: f"{_unknown(end)} the task {end.task} has recorded it",
-    R.FILES_UNREADABLE: lambda end: f"{_unknown(end)} its files cannot be read: {end.said}",
+    R.FILES_UNREADABLE: lambda end: (
+        f"{_unknown(end)} its files in the warehouse cannot be read: {end.said}"
+    ),
     R.MADE_FOR_ANOTHER: _made_for,
     R.NOT_FOLLOWED_UP: lambda end: (
         f"Plan {end.plan_id} is not followed up: its task drained has found nothing to move"

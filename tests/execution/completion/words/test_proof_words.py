@@ -83,7 +83,8 @@ def test_what_is_gone_lost_or_not_known() -> None:
     not_known = {
         "t-4": "no poll could read its high watermark while it moved",
         "t-5": "no leader's high watermark could be read now",
-        "t-6": "the broker that answered may not lead it any more, or another topic has its name",
+        "t-6": "the broker that answered may not be the leader any more, or the topic was created "
+        "again under its name",
         "t-7": f"its high watermark cannot be read now: {AWAY}",
     }
     assert proof_json(proof) == {

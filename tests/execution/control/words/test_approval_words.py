@@ -32,8 +32,8 @@ def test_what_differs_is_named_with_what_was_approved(
         (Lapse.NO_PERSON, "a person has to approve it, and no person was asked"),
         (
             Lapse.BEFORE_UPGRADE,
-            "it was given before an upgrade of Rehome, which did not record what the approver was "
-            "shown",
+            "it was given under an earlier version of Rehome, which did not record what the "
+            "approver was shown",
         ),
     ],
 )

@@ -133,8 +133,8 @@ def test_each_reason_why_no_run_goes_on_has_its_words(
         (PaceMissing.MOVES, "change_moves needs max_moves_per_broker."),
         (
             PaceMissing.NOTHING_TO_CHANGE,
-            "The plan is to run without a throttle, and has none to change. Have it run, or "
-            "resumed, with a throttle: that run asks for what it needs.",
+            "The plan runs without a throttle, so there is none to change. Run it, or pause and "
+            "resume it, with a throttle: that run asks for an approval where it needs one.",
         ),
         (
             BelowInflow(1_250, 1_000.4, 1_250.5),

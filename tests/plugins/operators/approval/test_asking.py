@@ -180,7 +180,7 @@ def test_an_approval_from_before_the_upgrade_does_not_count_and_the_question_say
     run = tried_out(directory, context("ann", APPROVED, "first"), APPROVED)
     ApprovePlanOperator(task_id="approve").execute(run)
     assert (
-        "The approval by bob does not hold any more: it was given before an upgrade"
+        "The approval by bob does not hold any more, so you are asked anew: it was given"
         in (found.bodies[0])
     )
     approval = ledger.plan("p1").approval

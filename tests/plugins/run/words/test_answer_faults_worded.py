@@ -38,4 +38,7 @@ def test_what_is_asked_again_says_why() -> None:
     assert "the question of 2030-01-31 04:00:00 UTC has no" in unanswered_text(
         datetime(2030, 1, 31, 4, tzinfo=UTC)
     )
-    assert lapsed_approval_text("ann", "x") == "The approval by ann does not hold any more: x."
+    assert (
+        lapsed_approval_text("ann", "x")
+        == "The approval by ann does not hold any more, so you are asked anew: x."
+    )

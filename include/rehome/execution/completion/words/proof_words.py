@@ -27,7 +27,8 @@ _UNKNOWN = {
     UnknownData.NOT_POLLED: "no poll could read its high watermark while it moved",
     UnknownData.NOT_READ: "no leader's high watermark could be read now",
     UnknownData.OTHER_LEADER: (
-        "the broker that answered may not lead it any more, or another topic has its name"
+        "the broker that answered may not be the leader any more, or the topic was created again "
+        "under its name"
     ),
 }
 

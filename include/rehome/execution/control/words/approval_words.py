@@ -88,6 +88,7 @@ _EFFECT_REASONS: Mapping[Lapse, Callable[[Effects, Effects], str]] = {
     Lapse.NEVER_GIVEN: lambda was, now: "it was never given",
     Lapse.NO_PERSON: lambda was, now: "a person has to approve it, and no person was asked",
     Lapse.BEFORE_UPGRADE: lambda was, now: (
-        "it was given before an upgrade of Rehome, which did not record what the approver was shown"
+        "it was given under an earlier version of Rehome, which did not record what the approver "
+        "was shown"
     ),
 }

@@ -37,8 +37,9 @@ _STATE_STEPS: Mapping[NotPossible, str] = {
 _MISSING: Mapping[PaceMissing, str] = {
     PaceMissing.THROTTLE: "change_throttle needs a throttle in bytes per second.",
     PaceMissing.MOVES: "change_moves needs max_moves_per_broker.",
-    PaceMissing.NOTHING_TO_CHANGE: "The plan is to run without a throttle, and has none to change. "
-    "Have it run, or resumed, with a throttle: that run asks for what it needs.",
+    PaceMissing.NOTHING_TO_CHANGE: "The plan runs without a throttle, so there is none to change. "
+    "Run it, or pause and resume it, with a throttle: that run asks for an approval where it needs "
+    "one.",
 }
 
 

@@ -15,8 +15,8 @@ Said = tuple[str, str, str]
 PLAN_AFRESH = "Trigger a new run: it plans with what is there now."
 SEE_BROKERS = "Look at the brokers' connections to the controller, then"
 PLAN_AGAIN = (
-    "Plan again: cancel this plan where it is paused, and trigger a new run, which plans with what "
-    "the cluster has now."
+    "This plan cannot go on as it is. If it is paused, cancel it. Then trigger a new run: it plans "
+    "with what the cluster has now."
 )
 _DRIFTED: Mapping[DriftKind, str] = {
     DriftKind.UNREADABLE: "cannot be read: its topic is gone or hidden",
