@@ -157,7 +157,7 @@ bench-goals: setup ## measure Cruise Control's goals before and after plans
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.goals $(ARGS)
 
 .PHONY: bench-ablation
-bench-ablation: setup ## measure what each part of the planner and of the ETA brings, and costs
+bench-ablation: setup ## measure what each part of the planner and of the ETA brings, and costs; ARGS=--numbers
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.ablation $(ARGS)
 
 .PHONY: bench-limits

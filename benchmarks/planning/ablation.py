@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks import document
 from benchmarks.clusters import CASES, Instance, build
 from benchmarks.execution import ablation_eta
+from benchmarks.planning import sensitivity
 from benchmarks.planning.plan import POLICIES, SIZES, solved, where_and_when
 from benchmarks.small_clusters import KINDS, Kind, small
 from rehome.domain.request.request import Action, ReassignmentRequest
@@ -57,11 +58,17 @@ SMALL: Mapping[str, Parts] = {
     "reconsidered: but the best": replace(THOROUGH, reconsidered=1),
     "reconsidered": replace(THOROUGH, reconsidered=0),
     "other_starts, reconsidered": replace(THOROUGH, other_starts=0, reconsidered=0),
+    "fewest_moves": replace(THOROUGH, fewest_moves=False),
     "fixed_point": replace(THOROUGH, fixed_point=False),
     "exchange": replace(THOROUGH, exchange=False),
     "relieve_leaders, near_sources": replace(THOROUGH, relieve_leaders=False, near_sources=False),
     "all for small clusters": replace(
-        THOROUGH, neighbourhoods=False, other_starts=0, reconsidered=0, fixed_point=False
+        THOROUGH,
+        neighbourhoods=False,
+        other_starts=0,
+        reconsidered=0,
+        fewest_moves=False,
+        fixed_point=False,
     ),
     "all that fast leaves out": FAST,
 }
@@ -78,6 +85,7 @@ LINES: Mapping[str, Sequence[str]] = {
         "planning/programs/broker_blocks.py",
     ),
     "neighbourhoods": ("planning/programs/neighbourhood_mip.py",),
+    "fewest_moves": ("planning/programs/fewest_moves.py",),
     "fixed_point": ("planning/rebalance/fixed_point.py",),
     "exchange": ("planning/search/cheaper_copies.py",),
     "relieve_leaders, near_sources": (
@@ -313,8 +321,12 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=LARGE, default=list(LARGE))
     parser.add_argument("--seeds", type=int, default=SMALL_SEEDS)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--numbers", action="store_true", help="halve and double each number")
     parser.add_argument("--table", action="store_true", help="only write the table again")
     options = parser.parse_args()
+    if options.numbers:
+        sensitivity.write()
+        return
     results = json.loads(options.out.read_text()) if options.out.exists() else []
     for result in () if options.table else _rows(options):
         print(json.dumps(result), flush=True)

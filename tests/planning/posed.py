@@ -19,7 +19,7 @@ from rehome.planning.rebalance.problem import problem_of
 from rehome.planning.result.outcome import tree_of
 from rehome.planning.search.state import Problem
 
-PLAIN = replace(FAST, other_starts=0, reconsidered=0)
+PLAIN = replace(FAST, other_starts=0, reconsidered=0, fewest_moves=False)
 """The search once: for tests of what is done with its result. Small clusters take a tenth."""
 
 
