@@ -10,12 +10,13 @@ import pytest
 
 from benchmarks.small_clusters import KINDS, Kind, Small, small
 from rehome.domain.request.request import Action, Effort, ReassignmentRequest
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.model.arrays import broker_sums
 from rehome.planning.model.layout import Layout
 from rehome.planning.programs.lagrangian_bound import lagrangian_bound
 from rehome.planning.rebalance.rebalance import plan_rebalance
-from rehome.planning.rebalance.reconsider import MOVE_PRICES, UNMET_TRIALS
-from rehome.planning.rebalance.solver import UNMET_RECONSIDERED, rebalance
+from rehome.planning.rebalance.reconsider import RECONSIDER
+from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.local_search import LocalSearch
 from tests.planning.posed import posed
 from tests.planning.rebalance.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
@@ -143,7 +144,8 @@ def test_bands_that_stay_unmet_are_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     rebalance(problem, np.ones(len(of.rack)))
     load = np.stack([broker_sums(problem.layout.rows, w, len(of.rack)) for w in problem.weights])
     assert (load > problem.targets.high).any()
-    assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_RECONSIDERED * len(MOVE_PRICES)
+    layouts = REBALANCE.unmet_reconsidered * len(RECONSIDER.move_prices)
+    assert sum(np.isfinite(runs)) == RECONSIDER.unmet_trials * layouts
 
 
 def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it() -> None:

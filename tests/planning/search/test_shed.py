@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from rehome.planning.effort.optional_parts import FAST
+from rehome.planning.effort.shed_options import SHED
 from rehome.planning.model.arrays import broker_sums
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import bands_bound
@@ -15,13 +16,11 @@ from rehome.planning.search.shed import coldest, narrow, wanted_loads
 from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
-INNER = (0.98, 0.8, 0.8)
-
 
 def short_ones(name: str) -> tuple[np.ndarray, np.ndarray]:
     problem, capacity = posed_case(name)
     search = Search(problem)
-    return narrow(search, wanted_loads(search, INNER)), capacity
+    return narrow(search, wanted_loads(search, SHED.inner)), capacity
 
 
 def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate() -> None:

@@ -1,1 +1,1 @@
-"""How much a search may do: optional parts, and a budget of work."""
+"""How much a search may do: optional parts, numbers of its phases, and a budget of work."""

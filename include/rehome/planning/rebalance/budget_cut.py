@@ -18,8 +18,20 @@ from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import is_new
 from rehome.planning.search.state import Problem, Search
 
-RANKINGS = 64
-"""How often the rest is ranked again."""
+
+@dataclass(frozen=True, slots=True)
+class BudgetCutOptions:
+    """How often what is left of a plan is ranked again.
+
+    :param parts: in each round, one of so many parts of what is left is taken, the best ones.
+    :param rounds: the most rounds.
+    """
+
+    parts: int = 64
+    rounds: int = 256
+
+
+BUDGET_CUT = BudgetCutOptions()
 
 
 def budget_of(request: ReassignmentRequest) -> Floats:
@@ -47,12 +59,12 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
     search = Search(problem)
     left, costs = budget, costs[:, planned]
     changes = _Changes.of(search, wanted, planned)
-    for _ in range(RANKINGS * 4):
+    for _ in range(BUDGET_CUT.rounds):
         paid: Mask = np.all(costs <= left[:, None], axis=0)
         planned, costs, changes = planned[paid], costs[:, paid], changes.only(paid)
         gain = changes.gain(search)
         score = gain / (costs[0] + problem.overhead_bytes * costs[1] + 1)
-        order = _highest(score, gain > 0, max(1, len(planned) // RANKINGS))
+        order = _highest(score, gain > 0, max(1, len(planned) // BUDGET_CUT.parts))
         if not len(order):
             break
         sums = np.cumsum(costs[:, order], axis=1)

@@ -29,7 +29,7 @@ from rehome.planning.model.resource_loads import known, placed_weights
 from rehome.planning.model.topic_bands import no_worse, topic_bands
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.search.broker_shed import REPLICAS_ROW
-from rehome.planning.search.fill import MOST_TURNS, one_of_each
+from rehome.planning.search.fill import FILL, one_of_each
 from rehome.planning.search.state import Problem, Search
 
 ONE_BY_ONE_UP_TO = 20_000
@@ -247,8 +247,8 @@ class _MoveIn:
         order = np.argsort(-lack / np.maximum(share, 1.0), kind="stable")
         needy = order[lack[order] >= size]
         if len(needy):
-            turns = np.minimum(lack[needy] // max(size, 1.0), MOST_TURNS)
-            order = np.concatenate([needy[turns > n] for n in range(MOST_TURNS)])
+            turns = np.minimum(lack[needy] // max(size, 1.0), FILL.most_turns)
+            order = np.concatenate([needy[turns > n] for n in range(FILL.most_turns)])
         chosen: Ints = brokers[order]
         return chosen
 

@@ -6,7 +6,7 @@ And with fewer and larger ones, or with smaller ones?
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,30 +17,35 @@ from rehome.planning.search.local_search import LocalSearch
 from rehome.planning.search.state import Problem, Search
 from rehome.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
 
-RECONSIDERED = 40
-"""The largest copies that are reconsidered per round."""
 
-UNMET_TRIALS = 20
-"""The most trials while bands are not met: each takes several times as long if no plan can meet
-them.
-"""
+@dataclass(frozen=True, slots=True)
+class ReconsiderOptions:
+    """How a small cluster's layout is improved copy by copy.
 
-ROUNDS = 4
-"""The most rounds."""
+    :param reconsidered: the largest copies that are reconsidered per round.
+    :param unmet_trials: the most trials while bands are not met: each takes several times as long
+        if no plan can meet them.
+    :param rounds: the most rounds.
+    :param move_prices: what a move counts in addition to its bytes, in mean sizes of replicas. With
+        the lower price a plan mostly copies fewer bytes, with the higher one it moves fewer
+        replicas; on some clusters it is the other way round.
+    :param more_bytes: how many times as many bytes may be copied where fewer replicas move for it.
+    :param improved: how often a layout is improved, once if bands are unmet then.
+    :param part_for_smaller: part of what is left of the work for fewer and smaller copies.
+    :param part_for_reconsidering: the same for reconsidering.
+    """
 
-MOVE_PRICES = 0.1, 0.5
-"""What a move of a small cluster counts in addition to its bytes, in mean sizes of replicas. With
-the lower price a plan mostly copies fewer bytes, with the higher one it moves fewer replicas; on
-some clusters it is the other way round.
-"""
+    reconsidered: int = 40
+    unmet_trials: int = 20
+    rounds: int = 4
+    move_prices: tuple[float, ...] = 0.1, 0.5
+    more_bytes: float = 1.015
+    improved: int = 3
+    part_for_smaller: float = 0.25
+    part_for_reconsidering: float = 0.6
 
-MORE_BYTES = 1.015
-"""How many times as many bytes may be copied where fewer replicas move for it."""
 
-IMPROVED, PART_FOR_SMALLER, PART_FOR_RECONSIDERING = 3, 0.25, 0.6
-"""How often a small cluster's layout is improved copy by copy (once if bands are unmet then), and
-the parts of what is left of the work for each of the two steps.
-"""
+RECONSIDER = ReconsiderOptions()
 
 
 def improve(search: Search, exchange: Callable[[Search], None]) -> tuple[float, float]:
@@ -48,17 +53,17 @@ def improve(search: Search, exchange: Callable[[Search], None]) -> tuple[float, 
 
     :param exchange: replaces the largest copies by smaller ones.
     """
-    for _ in range(IMPROVED):
+    for _ in range(RECONSIDER.improved):
         before = search.objective()
-        with search.work.at_most(PART_FOR_SMALLER):
+        with search.work.at_most(RECONSIDER.part_for_smaller):
             exchange_and_merge(search, search.copied())
-        with search.work.at_most(PART_FOR_RECONSIDERING):
+        with search.work.at_most(RECONSIDER.part_for_reconsidering):
             reconsider(search)
         after = search.objective()
         if after[0] > 0 or after >= before:
             break
     exchange(search)
-    exchange_and_merge(search, MORE_BYTES * search.copied())
+    exchange_and_merge(search, RECONSIDER.more_bytes * search.copied())
     undo_needless_moves(search)
     undo_whole_partitions(search)
     return search.objective()
@@ -81,7 +86,7 @@ def best_of(found: list[tuple[float, float, Rows]], origin: Rows) -> Rows:
     """
     least = min(excess for excess, _, _ in found)
     met = [(copied, rows) for excess, copied, rows in found if excess <= least]
-    most = MORE_BYTES * min(copied for copied, _ in met)
+    most = RECONSIDER.more_bytes * min(copied for copied, _ in met)
     few = [rows for copied, rows in met if copied <= most]
     return min(few, key=lambda rows: int(is_new(rows, origin).sum()))
 
@@ -94,15 +99,15 @@ def reconsider(search: Search) -> tuple[float, float]:
     :returns: the objective that is reached.
     """
     origins, objective, trials = search.origin.reshape(-1), search.objective(), 0
-    for _ in range(ROUNDS):
+    for _ in range(RECONSIDER.rounds):
         before = objective
         copies = search.copies()
         size = search.weights[0].take(copies // search.width)
-        for replica in copies[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
+        for replica in copies[np.argsort(-size, kind="stable")][: RECONSIDER.reconsidered].tolist():
             origin = int(origins[replica])
             if search.flat[replica] == origin or not search.valid_one(replica, origin):
                 continue
-            if objective[0] > 0 and trials >= UNMET_TRIALS:
+            if objective[0] > 0 and trials >= RECONSIDER.unmet_trials:
                 return objective
             if search.work.spent():
                 return objective

@@ -25,6 +25,8 @@ import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Rows
 from rehome.errors import InvalidRequestError
+from rehome.planning.effort.rebalance_options import REBALANCE
+from rehome.planning.effort.shed_options import SHED, Inner
 from rehome.planning.placement.rack_constraint import RackConstraint
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.programs.fewest_moves import move_fewest
@@ -32,8 +34,7 @@ from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
 from rehome.planning.rebalance.problem import inside_sets
 from rehome.planning.rebalance.reconsider import (
-    MORE_BYTES,
-    MOVE_PRICES,
+    RECONSIDER,
     best_of,
     improve,
     with_price,
@@ -44,90 +45,10 @@ from rehome.planning.search.cheaper_copies import exchange_copies
 from rehome.planning.search.fewer_copies import exchange_and_merge
 from rehome.planning.search.fill import fill
 from rehome.planning.search.local_search import LocalSearch
-from rehome.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
+from rehome.planning.search.shed import narrow, shed, wanted_loads
 from rehome.planning.search.state import LEAST_CHANGE, Problem, Search
 from rehome.planning.search.topic_repair import TopicRepair
 from rehome.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
-
-SMALL_CLUSTER = 2_000
-"""Size, in replicas, up to which a cluster is small."""
-
-MERGED_UP_TO = 20_000
-"""Size up to which copies of a cluster that is not small are merged."""
-
-UNMET_FROM, UNMET_UP_TO = 100, 600
-"""If the first search leaves bands unmet, other starts are tried for clusters between these sizes:
-fewer replicas seldom add up to a share, and with more each trial takes long. From the first size
-on, a poor plan is improved by large neighbourhood search.
-"""
-
-EXCHANGED, REPLICAS_PER_EXCHANGE = 1_000, 200
-"""The largest copies that may be replaced by smaller ones: this many, in large clusters one per
-``REPLICAS_PER_EXCHANGE`` replicas.
-"""
-
-EXCHANGED_UP_TO, WITH_TOPICS_UP_TO = 2_000_000, 300_000
-"""Size up to which that is tried: with more replicas each copy takes too long. The second size
-applies if topics have bands; topic repair then undoes much of it.
-"""
-
-OTHER_INNER: tuple[Inner, ...] = (
-    (1.0, 1.0, 1.0),
-    (0.9, 0.5, 0.5),
-    (0.98, 0.0, 0.0),
-)
-"""Other starts: values for shed.INNER. The cheapest result is seldom the cheapest one after it is
-reconsidered: thorough plans reconsider each.
-"""
-
-UNMET_RECONSIDERED = 1
-"""How many layouts are reconsidered per price of a move if bands are still not met: those closest
-to the bands. If no plan can meet the bands, each takes several times as long.
-"""
-
-POOR = 1.1
-"""Bytes copied / lower bound, from which on a small cluster's plan is improved by large
-neighbourhood search."""
-
-FOR_FEWER_MOVES, FOR_FEWER_OVER_BOUND = 1.01, 1.02
-"""Bytes that a small cluster's plan may copy so that fewer replicas move: so many times those of
-the plan, or of the lower bound, whichever is more.
-"""
-
-PART_PROGRAMS_FROM = 1.08
-"""The least ``programs_from`` for a part of a cluster, see Parts."""
-
-PRICED_UP_TO = 5_000_000
-"""Size up to which linear programs are used: they take tens of times as long as the search."""
-
-WITH_TOPICS: Inner = (0.98, 0.5, 0.5)
-"""Value for shed.INNER if topics of a large cluster are repaired at the end: brokers need slack in
-rate and count for that. Slack in bytes would cost bytes.
-"""
-
-RELIEVED_INNER: Inner = (0.6, 0.4, 0.4)
-MOST_RELIEFS, RELIEVED_BROKERS = 3, 0.2
-"""Topic repair may fail because brokers are at the edges of their bands. Then they give up load,
-see shed.INNER. That is repeated at most ``MOST_RELIEFS`` times, after the first time only if they
-are at most the fraction ``RELIEVED_BROKERS`` of all brokers: the time is proportional to their
-number, and each repetition gains less.
-"""
-
-EVERY_NTH = 2
-"""For that, only every second replica of a broker is considered."""
-
-FIRST_SEARCH, STARTS = 0.5, 0.5
-"""The parts of the budget of work for the first search of a small cluster, and of what is left, for
-searches from other starts.
-"""
-
-PART_FOR_LOADS, PART_FOR_EXCHANGES = 0.5, 0.5
-"""The parts of what is left of a search's work for the local search of loads, before topics are
-repaired, and for exchanges of copies.
-"""
-
-SEARCH_ROUNDS = 4
-"""Rounds of search and rack repair."""
 
 
 def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> None:
@@ -145,26 +66,26 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     before = search.outside()
     if before <= 0:
         return
-    if layout.rows.size <= SMALL_CLUSTER and layout.arrays.limits is None:
+    if layout.rows.size <= REBALANCE.small and layout.arrays.limits is None:
         _by_prices(problem, capacity, before, part=part_of_a_cluster)
         return
-    after, copied = _search(search, capacity, INNER)
+    after, copied = _search(search, capacity, SHED.inner)
     if after > before - LEAST_CHANGE:
         layout.lay_out(start)
     if layout.arrays.limits is not None:
         return  # what follows knows neither caps nor broker sets
-    if layout.rows.size <= PRICED_UP_TO:
+    if layout.rows.size <= REBALANCE.priced_up_to:
         dear = problem.parts.programs_from
-        dear = max(dear, PART_PROGRAMS_FROM) if part_of_a_cluster else dear
+        dear = max(dear, REBALANCE.part_programs_from) if part_of_a_cluster else dear
         if (
             _programs_apply(problem)
             and _over_bound(problem, copied) > dear
             and is_free_of_racks(Search(problem))
         ):
             _by_programs(problem, after)
-    if layout.rows.size <= MERGED_UP_TO:
+    if layout.rows.size <= REBALANCE.merged_up_to:
         search = Search(problem)
-        exchange_and_merge(search, MORE_BYTES * search.copied())
+        exchange_and_merge(search, RECONSIDER.more_bytes * search.copied())
         undo_needless_moves(search)
         undo_whole_partitions(search)
         layout.refresh()
@@ -175,14 +96,14 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
     bands, then with few bytes, then with few moves.
     """
     layout, found = problem.layout, []
-    for number, price in enumerate(MOVE_PRICES[:1] if part else MOVE_PRICES):
+    for number, price in enumerate(RECONSIDER.move_prices[:1] if part else RECONSIDER.move_prices):
         layout.lay_out(layout.origin)
-        with problem.work.at_most(1.0 if part else 1 / (len(MOVE_PRICES) - number)):
+        with problem.work.at_most(1.0 if part else 1 / (len(RECONSIDER.move_prices) - number)):
             _small(with_price(problem, price), capacity, before, part=part)
         search = Search(problem)
         found.append((search.objective()[0], search.copied(), layout.rows.copy()))
     layout.lay_out(best_of(found, layout.origin))
-    may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
+    may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
     if may_be_poor and not part and _poor(problem):
         search_neighbourhoods(problem)
         undo_needless_moves(Search(problem))
@@ -195,7 +116,11 @@ def _move_fewest(problem: Problem) -> None:
     """Move fewer replicas of a small cluster, then copy fewer bytes with as many moves."""
     copied = Search(problem).copied()
     over_bound = _over_bound(problem, copied)
-    move_fewest(problem, copied * max(FOR_FEWER_MOVES, FOR_FEWER_OVER_BOUND / max(over_bound, 1.0)))
+    move_fewest(
+        problem,
+        copied
+        * max(REBALANCE.for_fewer_moves, REBALANCE.for_fewer_over_bound / max(over_bound, 1.0)),
+    )
     search = Search(problem)
     exchange_and_merge(search, search.copied())
     undo_needless_moves(search)
@@ -205,11 +130,11 @@ def _move_fewest(problem: Problem) -> None:
 def _small(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
     """Rebalance a small cluster in several ways, and keep the best one."""
     layout, start = problem.layout, problem.layout.origin
-    with problem.work.at_most(FIRST_SEARCH):
-        after, _ = _search(Search(problem), capacity, INNER)
+    with problem.work.at_most(REBALANCE.first_search):
+        after, _ = _search(Search(problem), capacity, SHED.inner)
     if after > before - LEAST_CHANGE:
         layout.lay_out(start)
-    may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part
+    may_be_unmet = REBALANCE.unmet_from <= layout.rows.size <= REBALANCE.unmet_up_to and not part
     if after <= 0 or may_be_unmet:
         _multi_start(problem, capacity, before, few=part)
 
@@ -226,19 +151,21 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
     reconsidered = min(parts.reconsidered, 1) if few else parts.reconsidered
     ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
-    for inner in OTHER_INNER[: parts.other_starts]:
+    for inner in REBALANCE.other_inner[: parts.other_starts]:
         if problem.work.spent():
             break
         layout.lay_out(layout.origin)
         search = Search(problem)
-        with problem.work.at_most(STARTS):
+        with problem.work.at_most(REBALANCE.starts):
             after, _ = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
     found: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:reconsidered]:
-        if len(found) >= UNMET_RECONSIDERED and all(excess > 0 for (excess, _), _ in found):
+        if len(found) >= REBALANCE.unmet_reconsidered and all(
+            excess > 0 for (excess, _), _ in found
+        ):
             break
         layout.lay_out(rows)
         found.append((improve(Search(problem), _exchange), layout.rows.copy()))
@@ -249,19 +176,19 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
     problem = search.problem
     layout, copied = problem.layout, 0.0
-    evened_out_last = search.topic_counts is not None and layout.rows.size > MERGED_UP_TO
+    evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.merged_up_to
     if evened_out_last:
-        inner = WITH_TOPICS
-    for _ in range(SEARCH_ROUNDS):
-        search.strict = layout.rows.size <= MERGED_UP_TO
+        inner = REBALANCE.with_topics
+    for _ in range(REBALANCE.search_rounds):
+        search.strict = layout.rows.size <= REBALANCE.merged_up_to
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
-        with problem.work.at_most(PART_FOR_LOADS):
+        with problem.work.at_most(REBALANCE.part_for_loads):
             LocalSearch(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
-            with problem.work.at_most(PART_FOR_LOADS):
+            with problem.work.at_most(REBALANCE.part_for_loads):
                 LocalSearch(search).run()
         _exchange(search)
         copied = search.copied()
@@ -276,10 +203,12 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
 def _exchange(search: Search) -> None:
     """Replace the largest copies by smaller ones."""
     replicas = search.flat.size
-    most = EXCHANGED_UP_TO if search.topic_counts is None else WITH_TOPICS_UP_TO
+    most = REBALANCE.exchanged_up_to if search.topic_counts is None else REBALANCE.with_topics_up_to
     if search.problem.parts.exchange and replicas <= most:
-        with search.work.at_most(PART_FOR_EXCHANGES):
-            exchange_copies(search, max(EXCHANGED, replicas // REPLICAS_PER_EXCHANGE))
+        with search.work.at_most(REBALANCE.part_for_exchanges):
+            exchange_copies(
+                search, max(REBALANCE.exchanged, replicas // REBALANCE.replicas_per_exchange)
+            )
         undo_needless_moves(search)
 
 
@@ -288,7 +217,7 @@ def _is_tidied_at_once(search: Search) -> bool:
     quick, or the plan is so expensive that linear programs might be used.
     """
     problem = search.problem
-    if search.flat.size <= WITH_TOPICS_UP_TO:
+    if search.flat.size <= REBALANCE.with_topics_up_to:
         return True
     problem.layout.refresh()
     return (
@@ -302,14 +231,14 @@ def _even_topics(search: Search) -> None:
     search.strict = True
     repair = TopicRepair(search)
     moved = repair.run()
-    for turn in range(MOST_RELIEFS if search.flat.size > SMALL_CLUSTER else 0):
+    for turn in range(REBALANCE.most_reliefs if search.flat.size > REBALANCE.small else 0):
         unmet = search.unmet_topics()
-        if not unmet.any() or (turn and unmet.mean() > RELIEVED_BROKERS):
+        if not unmet.any() or (turn and unmet.mean() > REBALANCE.relieved_brokers):
             break
-        wanted = np.where(unmet, wanted_loads(search, RELIEVED_INNER), search.load)
+        wanted = np.where(unmet, wanted_loads(search, REBALANCE.relieved_inner), search.load)
         short = np.zeros_like(unmet)
         search.strict = False
-        fill(search, wanted, shed(search, wanted, short, EVERY_NTH), short)
+        fill(search, wanted, shed(search, wanted, short, REBALANCE.every_nth), short)
         search.strict = True
         moved |= repair.run()
     if moved:
@@ -327,7 +256,7 @@ def _poor(problem: Problem) -> bool:
     search = Search(problem)
     if search.outside() > 0:
         return True
-    return search.topic_counts is None and _over_bound(problem, search.copied()) > POOR
+    return search.topic_counts is None and _over_bound(problem, search.copied()) > REBALANCE.poor
 
 
 def _programs_apply(problem: Problem) -> bool:

@@ -13,38 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.planning.effort.shed_options import BROKER_SHED
 from rehome.planning.search.leader_egress import LeaderEgress
 from rehome.planning.search.state import Search
 
 BYTES_ROW, REPLICAS_ROW, RATE_ROW = range(3)
 """Rows of (K, …) arrays, see resources.PLACED; further rows are rates as well."""
 
-BROUGHT = 0.6
-"""Rate, in shares, that one share of received bytes usually brings: cold replicas are moved
-first.
-"""
-
-FILLED = 0.6
-"""How far above its share, towards the edge of its band, a broker's rate may be filled."""
-
-WEIGHT_OF_COUNT = 0.5
-"""Weight of the replica count against the rate when the coldest replicas leave."""
-
-BYTES_LEFT_OVER = 1e-5
-"""Bytes, in shares, that may remain to be given up if only bytes have bands."""
-
-PARTS_OF_SLACK = (0.05, 0.1, 0.2, 0.4, 0.6)
-"""With further resources, parts of the slack that may be used in each pass."""
-
-CHOICE, LEAST_DISTANCE = 2.0, 1e-3
-"""Multiple of what has to leave that replicas are chosen from; what may be left, in shares."""
-
-ORDERED_TOGETHER = 64
-"""The largest replicas that are sorted in one batch; few are needed."""
-
-REPLACEMENT_PASSES = 2
 NO_LIMIT = float("inf")
-SHED_PASSES = 60
 
 
 def for_rows(values: Sequence[float], rows: int) -> tuple[float, ...]:
@@ -57,7 +33,7 @@ class BrokerShed:
 
     :param wanted: (K, B) loads that brokers should end with.
     :param brought: rate that comes with bytes that the broker will receive, in shares of rate per
-        share of bytes.
+        share of bytes; None = as usual.
     :param cold: give up bytes with as little rate as possible.
     :param extra_bytes: bytes to give up in addition to the surplus.
     """
@@ -69,7 +45,7 @@ class BrokerShed:
         broker: int,
         replicas: Ints,
         *,
-        brought: float = BROUGHT,
+        brought: float | None = None,
         cold: bool = False,
         extra_bytes: float = 0.0,
     ) -> None:
@@ -89,11 +65,11 @@ class BrokerShed:
         self._cold = cold
         self._brought = 0.0
         if self.due[BYTES_ROW] < 0 and not loose[RATE_ROW]:
-            self._brought = brought
-            spare = search.share[RATE_ROW, broker] * scale[RATE_ROW] + FILLED * (
+            self._brought = BROKER_SHED.brought if brought is None else brought
+            spare = search.share[RATE_ROW, broker] * scale[RATE_ROW] + BROKER_SHED.filled * (
                 (high - search.share[:, broker])[RATE_ROW] * scale[RATE_ROW]
             )
-            ahead = load[RATE_ROW] * scale[RATE_ROW] - spare + brought * -self.due[BYTES_ROW]
+            ahead = load[RATE_ROW] * scale[RATE_ROW] - spare + self._brought * -self.due[BYTES_ROW]
             self.due[RATE_ROW] = max(self.due[RATE_ROW], ahead)
         self.due[BYTES_ROW] += extra_bytes * scale[BYTES_ROW]
         self._left = np.ones(len(self._replicas), bool)
@@ -111,7 +87,7 @@ class BrokerShed:
         self._coldest = self._largest
         if not (self._loose and not self._weight[RATE_ROW].any()):
             extra = self._weight[REPLICAS_ROW] / per_byte
-            crowd = WEIGHT_OF_COUNT if self._cold else 1.0
+            crowd = BROKER_SHED.weight_of_count if self._cold else 1.0
             self._coldest = np.argsort(self._heat + crowd * extra, kind="stable")
         rates = list(range(RATE_ROW, len(self._got)))
         if len(rates) > 1 and not self._cold:
@@ -153,17 +129,17 @@ class BrokerShed:
         is left: of those that match best, the largest.
         """
         rows = [BYTES_ROW, *range(RATE_ROW, len(self._got))]
-        weight, due, window = self._weight[rows], np.maximum(self.due, 0), [self._window]
+        weight, due, window = (self._weight[rows], np.maximum(self.due, 0), [self._window])
         length = np.sqrt((weight**2).sum(axis=0))
-        for part in PARTS_OF_SLACK:
+        for part in BROKER_SHED.parts_of_slack:
             left = np.maximum(due - self._got, 0)[rows]
             far = float(np.sqrt((left**2).sum()))
-            if far <= LEAST_DISTANCE:
+            if far <= BROKER_SHED.least_distance:
                 break
             along = left @ weight / far
             some = np.flatnonzero(self._left & (along > 0))
             best = some[np.argsort(-along[some] / length[some], kind="stable")]
-            pool = best[: np.searchsorted(np.cumsum(along[best]), CHOICE * far) + 1]
+            pool = best[: np.searchsorted(np.cumsum(along[best]), BROKER_SHED.choice * far) + 1]
             limit = np.maximum(due + part * self._slack - self._got, 0)
             if due[BYTES_ROW] > 0:
                 limit[BYTES_ROW] = due[BYTES_ROW] - self._got[BYTES_ROW]
@@ -187,23 +163,23 @@ class BrokerShed:
             return
         only_bytes = self._loose and not self._weight[RATE_ROW:].any()
         limit = self._limit(
-            due[BYTES_ROW] * (1 if only_bytes else 0.97),
-            due[REPLICAS_ROW] + 0.3 * self._slack[REPLICAS_ROW],
-            due[RATE_ROW] + 0.05 * self._slack[RATE_ROW],
-            due[3:] + 0.3 * self._slack[3:],
+            due[BYTES_ROW] * (1 if only_bytes else BROKER_SHED.first_bytes),
+            due[REPLICAS_ROW] + BROKER_SHED.slack_of_count * self._slack[REPLICAS_ROW],
+            due[RATE_ROW] + BROKER_SHED.slack_of_rate * self._slack[RATE_ROW],
+            due[3:] + BROKER_SHED.slack_of_count * self._slack[3:],
         )
         inside = self._matching_heat(due[RATE_ROW] / due[BYTES_ROW], due[BYTES_ROW])
         self._window = self._take(self._largest[inside[self._largest]], limit)
 
     def _matching_heat(self, heat: float, size: float) -> Floats:
-        """(n,) replicas whose mean rate per byte is ``heat``, with at least twice the bytes."""
+        """(n,) replicas whose mean rate per byte is ``heat``, from a few times the bytes."""
         inside = np.ones(len(self._replicas), bool)
         if not self._weight[RATE_ROW].any():
             return inside
         order = np.argsort(self._heat, kind="stable")
         bytes_below = np.cumsum(self._weight[BYTES_ROW].take(order))
         rate_below = np.cumsum(self._weight[RATE_ROW].take(order))
-        enough = min(2 * size, bytes_below[-1] * 0.999)
+        enough = min(BROKER_SHED.pool * size, bytes_below[-1] * 0.999)
         if rate_below[-1] / max(bytes_below[-1], 1e-300) > heat:
             mean = rate_below / np.maximum(bytes_below, 1e-300)
             last = max(np.searchsorted(mean, heat), np.searchsorted(bytes_below, enough))
@@ -217,7 +193,7 @@ class BrokerShed:
 
     def _shed_rate(self) -> None:
         hottest = np.argsort(-self._heat, kind="stable")
-        size = max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], 0.1)
+        size = max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], BROKER_SHED.size_of_rate)
         self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE_ROW)))
 
     def _shed_surplus(self, row: int) -> None:
@@ -232,7 +208,9 @@ class BrokerShed:
             if other != row:
                 unwanted += (1 - np.clip(self._open(other) / left, 0, 1)) * self._weight[other]
         limit = self._limit(
-            max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], 0.1), NO_LIMIT, NO_LIMIT
+            max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], BROKER_SHED.size_of_rate),
+            NO_LIMIT,
+            NO_LIMIT,
         )
         limit[row] = left
         order = np.argsort(-self._weight[row] / np.maximum(unwanted, 1e-300), kind="stable")
@@ -243,7 +221,7 @@ class BrokerShed:
         up that rate too.
         """
         due = float(self.due[RATE_ROW])
-        for _ in range(REPLACEMENT_PASSES):
+        for _ in range(BROKER_SHED.replacement_passes):
             self.due[RATE_ROW] = due + self._brought * float(self._got[BYTES_ROW])
             self._shed_rate()
 
@@ -260,15 +238,15 @@ class BrokerShed:
     def _keep_what_overshoots(self) -> None:
         """Rate and count took bytes along: take back as many bytes of the first choice."""
         over = -self._open(BYTES_ROW)
-        if over <= 1e-4 or not len(self._window):
+        if over <= BROKER_SHED.overshoot or not len(self._window):
             return
         mine = np.zeros(len(self._replicas), bool)
         mine[self._window] = True
         limit = self._limit(
             over,
-            0.5 * self._room[REPLICAS_ROW] - self._open(REPLICAS_ROW),
-            0.5 * self._room[RATE_ROW] + max(-self._open(RATE_ROW), 0),
-            0.5 * self._room[3:] + np.maximum(self._got - self.due, 0)[3:],
+            BROKER_SHED.room * self._room[REPLICAS_ROW] - self._open(REPLICAS_ROW),
+            BROKER_SHED.room * self._room[RATE_ROW] + max(-self._open(RATE_ROW), 0),
+            BROKER_SHED.room * self._room[3:] + np.maximum(self._got - self.due, 0)[3:],
         )
         order = self._coldest
         if self._cold:
@@ -279,21 +257,22 @@ class BrokerShed:
 
     def _close_the_gap(self) -> None:
         due = np.maximum(self.due, 0)
-        for part in (0.05, 0.4, 0.9):
-            if self._open(BYTES_ROW) > 1e-5:
+        for number, part in enumerate(BROKER_SHED.gap_passes):
+            if self._open(BYTES_ROW) > BROKER_SHED.least_gap:
                 limit = due + part * self._slack - self._got
                 limit[BYTES_ROW] = self._open(BYTES_ROW)
-                order = self._largest if part == 0.05 else self._coldest
+                order = self._largest if number == 0 else self._coldest
                 self._take(order, np.maximum(limit, 0))
-        if self._open(BYTES_ROW) > 2e-3:
+        if self._open(BYTES_ROW) > BROKER_SHED.wide_gap:
             self._take(self._coldest, self._limit(self._open(BYTES_ROW), NO_LIMIT, NO_LIMIT))
 
     def _make_room(self) -> None:
         """Give up a few more bytes, because what arrives for rate and count brings bytes along."""
         lack = np.maximum(self._got - self.due, 0)[[REPLICAS_ROW, RATE_ROW]]
-        if self._loose or lack[0] <= 0.01:
+        if self._loose or lack[0] <= BROKER_SHED.crowded:
             return
-        extra_bytes = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES_ROW), 0)
+        room = min(BROKER_SHED.room_per_lack * float(lack.sum()), BROKER_SHED.most_room)
+        extra_bytes = room - max(-self._open(BYTES_ROW), 0)
         if extra_bytes > 0:
             self._take(self._coldest, self._limit(extra_bytes, NO_LIMIT, NO_LIMIT))
 
@@ -302,12 +281,12 @@ def largest_within(
     search: Search, replicas: Ints, broker: int, size_bytes: float, senders: LeaderEgress
 ) -> Ints:
     """First fit decreasing: the largest replicas of a broker that together hold no more than
-    ``size_bytes``, until at most :data:`BYTES_LEFT_OVER` is missing.
+    ``size_bytes``, until at most ``only_bytes_left`` is missing.
 
     :param senders: orders the largest by their leaders, and records what is given up.
     """
     size = search.weights[BYTES_ROW].take(replicas // search.width)
-    enough = BYTES_LEFT_OVER * search.share[BYTES_ROW, broker]
+    enough = BROKER_SHED.only_bytes_left * search.share[BYTES_ROW, broker]
     taken: list[int] = []
     left = size_bytes
     while left > enough:
@@ -323,8 +302,9 @@ def largest_within(
 def _largest_up_to(size: Floats, most: float) -> Ints:
     """Indexes of the largest sizes in (0, ``most``], in no order."""
     fitting = np.flatnonzero((size <= most) & (size > 0))
-    if len(fitting) > ORDERED_TOGETHER:
-        least = np.partition(size[fitting], -ORDERED_TOGETHER)[-ORDERED_TOGETHER]
+    together = BROKER_SHED.ordered_together
+    if len(fitting) > together:
+        least = np.partition(size[fitting], -together)[-together]
         fitting = fitting[size[fitting] >= least]
     return fitting
 
@@ -338,7 +318,7 @@ def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
     limited = np.isfinite(limit)
     taken, left = [], limit[limited].astype(float)
     weight = weight[limited].take(order, axis=1)
-    for _ in range(SHED_PASSES):
+    for _ in range(BROKER_SHED.fitting_passes):
         small = ~_any_above(weight, left)
         if not small.all():
             order, weight = order[small], weight.compress(small, axis=1)

@@ -14,19 +14,28 @@ import numpy as np
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.search.state import Search
 
-PAIRED = 120
-"""Copies of which each two are tried: the smallest ones."""
 
-MOST_CHOICES, PER_CHOICE = 40_000, 40
-"""Choices of a copy and two brokers up to which single copies are replaced; and the work that each
-choice counts.
-"""
+@dataclass(frozen=True, slots=True)
+class FewerCopiesOptions:
+    """How many choices are computed, and how many of them are tried.
 
-TRIED, REPLICAS_TRIED = 400, 12
-"""Choices that are tried before all are computed anew, and replicas that are checked of each."""
+    :param paired: copies of which each two are tried: the smallest ones.
+    :param most_choices: choices of a copy and two brokers up to which single copies are replaced.
+    :param work_per_choice: what a choice counts in the budget of work.
+    :param tried: choices that are tried before all are computed anew.
+    :param replicas_tried: replicas that are checked of each choice.
+    :param passes: the most times that the choices are computed.
+    """
 
-PASSES = 40
-"""The most times that the choices are computed."""
+    paired: int = 120
+    most_choices: int = 40_000
+    work_per_choice: int = 40
+    tried: int = 400
+    replicas_tried: int = 12
+    passes: int = 40
+
+
+FEWER_COPIES = FewerCopiesOptions()
 
 
 def exchange_and_merge(search: Search, most_bytes: float) -> None:
@@ -35,7 +44,7 @@ def exchange_and_merge(search: Search, most_bytes: float) -> None:
 
     :param most_bytes: what all copies together may weigh.
     """
-    for _ in range(PASSES):
+    for _ in range(FEWER_COPIES.passes):
         if search.work.spent() or not _replaced(search, most_bytes):
             return
 
@@ -90,7 +99,9 @@ def _replaced(search: Search, most_bytes: float) -> int:
 def _all_choices(search: Search, copies: Ints, most_bytes: float) -> list[_Choices]:
     """Each two small copies and one larger; each copy and one that is smaller."""
     origin, choices = search.origin.reshape(-1), []
-    first, second = (copies[side] for side in np.triu_indices(min(len(copies), PAIRED), 1))
+    first, second = (
+        copies[side] for side in np.triu_indices(min(len(copies), FEWER_COPIES.paired), 1)
+    )
     room = most_bytes - search.copied()
     ends = [(origin[one].astype(np.int64), search.holders(one)) for one in (first, second)]
     for source, target in product((0, 1), (0, 1)):
@@ -104,7 +115,7 @@ def _all_choices(search: Search, copies: Ints, most_bytes: float) -> list[_Choic
             _choices(search, first[some], second[some], out[some], into[some], undone + room)
         )
     givers, takers = np.flatnonzero(search.problem.gives), np.flatnonzero(search.problem.takes)
-    if len(copies) * len(givers) * len(takers) <= MOST_CHOICES:
+    if len(copies) * len(givers) * len(takers) <= FEWER_COPIES.most_choices:
         one, out, into = (
             side.reshape(-1) for side in np.meshgrid(copies, givers, takers, indexing="ij")
         )
@@ -127,7 +138,7 @@ def _choices(
 
     :param bytes_at_most: (n,) of the replica that moves.
     """
-    search.work.score(PER_CHOICE * len(first))
+    search.work.score(FEWER_COPIES.work_per_choice * len(first))
     banded, origin = search.scale > 0, search.origin.reshape(-1)
     low = np.where(banded, np.minimum(search.low, search.load), -np.inf)
     high = np.where(banded, np.maximum(search.high, search.load), np.inf)
@@ -176,7 +187,7 @@ def _best_first(search: Search, parts: list[_Choices]) -> _Choices:
     choices = choices.only(exists)
     undone = _weights(search, choices.first)[0] + _weights(search, choices.second)[0]
     added = np.maximum(choices.least[0], 0.0) - undone
-    return choices.only(np.lexsort((added, choices.second == NONE))[:TRIED])
+    return choices.only(np.lexsort((added, choices.second == NONE))[: FEWER_COPIES.tried])
 
 
 def _at_home(search: Search, broker: int) -> Ints:
@@ -194,7 +205,7 @@ def _try(search: Search, choices: _Choices, n: int, gone: list[int]) -> bool:
     search.work.score(len(replicas))
     weight = _weights(search, replicas)
     fits = ((weight >= choices.least[:, [n]]) & (weight <= choices.most[:, [n]])).all(axis=0)
-    smallest = np.argsort(weight[0, fits], kind="stable")[:REPLICAS_TRIED]
+    smallest = np.argsort(weight[0, fits], kind="stable")[: FEWER_COPIES.replicas_tried]
     target = int(choices.target[n])
     return any(
         _moved(search, gone, replica, target) for replica in replicas[fits][smallest].tolist()

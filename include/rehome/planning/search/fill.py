@@ -6,6 +6,8 @@ most over all resources. Replicas without a valid broker stay where they were.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
@@ -15,36 +17,40 @@ from rehome.planning.search.receiver_ranking import ReceiverRanking
 from rehome.planning.search.shed import coldest
 from rehome.planning.search.state import Search
 
-LARGE = 1e-3
-"""Size, in shares, from which on replicas are placed one at a time."""
 
-TIGHT = (0.1, 0.7, 0.9)
-"""Per resource, how far above its wanted load, towards the edge of its band, a broker is filled at
-first.
-"""
+@dataclass(frozen=True, slots=True)
+class FillOptions:
+    """In which order brokers are filled, and how far.
 
-PICKY = 0.1
-"""How strongly brokers with a small deficit, or one in a single resource, are preferred to those
-that lack much of everything: the latter can take any replica that is left.
-"""
+    :param large: size, in shares, from which on replicas are placed one at a time.
+    :param tight: per resource, how far above its wanted load, towards the edge of its band, a
+        broker is filled at first.
+    :param picky: how strongly brokers with a small deficit, or one in a single resource, are
+        preferred to those that lack much of everything: the latter can take any replica that is
+        left.
+    :param pickier: the same if some brokers are short (see shed.py): they need the coldest
+        replicas.
+    :param disfavour: weight of the gain of brokers that are not to be filled now.
+    :param per_turn: in a round, a broker gets one small replica per so many that it lacks.
+    :param most_turns: the most that it gets.
+    :param brokers_tried: brokers that are tried in one batch where checking the spread rule is
+        expensive.
+    :param importance: weight of a deficit in each resource when the next broker is chosen: bytes
+        come first.
+    """
 
-PICKIER = 0.5
-"""The same if some brokers are short (see shed.py): they need the coldest replicas."""
+    large: float = 1e-3
+    tight: tuple[float, ...] = (0.1, 0.7, 0.9)
+    picky: float = 0.1
+    pickier: float = 0.5
+    disfavour: float = 1e-3
+    per_turn: int = 8
+    most_turns: int = 8
+    brokers_tried: int = 8
+    importance: tuple[float, ...] = (1.0, 0.03, 0.16)
 
-DISFAVOUR = 1e-3
-"""Weight of the gain of brokers that are not to be filled now."""
 
-PER_TURN = 8
-MOST_TURNS = 8
-"""In a round, a broker gets one small replica per ``PER_TURN`` that it lacks, at most
-``MOST_TURNS``.
-"""
-
-BROKERS_TRIED = 8
-"""Brokers that are tried in one batch where checking the spread rule is expensive."""
-
-IMPORTANCE = (1.0, 0.03, 0.16)
-"""Weight of a deficit in each resource when the next broker is chosen: bytes come first."""
+FILL = FillOptions()
 
 
 def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
@@ -78,14 +84,14 @@ def _fill_domain(
     lack = np.maximum(wanted - search.load, 0)[BYTES_ROW, brokers[short]].sum()
     cold, _ = coldest(search, replicas, float(lack))
     for some, served in ((replicas[cold], short), (replicas[~cold], ~short)):
-        favour = np.where(served, 1.0, DISFAVOUR)
-        _Filler(search, wanted, brokers, PICKIER, favour).run(some)
+        favour = np.where(served, 1.0, FILL.disfavour)
+        _Filler(search, wanted, brokers, FILL.pickier, favour).run(some)
 
 
 class _Filler:
     """Fills the brokers of one domain.
 
-    :param picky: see PICKY.
+    :param picky: see FILL.picky.
     :param favour: (n,) weight of each broker's gain.
     """
 
@@ -94,7 +100,7 @@ class _Filler:
         search: Search,
         wanted: Floats,
         brokers: Ints,
-        picky: float = PICKY,
+        picky: float = FILL.picky,
         favour: Floats | None = None,
     ) -> None:
         self._search, self._brokers = search, brokers
@@ -103,12 +109,12 @@ class _Filler:
         self._scale = search.scale[:, brokers]
         banded = self._scale > 0
         reach = np.where(banded, self._high, 0) - np.where(banded, self._wanted, 0)
-        tight = self._wanted + np.array(for_rows(TIGHT, len(search.load)))[:, None] * reach
+        tight = self._wanted + np.array(for_rows(FILL.tight, len(search.load)))[:, None] * reach
         self._tight = np.where(banded, tight, np.inf)
         self._everyone = np.ones(len(brokers), bool)
         self._picky = picky
         self._favour = np.ones(len(brokers)) if favour is None else favour
-        self._value = np.array(for_rows(IMPORTANCE, len(search.load)))[:, None]
+        self._value = np.array(for_rows(FILL.importance, len(search.load)))[:, None]
 
     def run(self, replicas: Ints) -> None:
         """Place the replicas; those without a valid broker stay where they were."""
@@ -120,7 +126,7 @@ class _Filler:
         scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
         relative = np.delete(weight * scale[:, None], REPLICAS_ROW, axis=0).max(axis=0)
         order = np.argsort(-relative, kind="stable")
-        large = int((relative > LARGE).sum())
+        large = int((relative > FILL.large).sum())
         if not self._scale[REPLICAS_ROW].any():
             large = len(replicas)
         replicas = replicas[order]
@@ -227,8 +233,8 @@ class _Filler:
         """The first index in this order whose broker may take the replica."""
         search = self._search
         plain = search.racks.plain()
-        for start in range(0, len(order), BROKERS_TRIED):
-            places = order[start : start + BROKERS_TRIED]
+        for start in range(0, len(order), FILL.brokers_tried):
+            places = order[start : start + FILL.brokers_tried]
             brokers = self._brokers[places]
             if plain:
                 for place, broker in zip(places.tolist(), brokers.tolist(), strict=True):
@@ -278,8 +284,8 @@ class _Filler:
         value = np.delete(lack * self._scale**2 * self._value, REPLICAS_ROW, axis=0).sum(axis=0)
         value *= self._favour
         needy = np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
-        turns = np.minimum(lack[REPLICAS_ROW, needy] // PER_TURN, MOST_TURNS)
-        return np.concatenate([needy, *(needy[turns > n] for n in range(1, MOST_TURNS))])
+        turns = np.minimum(lack[REPLICAS_ROW, needy] // FILL.per_turn, FILL.most_turns)
+        return np.concatenate([needy, *(needy[turns > n] for n in range(1, FILL.most_turns))])
 
     def _match(self, replicas: Ints, targets: Ints, bound: Floats | None) -> Mask:
         search, brokers = self._search, self._brokers[targets]

@@ -9,80 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints
+from rehome.planning.effort.local_search_options import LOCAL_SEARCH, LONG_STEP, USUAL_STEP
 from rehome.planning.search.state import LEAST_CHANGE, Search
 from rehome.planning.search.trades import Trades, joined
-
-QUICK_REPLICAS = 24
-QUICK_BROKERS = 140
-DONORS_TRIED_FIRST = 4
-"""Brokers with the largest surplus that are tried first as donors."""
-
-MOST_TRADES_WEIGHED = 1_000_000
-"""Trades that are scored at once; of more, a sample."""
-
-PARTNERS = 8
-"""Brokers with which swaps are tried in one step."""
-
-PARTNERS_IN_ALL = 48
-NEAR_THE_EDGE, MOST_DEVIATION = 0.9, 2.0
-"""Deviation from the middle of the band, in half widths of the band, from which on it counts when
-partners of swaps are chosen, and the most that it counts.
-"""
-
-SWAP_SAMPLE_FIRST = 40
-SWAP_SAMPLE = 128
-"""Replicas of a broker that are candidates for swaps: at first, and before the search gives up."""
-
-TOWARDS_LARGE = 4
-"""If further resources have bands: how much denser a sample is among large replicas. The n-th of N
-has rank 1 - (1 - n / N) to this power. Most replicas of a broker are small, and a swap of small
-ones helps one band by what hurts another; one of large ones has a choice of ratios.
-"""
-
-CANDIDATES = 400
-CHECKED = 16_384
-"""Scored trades that are checked for validity, best first: at first, and before the search gives
-up.
-"""
-
-BATCH = 400
-"""Trades that are checked in one batch."""
-
-LEAST_PART_OF_EXCESS = 0.15
-"""If further resources have bands: the part of a broker's excess that trades have to remove if
-swaps are not to be tried first.
-"""
-
-LEAST_TRADE_COST = 2e-4
-"""The least cost of a trade, in shares: so trades without copies are ranked by gain."""
-
-STEPS_PER_WINDOW = 200
-MOST_EXCESS_LEFT = 0.97
-"""The search ends when a window of steps leaves more than this fraction of the excess."""
-
-
-@dataclass(frozen=True)
-class StepSize:
-    """How much one step of the search does for a broker.
-
-    :param trades: valid trades that suffice.
-    :param least_of_best: fraction of the best trade's gain per byte that the others must reach.
-    :param least_of_own: fraction of its first gain that a trade must still have when it is made.
-    """
-
-    trades: int
-    least_of_best: float
-    least_of_own: float
-
-
-USUAL_STEP, LONG_STEP = StepSize(40, 0.3, 0.5), StepSize(80, 0.1, 0.3)
-"""If further resources have bands, brokers need many trades. Long steps are half as many."""
 
 
 class LocalSearch:
@@ -114,12 +48,12 @@ class LocalSearch:
         search, gives = self._search, self._search.problem.gives
         excess = np.where(gives, search.excess(slice(None), search.load), 0.0)
         stuck = np.zeros(len(excess), bool)
-        helped, before, window = False, np.inf, max(STEPS_PER_WINDOW, len(excess))
+        helped, before, window = False, np.inf, max(LOCAL_SEARCH.window, len(excess))
         for step in itertools.count(1):
             if search.work.spent():
                 return
             if step % window == 0:
-                if excess.sum() > MOST_EXCESS_LEFT * before:
+                if excess.sum() > LOCAL_SEARCH.most_left * before:
                     return
                 before = excess.sum()
             worst = int(np.where(stuck, 0.0, excess).argmax())
@@ -165,14 +99,14 @@ class LocalSearch:
         search, here = self._search, np.array([broker])
         if not search.problem.further:
             return 0.0
-        return LEAST_PART_OF_EXCESS * float(search.excess(here, search.load[:, here])[0])
+        return LOCAL_SEARCH.least_part * float(search.excess(here, search.load[:, here])[0])
 
     def _stages(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int, bool]]:
         """Each with how many of its trades are checked, and whether it takes little time."""
-        yield self._quick, CANDIDATES, True
-        yield partial(self._swaps, sample=SWAP_SAMPLE_FIRST), CANDIDATES, True
-        yield self._thorough, CHECKED, False
-        yield partial(self._swaps, sample=SWAP_SAMPLE), CHECKED, False
+        yield self._quick, LOCAL_SEARCH.candidates, True
+        yield partial(self._swaps, sample=LOCAL_SEARCH.first_sample), LOCAL_SEARCH.candidates, True
+        yield self._thorough, LOCAL_SEARCH.checked, False
+        yield partial(self._swaps, sample=LOCAL_SEARCH.sample), LOCAL_SEARCH.checked, False
 
     def _make(self, broker: int, trades: Trades) -> list[int]:
         """Make the best trade, and those nearly as good that still help after it."""
@@ -208,9 +142,11 @@ class LocalSearch:
     def _valid_ones(self, broker: int, trades: Trades) -> Trades:
         """The first few trades that racks and disks allow now."""
         search, kept, found = self._search, [np.zeros(0, np.int64)], 0
-        for start in range(0, len(trades.give), BATCH):
-            give, take = (part[start : start + BATCH] for part in (trades.give, trades.take))
-            other = trades.other[start : start + BATCH]
+        for start in range(0, len(trades.give), LOCAL_SEARCH.batch):
+            give, take = (
+                part[start : start + LOCAL_SEARCH.batch] for part in (trades.give, trades.take)
+            )
+            other = trades.other[start : start + LOCAL_SEARCH.batch]
             valid = (give // search.width != take // search.width) | (take == NONE)
             for replicas, target in ((give, other), (take, np.full(len(take), broker))):
                 real = np.flatnonzero((replicas != NONE) & valid)
@@ -244,7 +180,7 @@ class LocalSearch:
         rest = search.load[:, broker, None] - search.weight(replicas)
         relief = own - search.excess(broker, rest) if len(replicas) else np.zeros(0)
         relief = np.where(relief > LEAST_CHANGE, relief / self._price(replicas), 0.0)
-        some = _largest(relief, QUICK_REPLICAS)
+        some = _largest(relief, LOCAL_SEARCH.quick_replicas)
         some = some[relief[some] > 0]
         load, high, scale = (
             part.take(near, axis=1) for part in (search.load, search.high, search.scale)
@@ -253,7 +189,8 @@ class LocalSearch:
         headroom = ((high - load) * scale).min(axis=0)
         lack = search.excess(near, load)
         targets = np.union1d(
-            near[_largest(headroom, QUICK_BROKERS // 2)], near[_largest(lack, QUICK_BROKERS // 2)]
+            near[_largest(headroom, LOCAL_SEARCH.quick_brokers // 2)],
+            near[_largest(lack, LOCAL_SEARCH.quick_brokers // 2)],
         )
         trades = [self._pushes(broker, replicas[some], targets)]
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
@@ -271,17 +208,17 @@ class LocalSearch:
         )
         slack = np.where(scale > 0, (load - low) * scale, np.inf)
         spare = slack.min(axis=0) + search.excess(givers, load)
-        return givers[_largest(spare, DONORS_TRIED_FIRST)]
+        return givers[_largest(spare, LOCAL_SEARCH.first_donors)]
 
     def _thorough(self, broker: int) -> Iterator[Trades]:
         search, near = self._search, self._takers[self._domain[broker]]
         replicas = search.on(broker)
         yield self._pushes(
-            broker, self._sample(replicas, MOST_TRADES_WEIGHED // max(1, len(near))), near
+            broker, self._sample(replicas, LOCAL_SEARCH.most_weighed // max(1, len(near))), near
         )
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
             theirs = search.held_by(self._givers[self._domain[broker]])
-            yield self._pulls(broker, self._sample(theirs, MOST_TRADES_WEIGHED))
+            yield self._pulls(broker, self._sample(theirs, LOCAL_SEARCH.most_weighed))
 
     def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
         near = self._takers[self._domain[broker]]
@@ -291,12 +228,14 @@ class LocalSearch:
             yield self._crossed(broker, self._sample(mine, sample), theirs)
             return
         partners = self._partners(broker, near[near != broker])
-        for start in range(0, len(partners), PARTNERS):
-            some = partners[start : start + PARTNERS].tolist()
+        for start in range(0, len(partners), LOCAL_SEARCH.partners):
+            some = partners[start : start + LOCAL_SEARCH.partners].tolist()
             samples = [self._sample(self._search.on(other), sample) for other in some]
             yield self._crossed(broker, self._sample(mine, sample), np.concatenate(samples))
         home = self._search.origin.reshape(-1)[mine]
-        for donor in self._donors[np.isin(self._donors, home)].tolist()[:PARTNERS_IN_ALL]:
+        for donor in self._donors[np.isin(self._donors, home)].tolist()[
+            : LOCAL_SEARCH.partners_in_all
+        ]:
             theirs = self._sample(self._search.on(donor), sample)
             yield self._crossed(broker, self._sample(mine[home == donor], sample), theirs)
 
@@ -322,7 +261,7 @@ class LocalSearch:
         """Brokers that swaps are tried with: evenly spaced; if further resources take part, those
         that deviate most where the broker does, in the other direction.
         """
-        search, count = self._search, min(len(others), PARTNERS_IN_ALL)
+        search, count = self._search, min(len(others), LOCAL_SEARCH.partners_in_all)
         if not search.problem.further:
             evenly: Ints = others[np.linspace(0, len(others) - 1, count).astype(int)]
             return evenly
@@ -333,8 +272,11 @@ class LocalSearch:
         # in half widths of the band; a band without a lower end reaches down to 0
         low = np.maximum(low, 0.0)
         off = (2 * load - low - high) / np.maximum(high - low, 1.0)
-        mine = np.where(np.abs(off[:, broker]) >= NEAR_THE_EDGE, off[:, broker], 0.0)
-        alike = np.clip(mine, -MOST_DEVIATION, MOST_DEVIATION) @ off[:, others]
+        mine = np.where(np.abs(off[:, broker]) >= LOCAL_SEARCH.near_the_edge, off[:, broker], 0.0)
+        alike = (
+            np.clip(mine, -LOCAL_SEARCH.most_deviation, LOCAL_SEARCH.most_deviation)
+            @ off[:, others]
+        )
         opposite: Ints = others[np.argsort(alike, kind="stable")[:count]]
         return opposite
 
@@ -346,7 +288,7 @@ class LocalSearch:
         order = np.argsort(size, kind="stable")
         if not self._search.problem.further:
             return replicas[order[np.linspace(0, len(replicas) - 1, count).astype(np.int64)]]
-        rank = 1 - (1 - np.linspace(0, 1, count)) ** TOWARDS_LARGE
+        rank = 1 - (1 - np.linspace(0, 1, count)) ** LOCAL_SEARCH.towards_large
         return replicas[order[np.unique((rank * (len(replicas) - 1)).astype(np.int64))]]
 
     def _pushes(self, broker: int, replicas: Ints, targets: Ints) -> Trades:
@@ -376,7 +318,7 @@ class LocalSearch:
 
     def _cost(self, size: Floats) -> Floats:
         """Cost of trades that copy so many bytes, in shares."""
-        cost: Floats = size * self._byte + LEAST_TRADE_COST
+        cost: Floats = size * self._byte + LOCAL_SEARCH.least_cost
         return cost
 
     def _gain(self, broker: int, give: Ints, take: Ints, other: Ints) -> Floats:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.planning.effort.shed_options import BROKER_SHED, SHED, Inner
 from rehome.planning.model.load_bands import grain
 from rehome.planning.search.broker_shed import (
     BYTES_ROW,
-    FILLED,
     RATE_ROW,
     REPLICAS_ROW,
     BrokerShed,
@@ -26,37 +26,6 @@ from rehome.planning.search.broker_shed import (
 from rehome.planning.search.leader_egress import LeaderEgress
 from rehome.planning.search.state import Search
 
-Inner = tuple[float, float, float]
-
-INNER: Inner = (0.98, 0.8, 0.8)
-"""Fraction of its band that a broker's wanted load lies in, per resource: the rest is slack,
-because replicas are whole.
-"""
-
-INNER_OF_ONE_RESOURCE = 0.985
-"""The same if only one resource has bands."""
-
-BAND_PASSES = 60
-
-NARROW = 0.6
-"""A broker is short if it can take less than this fraction of the rate that its missing bytes bring
-on average.
-"""
-
-NARROW_DOMAIN_FROM = 0.5
-"""A domain is narrow if at least this fraction of its missing bytes is missing on brokers that are
-short.
-"""
-
-SHORT_FROM = 0.01
-"""Missing bytes, in shares, from which on a broker can be short."""
-
-RATE_MARGIN = 1.2
-"""Safety factor on the rate of the coldest replicas: not all of them fit."""
-
-LEAST_FREED = 1e-4
-"""The least bytes, in shares, that are worth freeing."""
-
 
 def wanted_loads(search: Search, inner: Inner) -> Floats:
     """(K, B) load each broker should end with: inside its band, with the least to move.
@@ -64,7 +33,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
     Loads clipped to their bands rarely add up to a domain's total. So brokers inside their bands
     give or take as well, to one level relative to their shares (water-filling).
 
-    :param inner: per resource, the fraction of a band that wanted loads lie in, see INNER.
+    :param inner: per resource, the fraction of a band that wanted loads lie in, see ShedOptions.
     """
     wanted = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
@@ -73,7 +42,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
         if not banded[resource]:
             continue
         if banded.sum() == 1:
-            part = max(part, INNER_OF_ONE_RESOURCE)
+            part = max(part, SHED.of_one_resource)
         share = search.share[resource]
         low = share - (share - search.low[resource]) * part
         high = share + (search.high[resource] - share) * part
@@ -91,7 +60,7 @@ def _water_filled(load: Floats, share: Floats, low: Floats, high: Floats) -> Flo
     clipped, total = np.clip(load, low, high), share.sum()
     raises = clipped.sum() < total
     bottom, top = 0.0, 4.0
-    for _ in range(BAND_PASSES):
+    for _ in range(SHED.level_passes):
         level = (bottom + top) / 2
         if _at_level(clipped, level * share, low, high, raises).sum() < total:
             bottom = level
@@ -193,9 +162,9 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     for number in np.unique(domain[problem.gives]).tolist():
         here = problem.gives & (domain == number)
         size, rate = search.load[[BYTES_ROW, RATE_ROW]][:, here].sum(axis=1).tolist()
-        tight = here & (lack > SHORT_FROM * search.share[BYTES_ROW])
-        tight &= rate_headroom < NARROW * rate / max(size, 1.0) * lack
-        if lack[tight].sum() > NARROW_DOMAIN_FROM * lack[here].sum():
+        tight = here & (lack > SHED.short_from * search.share[BYTES_ROW])
+        tight &= rate_headroom < SHED.narrow * rate / max(size, 1.0) * lack
+        if lack[tight].sum() > SHED.narrow_domain_from * lack[here].sum():
             short |= tight
     return short
 
@@ -203,7 +172,7 @@ def narrow(search: Search, wanted: Floats) -> Mask:
 def _filled(search: Search) -> Floats:
     """(B,) the rate up to which brokers are filled."""
     share, high = search.share[RATE_ROW], search.high[RATE_ROW]
-    filled: Floats = share + FILLED * (high - share)
+    filled: Floats = share + BROKER_SHED.filled * (high - share)
     return filled
 
 
@@ -232,14 +201,14 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         heat = coldest(search, given, lack)[1] if len(given) else 0.0
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
-            brought = RATE_MARGIN * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
+            brought = SHED.rate_margin * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
             shedder = BrokerShed(
                 search, wanted, broker, _spare(search, broker), brought=brought, cold=True
             )
             chosen[broker] = shedder.chosen()
         returning = _bytes_returning(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
-            if size > LEAST_FREED * search.share[BYTES_ROW, broker]:
+            if size > SHED.least_freed * search.share[BYTES_ROW, broker]:
                 shedder = BrokerShed(
                     search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )

@@ -8,6 +8,8 @@ gain for the topic; local search then repairs the load with replicas of the same
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
@@ -23,26 +25,34 @@ from rehome.planning.placement.stable_order import (
 from rehome.planning.placement.topic_counts import TopicCounts
 from rehome.planning.search.state import LEAST_CHANGE, Search
 
-_ONE_BY_ONE_UP_TO = 2_000
-"""Size of a cluster, in replicas, up to which they are moved one by one."""
 
-MOST_SINGLE_MOVES = 500
-"""The most such moves."""
+@dataclass(frozen=True, slots=True)
+class TopicRepairOptions:
+    """How many moves are scored and tried, and when the repair gives up.
 
-SCORED_AT_ONCE = 200_000
-"""Moves that are scored at once."""
+    :param one_by_one_up_to: size of a cluster, in replicas, up to which replicas are moved one by
+        one.
+    :param most_single_moves: the most such moves.
+    :param scored_at_once: moves that are scored at once.
+    :param swapped: moves that are tried together with one in the other direction.
+    :param rounds: the most rounds.
+    :param futile_rounds: rounds in a row that may each move less than ``least_progress`` of what is
+        missing.
+    :param least_progress: see ``futile_rounds``.
+    :param retried: rounds after which brokers at the edges of their bands are tried again.
+    """
 
-SWAPPED = 200
-"""Moves that are tried together with one in the other direction."""
+    one_by_one_up_to: int = 2_000
+    most_single_moves: int = 500
+    scored_at_once: int = 200_000
+    swapped: int = 200
+    rounds: int = 64
+    futile_rounds: int = 4
+    least_progress: float = 0.01
+    retried: int = 3
 
-REPAIR_ROUNDS = 64
-FUTILE_ROUNDS = 4
-"""Rounds in a row that may each move less than ``LEAST_PROGRESS`` of what is missing."""
 
-LEAST_PROGRESS = 0.01
-
-RETRIED = 3
-"""Rounds after which brokers at the edges of their bands are tried again."""
+TOPIC_REPAIR = TopicRepairOptions()
 
 
 class TopicRepair:
@@ -57,7 +67,7 @@ class TopicRepair:
         search, counts = self._search, self._search.topic_counts
         if counts is None or not counts.outside():
             return False
-        if search.flat.size <= _ONE_BY_ONE_UP_TO:
+        if search.flat.size <= TOPIC_REPAIR.one_by_one_up_to:
             return _one_by_one(search, counts)
         self._rounds = self._rounds or _Rounds(search, counts)
         return self._rounds.run()
@@ -72,11 +82,11 @@ def _one_by_one(search: Search, counts: TopicCounts) -> bool:
         (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
     )
     replicas = replicas[counts.banded(replicas // search.width)]
-    for _ in range(MOST_SINGLE_MOVES):
+    for _ in range(TOPIC_REPAIR.most_single_moves):
         if search.work.spent():
             break
         uneven = replicas[counts.uneven(replicas // search.width)]
-        uneven = uneven[: max(SCORED_AT_ONCE // max(len(receivers), 1), 1)]
+        uneven = uneven[: max(TOPIC_REPAIR.scored_at_once // max(len(receivers), 1), 1)]
         moves = _Moves.towards_bands(search, counts, uneven, receivers)
         best = moves.best() or moves.best_swap(counts)
         if not best:
@@ -132,7 +142,7 @@ class _Moves:
         harm.
         """
         search = self._search
-        first = np.argsort(-self._gain, kind="stable")[:SWAPPED]
+        first = np.argsort(-self._gain, kind="stable")[: TOPIC_REPAIR.swapped]
         first = first[search.valid(self._replicas[first], self._targets[first])]
         some = [np.zeros((2, 0), np.int64)]
         for i in first.tolist():
@@ -204,19 +214,19 @@ class _Rounds:
         search, counts = self._search, self._counts
         self._cells = counts.cells(self._movable // search.width, search.flat[self._movable])
         moved, in_vain, missing = False, 0, counts.outside()
-        for number in range(REPAIR_ROUNDS):
-            if not missing or in_vain >= FUTILE_ROUNDS:
+        for number in range(TOPIC_REPAIR.rounds):
+            if not missing or in_vain >= TOPIC_REPAIR.futile_rounds:
                 break
             moved |= self._round(number)
             left = counts.outside()
-            in_vain = in_vain + 1 if missing - left <= LEAST_PROGRESS * missing else 0
+            in_vain = in_vain + 1 if missing - left <= TOPIC_REPAIR.least_progress * missing else 0
             missing = left
         return moved
 
     def _round(self, number: int) -> bool:
         """Match surplus with deficit, once."""
         counts, problem = self._counts, self._search.problem
-        if number % RETRIED == 0:
+        if number % TOPIC_REPAIR.retried == 0:
             self._full[:] = self._empty[:] = False
         gives, takes = problem.gives & ~self._empty, problem.takes & ~self._full
         above = np.flatnonzero((self._held > self._high) & gives)
