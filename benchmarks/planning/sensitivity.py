@@ -45,8 +45,14 @@ CASES = (
 CASES_OF_PROGRAMS = "nearly full", "60 brokers, strict"
 """Cases that have programs, for their numbers."""
 
-CERTIFICATES = "lagrangian_bound"
-"""A module that makes no plans."""
+OTHERS = (
+    "budget_curve",
+    "lagrangian_bound",
+    "move_reasons",
+    "neighbourhood_mip",
+    "target_costs",
+)
+"""Modules that decide nothing about usual plans."""
 
 FACTORS = (0.5, 2.0)
 COLUMNS = {
@@ -112,8 +118,6 @@ def scaled(value: Any, factor: float) -> Any:
         return tuple(scaled(one, factor) for one in value)
     if isinstance(value, int):
         return max(1, round(value * factor))
-    if value == float("inf"):
-        return value
     if 1 < value < 2:
         return 1 + (value - 1) * factor
     return min(value * factor, 1.0) if 0 <= value <= 1 else value * factor
@@ -125,7 +129,7 @@ def numbers() -> list[Number]:
     for package in PACKAGES:
         whole = importlib.import_module(f"rehome.planning.{package}")
         for info in pkgutil.iter_modules(whole.__path__):
-            if info.name == CERTIFICATES:
+            if info.name in OTHERS:
                 continue
             module = importlib.import_module(f"{whole.__name__}.{info.name}")
             for name in _assigned(module):
@@ -148,7 +152,9 @@ def is_numeric(value: Any) -> bool:
     """Whether it is a number, or a tuple of numbers or of such tuples."""
     if isinstance(value, tuple):
         return bool(value) and all(is_numeric(one) for one in value)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, bool) or value == float("inf"):
+        return False
+    return isinstance(value, int | float)
 
 
 def _assigned(module: ModuleType) -> list[str]:

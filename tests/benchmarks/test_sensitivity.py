@@ -16,7 +16,7 @@ def number(name: str) -> Number:
 def test_constants_and_fields_of_options_are_found_once() -> None:
     names = [of.name for of in numbers()]
     assert len(names) == len(set(names))
-    assert "programs/fewest_moves.OPTIONS.candidates" in names
+    assert "programs/fewest_moves.FEWEST_MOVES.candidates" in names
     assert not [name for name in names if name.endswith("_ROW")]
 
 
@@ -30,10 +30,10 @@ def test_a_number_stays_what_it_is_for(value: object, half: object, double: obje
 
 
 def test_a_number_is_scaled_where_it_is_used_and_set_back() -> None:
-    before = fewest_moves.OPTIONS
-    with number("programs/fewest_moves.OPTIONS.candidates").times(2.0):
-        assert fewest_moves.OPTIONS.candidates == 2 * before.candidates
-    assert fewest_moves.OPTIONS is before
+    before = fewest_moves.FEWEST_MOVES
+    with number("programs/fewest_moves.FEWEST_MOVES.candidates").times(2.0):
+        assert fewest_moves.FEWEST_MOVES.candidates == 2 * before.candidates
+    assert fewest_moves.FEWEST_MOVES is before
 
 
 def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:
@@ -42,6 +42,6 @@ def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:
     usual = figures(chosen)
     assert compared(usual, figures(chosen))["differ"] == 0
     assert usual[0].moves > 0
-    with number("programs/fewest_moves.OPTIONS.candidates").times(0.01):
+    with number("programs/fewest_moves.FEWEST_MOVES.candidates").times(0.01):
         found = compared(usual, figures(chosen))
     assert found["moves"] >= 1

@@ -12,7 +12,7 @@ from benchmarks.people_clusters import cases
 from benchmarks.small_clusters import small
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
-from rehome.planning.programs.fewest_moves import OPTIONS, move_fewest
+from rehome.planning.programs.fewest_moves import FEWEST_MOVES, move_fewest
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
@@ -133,5 +133,5 @@ def test_a_plan_near_the_bound_of_moves_needs_no_integer_program(
 ) -> None:
     monkeypatch.setattr("rehome.planning.programs.fewest_moves.milp", None)
     problem = problem_of(moved=(6,))
-    move_fewest(problem, 510, replace(OPTIONS, gap=0.5))
+    move_fewest(problem, 510, replace(FEWEST_MOVES, gap=0.5))
     assert moved_in(problem) == [6]

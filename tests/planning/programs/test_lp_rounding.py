@@ -12,7 +12,7 @@ from rehome.domain.array_types import Ints
 from rehome.domain.request.request import Effort
 from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
 from rehome.planning.programs import lp_rounding as by_prices
-from rehome.planning.programs.flow_lp import GAP, MISSED, Classes, Program
+from rehome.planning.programs.flow_lp import FLOW, Classes, Program
 from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.solver import rebalance
@@ -56,7 +56,7 @@ def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> N
         away = target != owner
         after = program.moved(weight[:, away], owner[away], target[away]).load
         missed = np.maximum(after - program.high, 0) + np.maximum(program.low - after, 0)
-        return float((weight[BYTES_ROW] + 0.01)[away].sum() + MISSED * missed.sum())
+        return float((weight[BYTES_ROW] + 0.01)[away].sum() + FLOW.missed * missed.sum())
 
     ways = [np.array(way) for way in itertools.product(brokers, repeat=len(owner))]
     prices = np.zeros((3, len(brokers)))
@@ -66,7 +66,7 @@ def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> N
     assert part is not None
     found = np.where(part.any(axis=1), part.argmax(axis=1), owner)
     assert set(part.ravel().tolist()) <= {0.0, 1.0}
-    assert cost(found) <= min(map(cost, ways)) * (1 + GAP)
+    assert cost(found) <= min(map(cost, ways)) * (1 + FLOW.gap)
 
 
 def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would() -> None:
@@ -162,7 +162,7 @@ def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time() 
 def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(by_prices, "BLOCK", 10)
+    monkeypatch.setattr(by_prices, "LP_ROUNDING", replace(by_prices.LP_ROUNDING, block=10))
     problem, _ = posed_case("stress", 5_000, 60)
     search = Search(problem)
     found = by_prices.blocks(search)

@@ -11,7 +11,11 @@ import pytest
 
 from benchmarks.small_clusters import KINDS, small
 from rehome.planning.programs import neighbourhood_mip
-from rehome.planning.programs.neighbourhood_mip import Neighbourhood, search_neighbourhoods
+from rehome.planning.programs.neighbourhood_mip import (
+    NEIGHBOURHOODS,
+    Neighbourhood,
+    search_neighbourhoods,
+)
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.state import Problem, Search
@@ -44,7 +48,8 @@ def _searched(seed: int, kind: str) -> Problem:
 @pytest.fixture
 def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first dozen of 150 at most bring most of what all do."""
-    monkeypatch.setattr(neighbourhood_mip, "MOST_PROGRAMS", 12)
+    few = replace(NEIGHBOURHOODS, most_programs=12)
+    monkeypatch.setattr(neighbourhood_mip, "NEIGHBOURHOODS", few)
 
 
 @pytest.mark.usefixtures("few_programs")
@@ -115,7 +120,7 @@ def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(
 
     monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", without_gain)
     search_neighbourhoods(of)
-    assert len(decided) == len(set(decided)) <= neighbourhood_mip.MOST_FUTILE
+    assert len(decided) == len(set(decided)) <= NEIGHBOURHOODS.most_futile
     assert decided
 
 
@@ -137,6 +142,7 @@ def test_disks_hold_what_comes_to_the_byte() -> None:
 def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     of = searched(3, "giant")
     before = of.layout.rows.copy()
-    monkeypatch.setattr(neighbourhood_mip, "MOST_BROKERS", len(of.gives) - 1)
+    few = replace(NEIGHBOURHOODS, most_brokers=len(of.gives) - 1)
+    monkeypatch.setattr(neighbourhood_mip, "NEIGHBOURHOODS", few)
     search_neighbourhoods(of)
     assert (of.layout.rows == before).all()

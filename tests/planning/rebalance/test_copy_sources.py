@@ -14,7 +14,7 @@ from rehome.domain.array_types import Floats
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays, broker_sums
 from rehome.planning.model.layout import copies, sources
-from rehome.planning.rebalance.copy_sources import SLACK, prefer_sources
+from rehome.planning.rebalance.copy_sources import COPY_SOURCES, prefer_sources
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.summary_figures import bytes_across_racks
 from rehome.planning.search.state import Problem
@@ -123,7 +123,7 @@ def test_sources_improve_at_no_cost(seed: int, replicas: int, rates: bool) -> No
     )
     assert (low <= after.load).all()
     assert (after.load <= high).all()
-    most = (1 + SLACK) * before.received.max()
+    most = (1 + COPY_SOURCES.slack) * before.received.max()
     over, over_before = (np.maximum(f.sent - most, 0) for f in (after, before))
     assert (over <= over_before).all()
     assert over.sum() < over_before.sum() or after.across <= before.across

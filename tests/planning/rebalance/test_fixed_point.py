@@ -16,7 +16,7 @@ from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
-from rehome.planning.rebalance.fixed_point import MOST_PLANS, plan_on
+from rehome.planning.rebalance.fixed_point import FIXED_POINT, plan_on
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
@@ -204,7 +204,7 @@ def test_plans_that_never_end_are_not_followed_for_ever() -> None:
         return moved(Layout(arrays), {0: 3 - int(arrays.rows[0, 0])})
 
     plan_on(layout, again, lambda: False, SearchWork())
-    assert len(asked) == MOST_PLANS
+    assert len(asked) == FIXED_POINT.most_plans
 
 
 def test_a_plan_that_its_budget_cuts_off_is_not_gone_on_with() -> None:

@@ -46,7 +46,7 @@ class FewestMovesOptions:
     margin: float = 2e-6
 
 
-OPTIONS = FewestMovesOptions()
+FEWEST_MOVES = FewestMovesOptions()
 
 WORTHWHILE = -1e-6
 """Reduced cost from which on a change is added to the linear program, in moves."""
@@ -69,7 +69,7 @@ def move_fewest(
     if search.outside() > 0:
         return
     moves, found = len(search.copies()), layout.rows.copy()
-    rows = FewestMoves(search, most_bytes, options or OPTIONS).solved()
+    rows = FewestMoves(search, most_bytes, options or FEWEST_MOVES).solved()
     if rows is None:
         return
     layout.lay_out(rows)

@@ -18,14 +18,24 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from rehome.domain.array_types import Floats, Ints
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW, REPLICAS_ROW
 
-MISSED = 20.0
-"""Penalty for one share outside a band, in shares of bytes copied."""
 
-NEAR = 8
-"""The cheapest target brokers that an individual replica has variables for."""
+@dataclass(frozen=True, slots=True)
+class FlowOptions:
+    """Prices and limits of the programs.
 
-NODES, GAP = 50, 0.005
-"""Limits of the branch-and-bound search for whole replicas: nodes, and relative gap."""
+    :param missed: penalty for one share outside a band, in shares of bytes copied.
+    :param near: the cheapest target brokers that an individual replica has variables for.
+    :param nodes: limit of the branch-and-bound search for whole replicas, in nodes.
+    :param gap: its relative gap.
+    """
+
+    missed: float = 20.0
+    near: int = 8
+    nodes: int = 50
+    gap: float = 0.005
+
+
+FLOW = FlowOptions()
 
 
 @dataclass(frozen=True)
@@ -160,7 +170,7 @@ class Program:
     def whole(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Floats | None:
         """(n, B) the same as a mixed-integer program: individual replicas move as a whole (0 or 1).
 
-        The cheapest solution after ``NODES`` nodes; None = none was found.
+        The cheapest solution after ``FLOW.nodes`` nodes; None = none was found.
         """
         posed = self._posed(weight, owner, classes, prices)
         singles = np.arange(len(posed.cost)) < len(posed.own)
@@ -172,7 +182,7 @@ class Program:
                 LinearConstraint(posed.rows, -np.inf, posed.most),
                 LinearConstraint(posed.kept, 0.0, 0.0),
             ],
-            options={"node_limit": NODES, "mip_rel_gap": GAP},
+            options={"node_limit": FLOW.nodes, "mip_rel_gap": FLOW.gap},
         )
         if solved.x is None:
             return None
@@ -206,7 +216,7 @@ class Program:
                 weight[BYTES_ROW, own] + self.overhead,
                 mass[BYTES_ROW] + self.overhead * classes.count[kind, giver],
                 np.zeros(len(taker)),
-                np.full(2 * missed, MISSED),
+                np.full(2 * missed, FLOW.missed),
             ],
             rows=vstack([elastic(load[banded]), once]).tocsr(),
             most=np.r_[
@@ -260,7 +270,7 @@ class Program:
         """The (replica, broker) pairs that get a variable."""
         charged = charges(weight, prices[:, self.takes])
         charged[owner[:, None] == self.takes] = np.inf
-        near = np.argsort(charged, axis=1, kind="stable")[:, :NEAR]
+        near = np.argsort(charged, axis=1, kind="stable")[:, : FLOW.near]
         own, column = np.repeat(np.arange(len(owner)), near.shape[1]), near.ravel()
         allowed = np.isfinite(charged[own, column])
         return own[allowed], self.takes[column[allowed]]

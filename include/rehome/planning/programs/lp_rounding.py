@@ -11,6 +11,8 @@ trades by their cost at these prices.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
@@ -19,44 +21,49 @@ from rehome.planning.programs.flow_lp import Classes, Program, charges
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW, for_rows
 from rehome.planning.search.state import Problem, Search
 
-INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
-"""Fraction of its band that a load should end in: the rest is slack, because replicas are whole."""
 
-BLOCK = 40
-"""The most brokers in one program."""
+@dataclass(frozen=True, slots=True)
+class RoundingOptions:
+    """How fine the programs are, and what is rounded when.
 
-_CLASSES = (6, 24)
-"""Classes by size and by rate per byte: of the first program of a block; and (``SMALL_CLASSES``) of
-replicas that are too small to be individual."""
+    :param inner: fraction of its band that a load should end in, per resource: the rest is slack,
+        because replicas are whole.
+    :param block: the most brokers in one program.
+    :param classes: classes by size and by rate per byte of the first program of a block.
+    :param small_classes: the same of replicas that are too small to be individual.
+    :param few: replicas of a block up to which both have fewer classes: a class would have about
+        one replica per broker, the programs take twice as long, and plans copy more.
+    :param fewer_classes: these, of both.
+    :param coarse_classes: classes in mixed-integer programs, which are far more expensive to solve.
+    :param tiers: how often the largest replicas worth moving are rounded.
+    :param tier: how many of them at once.
+    :param least_gain: the least gain of a move at the dual prices, as a fraction of the cost of its
+        copy, for the replica to be a candidate.
+    :param whole: fraction of a replica from which on it counts as moved.
+    :param least_free: the fraction of moves within domains that the spread rule must allow: the
+        programs ignore racks.
+    :param checked_for_racks: sample size for that check.
+    :param work_per_block: work that the programs of a block count: they take about a tenth of a
+        second.
+    """
 
-SMALL_CLASSES = (3, 24)
-FEW, FEWER_CLASSES = 5_000, ((3, 12), (2, 12))
-"""Replicas of a block up to which both have fewer classes: a class would have about one replica
-per broker, the programs take twice as long, and plans copy more.
-"""
-
-COARSE_CLASSES = (2, 8)
-"""Classes in mixed-integer programs, which are far more expensive to solve."""
-
-TIERS = 3
-TIER = 250
-"""Individual replicas per tier, the largest that are worth moving."""
-
-LEAST_GAIN_PER_COST = 0.05
-"""The least gain of a move at the dual prices, as a fraction of the cost of its copy, for the
-replica to be a candidate.
-"""
-
-COUNTS_AS_WHOLE = 0.999
+    inner: tuple[float, ...] = (0.98, 0.94, 0.94)
+    block: int = 40
+    classes: tuple[int, int] = (6, 24)
+    small_classes: tuple[int, int] = (3, 24)
+    few: int = 5_000
+    fewer_classes: tuple[tuple[int, int], tuple[int, int]] = ((3, 12), (2, 12))
+    coarse_classes: tuple[int, int] = (2, 8)
+    tiers: int = 3
+    tier: int = 250
+    least_gain: float = 0.05
+    whole: float = 0.999
+    least_free: float = 0.9
+    checked_for_racks: int = 2_000
+    work_per_block: int = 10_000_000
 
 
-LEAST_FREE_PART = 0.9
-"""The fraction of moves within domains that the spread rule must allow: the programs ignore
-racks.
-"""
-
-REPLICAS_CHECKED_FOR_RACKS = 2_000
-"""Sample size for that check."""
+LP_ROUNDING = RoundingOptions()
 
 
 class PricedSearch(Search):
@@ -80,10 +87,6 @@ class PricedSearch(Search):
         return positive
 
 
-WORK_PER_BLOCK = 10_000_000
-"""Work that the programs of a block count: they take about a tenth of a second."""
-
-
 def round_lp(problem: Problem) -> PricedSearch:
     """Solve the programs and round: the layout is close to the bands, but not all loads are
     inside.
@@ -91,7 +94,7 @@ def round_lp(problem: Problem) -> PricedSearch:
     search = PricedSearch(problem)
     search.charged = np.zeros_like(search.load)
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
-    part = np.array(for_rows(INNER_PART_OF_BAND, len(search.load)))[:, None]
+    part = np.array(for_rows(LP_ROUNDING.inner, len(search.load)))[:, None]
     low = search.share - (search.share - search.low) * part
     high = np.where(
         np.isfinite(search.high), search.share + (search.high - search.share) * part, np.inf
@@ -100,7 +103,7 @@ def round_lp(problem: Problem) -> PricedSearch:
     for brokers in blocks(search):
         if search.work.spent():
             break
-        search.work.score(WORK_PER_BLOCK)
+        search.work.score(LP_ROUNDING.work_per_block)
         replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
@@ -126,14 +129,14 @@ def is_free_of_racks(search: Search) -> bool:
     domain, receivers = search.problem.targets.domain, search.receivers
     replicas = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
     replicas = replicas[
-        np.linspace(0, len(replicas) - 1, min(len(replicas), REPLICAS_CHECKED_FOR_RACKS)).astype(
+        np.linspace(0, len(replicas) - 1, min(len(replicas), LP_ROUNDING.checked_for_racks)).astype(
             np.int64
         )
     ]
     target = np.resize(receivers, len(replicas))
     apart = (search.flat[replicas] != target) & (domain[search.flat[replicas]] == domain[target])
     return (
-        bool(search.valid(replicas[apart], target[apart]).mean() >= LEAST_FREE_PART)
+        bool(search.valid(replicas[apart], target[apart]).mean() >= LP_ROUNDING.least_free)
         if apart.any()
         else False
     )
@@ -147,7 +150,7 @@ def blocks(search: Search) -> list[Ints]:
     banded = search.scale.any(axis=1)
     for number in np.unique(problem.targets.domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
-        places = similar_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
+        places = similar_blocks(surplus[banded][:, brokers], share[brokers], LP_ROUNDING.block)
         found += [brokers[block] for block in places]
     return [block for block in found if problem.takes[block].any()]
 
@@ -164,8 +167,10 @@ class _Block:
     def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
         self._program, self._weight, self._owner = program, weight, owner
         self._whole = whole
-        few = len(owner) <= FEW
-        self._first, self._small = FEWER_CLASSES if few else (_CLASSES, SMALL_CLASSES)
+        few = len(owner) <= LP_ROUNDING.few
+        self._first, self._small = (
+            LP_ROUNDING.fewer_classes if few else (LP_ROUNDING.classes, LP_ROUNDING.small_classes)
+        )
         self._matters = np.maximum(weight[BYTES_ROW], weight[RATE_ROW])
         self.target: Ints = np.full(len(owner), NONE)
         self.prices = np.zeros_like(program.load)
@@ -174,8 +179,8 @@ class _Block:
         """Find the target of every replica."""
         rest = np.argsort(-self._matters, kind="stable")
         self._solve(rest[:0], self._classes(rest, self._first))
-        for _ in range(TIERS):
-            tier = rest[self._pays(rest)][:TIER]
+        for _ in range(LP_ROUNDING.tiers):
+            tier = rest[self._pays(rest)][: LP_ROUNDING.tier]
             if not len(tier):
                 break
             rest = rest[self._matters[rest] < self._matters[tier[-1]]]
@@ -199,7 +204,7 @@ class _Block:
         cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
         stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
         copied = weight[BYTES_ROW] + self._program.overhead
-        objective: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
+        objective: Mask = cheapest - stays < (LP_ROUNDING.least_gain - 1) * copied
         return objective
 
     def _round_tier(self, own: Ints, rest: Ints) -> None:
@@ -207,7 +212,7 @@ class _Block:
         program decides those that it splits, with coarser classes for the rest.
         """
         part, _ = self._solve(own, self._classes(rest, self._small))
-        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > COUNTS_AS_WHOLE
+        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > LP_ROUNDING.whole
         self._round_to_largest(own[sure], part[sure])
         divided, part = own[~sure], part[~sure]
         if len(divided):
@@ -215,7 +220,7 @@ class _Block:
             self._round_to_largest(divided, part if whole is None else whole)
 
     def _whole_of(self, divided: Ints, rest: Ints) -> Floats | None:
-        classes = self._classes(rest, COARSE_CLASSES)
+        classes = self._classes(rest, LP_ROUNDING.coarse_classes)
         weight, owner = self._weight[:, divided], self._owner[divided]
         return self._program.whole(weight, owner, classes, self.prices)
 

@@ -10,6 +10,7 @@ solving for all brokers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -17,21 +18,32 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
 from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
-from rehome.planning.programs.flow_lp import MISSED, elastic
+from rehome.planning.programs.flow_lp import FLOW, elastic
 from rehome.planning.search.state import Problem, Search
 
-MOST_BROKERS = 40
-"""The most brokers for which triples are formed: there are B³ / 6."""
 
-MOST_PROGRAMS, MOST_FUTILE = 150, 30
-"""The most triples that are solved; and the most in a row without a gain."""
+@dataclass(frozen=True, slots=True)
+class NeighbourhoodOptions:
+    """How many programs are solved, and how exactly.
 
-_NODES, _GAP = 100, 0.001
-"""Limits of the branch-and-bound search: nodes, and relative gap."""
+    :param most_brokers: the most brokers for which triples are formed: there are B³ / 6.
+    :param most_programs: the most triples that are solved.
+    :param most_futile: the most in a row without a gain.
+    :param nodes: limit of the branch-and-bound search, in nodes.
+    :param gap: its relative gap.
+    :param margin: loads stay this far inside the bands, in shares, because the solver's tolerance
+        is larger than the planner's.
+    """
 
-BAND_MARGIN = 2e-6
-"""Loads stay this far inside the bands, in shares, because the solver's tolerance is larger than
-the planner's."""
+    most_brokers: int = 40
+    most_programs: int = 150
+    most_futile: int = 30
+    nodes: int = 100
+    gap: float = 0.001
+    margin: float = 2e-6
+
+
+NEIGHBOURHOODS = NeighbourhoodOptions()
 
 
 def search_neighbourhoods(problem: Problem) -> None:
@@ -41,15 +53,15 @@ def search_neighbourhoods(problem: Problem) -> None:
     """
     search, layout = Search(problem), problem.layout
     stay = np.flatnonzero(problem.gives & ~problem.leaving)
-    if len(stay) > MOST_BROKERS:
+    if len(stay) > NEIGHBOURHOODS.most_brokers:
         return
     triples = np.array(list(combinations(stay.tolist(), 3)), np.int64).reshape(-1, 3)
     changed = np.zeros(len(problem.gives), np.int64)  # how often each broker was
     tried: dict[tuple[int, ...], tuple[int, ...]] = {}
     in_vain = 0
-    for _ in range(MOST_PROGRAMS):
+    for _ in range(NEIGHBOURHOODS.most_programs):
         chosen = _most_promising(search, triples, changed, tried)
-        if chosen is None or in_vain >= MOST_FUTILE:
+        if chosen is None or in_vain >= NEIGHBOURHOODS.most_futile:
             return
         tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
         in_vain += 1
@@ -80,7 +92,7 @@ def _most_promising(
     outside = search.excess(slice(None), search.load) * search.problem.gives
     a, b, c = triples.T
     gain = between[a, b] + between[a, c] + between[b, c]
-    gain += MISSED * outside[triples].sum(axis=1)
+    gain += FLOW.missed * outside[triples].sum(axis=1)
     for at in np.argsort(-gain, kind="stable").tolist():
         if gain[at] <= 0:
             return None
@@ -179,14 +191,14 @@ class Neighbourhood:
         )
         cost = self.copies.sum(axis=1) * (size + problem.overhead_bytes) / unit
         solved = milp(
-            np.r_[cost, np.full(missed, MISSED)],
+            np.r_[cost, np.full(missed, FLOW.missed)],
             integrality=np.arange(options + missed) < options,
             bounds=Bounds(0, np.r_[np.ones(options), np.full(missed, np.inf)]),
             constraints=[
                 LinearConstraint(vstack(limits).tocsr(), -np.inf, np.concatenate(most)),
                 LinearConstraint(once, 1, 1),
             ],
-            options={"node_limit": _NODES, "mip_rel_gap": _GAP},
+            options={"node_limit": NEIGHBOURHOODS.nodes, "mip_rel_gap": NEIGHBOURHOODS.gap},
         )
         if solved.x is None:
             return None
@@ -207,8 +219,8 @@ class Neighbourhood:
             adds = self.holds[:, column] * weight[resource] * scale
             others = search.load[resource, broker] * scale - adds[self.now].sum()
             load.append(adds)
-            low.append(search.low[resource, broker] * scale - others + BAND_MARGIN)
-            high.append(search.high[resource, broker] * scale - others - BAND_MARGIN)
+            low.append(search.low[resource, broker] * scale - others + NEIGHBOURHOODS.margin)
+            high.append(search.high[resource, broker] * scale - others - NEIGHBOURHOODS.margin)
         for adds, least, most in self._spread():
             load.append(adds)
             low.append(least)

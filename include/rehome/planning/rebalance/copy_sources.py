@@ -14,6 +14,7 @@ taken back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,30 +26,35 @@ from rehome.planning.rebalance.swap_slack import SwapSlack
 from rehome.planning.search.state import LEAST_CHANGE, Problem, Search
 from rehome.planning.search.undo_moves import undo_needless_moves
 
-SLACK = 0.05
-"""Fraction by which a leader may send more than the busiest broker receives."""
 
-TRADED_UP_TO = 300_000
-"""Size, in replicas, up to which this step runs if only bytes have bands. In larger clusters a few
-thousand exchanges change little, and the search has chosen replicas by leader and zone already.
-"""
+@dataclass(frozen=True, slots=True)
+class CopySourcesOptions:
+    """How many copies are exchanged, and what an exchange may change.
 
-COPIES_PER_SWEEP = 1_500
-"""The largest copies that are exchanged in one sweep."""
+    :param slack: fraction by which a leader may send more than the busiest broker receives.
+    :param up_to: size, in replicas, up to which this step runs if only bytes have bands. In larger
+        clusters a few thousand exchanges change little, and the search has chosen replicas by
+        leader and zone already.
+    :param copies_per_sweep: the largest copies that are exchanged in one sweep.
+    :param candidates: similar replicas that are checked against racks and disks, best fit first.
+    :param most_difference: difference, as a fraction of the replica's size, by which an exchange
+        may increase the excess until it is compensated.
+    :param fewest_at_once: the least copies whose partners are searched together.
+    :param most_at_once: the most of these.
+    :param most_compensating: exchanges of other copies that only compensate a difference, at most.
+    """
 
-CANDIDATES_CHECKED = 4
-"""Similar replicas that are checked against racks and disks, best fit first."""
+    slack: float = 0.05
+    up_to: int = 300_000
+    copies_per_sweep: int = 1_500
+    candidates: int = 4
+    most_difference: float = 0.3
+    fewest_at_once: int = 4
+    most_at_once: int = 64
+    most_compensating: int = 8
 
-MOST_DIFFERENCE = 0.3
-"""Difference, as a fraction of the replica's size, by which an exchange may increase the excess
-until it is compensated.
-"""
 
-FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
-"""Batch sizes: copies whose partners are searched together."""
-
-MOST_COMPENSATING = 8
-"""The most exchanges of other copies that only compensate a difference."""
+COPY_SOURCES = CopySourcesOptions()
 
 
 def prefer_sources(problem: Problem) -> None:
@@ -59,7 +65,7 @@ def prefer_sources(problem: Problem) -> None:
     nor the number of copies grow.
     """
     only_bytes = bool(np.isinf(problem.targets.high[1:]).all())
-    if only_bytes and problem.layout.rows.size > TRADED_UP_TO:
+    if only_bytes and problem.layout.rows.size > COPY_SOURCES.up_to:
         return
     if not len(problem.layout.changed()):
         return
@@ -93,7 +99,7 @@ class _Trader:
         self._size = search.weights[0]
         partition = self._all_copies() // search.width
         self._sent = np.bincount(self._leader[partition], self._size[partition], len(tree.hosts))
-        self._most = (1 + SLACK) * float(layout.incoming.max())
+        self._most = (1 + COPY_SOURCES.slack) * float(layout.incoming.max())
         self._saved = 0.0
         banded = np.asarray(search.scale.any(axis=1))
         banded[0] = True
@@ -148,7 +154,7 @@ class _Trader:
         """
         search = self._search
         middle = search.holders(copies) if at_target else self._origin[copies].astype(np.int64)
-        chosen = wrong & (np.cumsum(wrong) <= COPIES_PER_SWEEP)
+        chosen = wrong & (np.cumsum(wrong) <= COPY_SOURCES.copies_per_sweep)
         some = np.flatnonzero(chosen)
         if not len(some):
             return
@@ -163,7 +169,11 @@ class _Trader:
             broker = int(middle[group[0]])
             first, others = copies[group[chosen[group]]], copies[group[~wrong[group]]]
             self._trade(
-                broker, first.tolist(), others[:MOST_COMPENSATING].tolist(), at_target, near
+                broker,
+                first.tolist(),
+                others[: COPY_SOURCES.most_compensating].tolist(),
+                at_target,
+                near,
             )
 
     def _trade(
@@ -192,14 +202,14 @@ class _Trader:
         Partners of several copies are searched together: most have none, and candidates change only
         when an exchange is made.
         """
-        start, count = 0, FEWEST_AT_ONCE
+        start, count = 0, COPY_SOURCES.fewest_at_once
         while start < len(replicas) and (made or not compensating):
             some = replicas[start : start + count]
             place, other = self._first_trade(np.array(some), slack, near, compensating)
-            start, count = start + place + 1, min(2 * count, MOST_AT_ONCE)
+            start, count = start + place + 1, min(2 * count, COPY_SOURCES.most_at_once)
             if other == NONE:
                 continue
-            count = FEWEST_AT_ONCE
+            count = COPY_SOURCES.fewest_at_once
             made.append((some[place], other))
             if slack.beyond(self._held(slack.broker)[:, :, None])[0, 0] <= 0:
                 made = self._compensated(made, slack)
@@ -239,7 +249,7 @@ class _Trader:
         places, some, more, beyond, fits = self._candidates(backs, slack, near, compensating)
         for i in np.flatnonzero(fits.any(axis=1)).tolist():
             mine, back = fits[i], int(backs[places[i]])
-            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[:CANDIDATES_CHECKED]
+            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[: COPY_SOURCES.candidates]
             for replica in some[i, mine][order].tolist():
                 if self._allowed(back, replica):
                     return int(places[i]), replica
@@ -269,7 +279,9 @@ class _Trader:
         more = slack.sign * (weight - self._weights.take(partition, axis=1)[:, :, None])
         beyond, before = slack.beyond(here[:, :, None] + more), slack.beyond(here[:, :, None])
         unlike = (
-            -LEAST_CHANGE if compensating else (MOST_DIFFERENCE * size * slack.scale[0])[:, None]
+            -LEAST_CHANGE
+            if compensating
+            else (COPY_SOURCES.most_difference * size * slack.scale[0])[:, None]
         )
         fits &= (beyond <= before + unlike) & (search.flat[some] == self._origin[backs, None])
         other = (self._origin if slack.sign > 0 else search.flat)[backs].astype(np.int64)

@@ -9,7 +9,7 @@ shares, so the loop ends. Bytes copied count from the present state of the clust
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,16 +19,24 @@ from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.model.in_sync import with_rows
 from rehome.planning.model.layout import Layout
 
-UP_TO = 10_000
-"""Size, in replicas, up to which that is done: each repetition takes as long as a plan."""
 
-MOST_PLANS = 20
-"""The most repetitions."""
+@dataclass(frozen=True, slots=True)
+class FixedPointOptions:
+    """How often planning is repeated.
 
-WORK_PER_POSITION = 2_000
-"""Work that a repetition counts in addition to what its search scores: arrays, sources of copies,
-leaders.
-"""
+    :param up_to: size, in replicas, up to which that is done: each repetition takes as long as a
+        plan.
+    :param most_plans: the most repetitions.
+    :param work_per_position: work that a repetition counts in addition to what its search scores:
+        arrays, sources of copies, leaders.
+    """
+
+    up_to: int = 10_000
+    most_plans: int = 20
+    work_per_position: int = 2_000
+
+
+FIXED_POINT = FixedPointOptions()
 
 
 def plan_on(
@@ -47,10 +55,10 @@ def plan_on(
         loop.
     :param work: of the search; the loop ends when its budget is spent.
     """
-    for _ in range(MOST_PLANS if layout.rows.size <= UP_TO else 0):
+    for _ in range(FIXED_POINT.most_plans if layout.rows.size <= FIXED_POINT.up_to else 0):
         if not len(layout.changed()) or work.spent():
             return
-        work.score(WORK_PER_POSITION * layout.rows.size)
+        work.score(FIXED_POINT.work_per_position * layout.rows.size)
         then = again(carried_out(layout))
         if not len(then.changed()):
             return

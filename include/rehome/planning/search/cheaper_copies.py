@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rehome.domain.array_types import Floats, Mask
 from rehome.planning.search.state import Search
 
-REPLACEMENTS_CHECKED = 32
-"""Candidates that are checked per copy, the cheapest first."""
 
-EXCHANGE_ROUNDS = 4
+@dataclass(frozen=True, slots=True)
+class ExchangeOptions:
+    """How long smaller replicas are looked for.
+
+    :param checked: candidates that are checked per copy, the cheapest first.
+    :param rounds: the most rounds.
+    """
+
+    checked: int = 32
+    rounds: int = 4
+
+
+EXCHANGE = ExchangeOptions()
 
 
 def exchange_copies(search: Search, most: int) -> None:
@@ -20,7 +32,7 @@ def exchange_copies(search: Search, most: int) -> None:
         they help.
     """
     origin = search.origin.reshape(-1)
-    for _ in range(EXCHANGE_ROUNDS):
+    for _ in range(EXCHANGE.rounds):
         copies = search.copies()
         copies = copies[(search.problem.gives & ~search.problem.leaving)[origin[copies]]]
         size = search.weights[0].take(copies // search.width)
@@ -46,7 +58,7 @@ def _replace(search: Search, replica: int, origin: int) -> bool:
     weight = search.weight(candidates)
     fits = _harmless(search, origin, there, mine - weight) & (weight[0] < mine[0])
     candidates, weight = candidates[fits], weight[:, fits]
-    cheapest = np.argsort(weight[0], kind="stable")[:REPLACEMENTS_CHECKED]
+    cheapest = np.argsort(weight[0], kind="stable")[: EXCHANGE.checked]
     for other in candidates[cheapest].tolist():
         if other // search.width == replica // search.width:
             continue

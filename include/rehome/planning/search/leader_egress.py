@@ -10,18 +10,24 @@ from rehome.domain.array_types import Floats, Ints
 from rehome.planning.model.layout import sources
 from rehome.planning.search.state import Search
 
-MOST_EGRESS = 1.2
-"""Limit on what a leader sends, relative to what the largest receiver gets. A lower limit costs
-more moves.
-"""
 
-CANDIDATES_LEFT = 0.5
-"""Fraction of a broker's bytes that must remain as candidates."""
+@dataclass(frozen=True, slots=True)
+class LeaderEgressOptions:
+    """How replicas are preferred by their leaders.
 
-ZONE_PREFERENCE = 0.15
-"""How much smaller, as a fraction, a replica led in the broker's own zone may be and still be
-preferred: most copies stay in their zone. A higher value costs more moves.
-"""
+    :param most: limit on what a leader sends, relative to what the largest receiver gets. A lower
+        limit costs more moves.
+    :param left: fraction of a broker's bytes that must remain as candidates.
+    :param of_zone: how much smaller, as a fraction, a replica led in the broker's own zone may be
+        and still be preferred: most copies stay in their zone. A higher value costs more moves.
+    """
+
+    most: float = 1.2
+    left: float = 0.5
+    of_zone: float = 0.15
+
+
+LEADER_EGRESS = LeaderEgressOptions()
 
 
 @dataclass
@@ -53,7 +59,7 @@ class LeaderEgress:
             search.weights[0],
             search.width,
             np.zeros(len(lack)),
-            MOST_EGRESS * float(lack.max(initial=0.0)),
+            LEADER_EGRESS.most * float(lack.max(initial=0.0)),
         )
 
     def without_busy_leaders(self, replicas: Ints) -> Ints:
@@ -61,7 +67,7 @@ class LeaderEgress:
         partition = replicas // self.width
         size = self.size[partition]
         fits = self.sent[self.leader[partition]] + size <= self.most
-        return replicas[fits] if size[fits].sum() >= CANDIDATES_LEFT * size.sum() else replicas
+        return replicas[fits] if size[fits].sum() >= LEADER_EGRESS.left * size.sum() else replicas
 
     def send(self, replicas: Ints) -> None:
         """Record replicas that are given up."""
@@ -80,7 +86,9 @@ class LeaderEgress:
         partition = replicas // self.width
         leader, size = self.leader[partition], self.size[partition]
         near = self.zone[leader] == self.zone[broker]
-        order: list[int] = np.argsort(-size * (1 + ZONE_PREFERENCE * near), kind="stable").tolist()
+        order: list[int] = np.argsort(
+            -size * (1 + LEADER_EGRESS.of_zone * near), kind="stable"
+        ).tolist()
         leaders, sizes = leader.tolist(), size.tolist()
         chosen: list[int] = []
         for most in (self.most, np.inf):

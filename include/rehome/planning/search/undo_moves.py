@@ -7,6 +7,8 @@ they allow no single replica to return.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints, Mask
@@ -14,14 +16,22 @@ from rehome.planning.model.arrays import is_new
 from rehome.planning.placement.stable_order import first_ones, stable_order_of_floats
 from rehome.planning.search.state import LEAST_CHANGE, Search
 
-TOGETHER = 2**18
-"""Batch size: moved replicas that are tried before any smaller ones."""
 
-UNDO_TURNS = 8
-"""Turns between two checks of which moves can still be undone."""
+@dataclass(frozen=True, slots=True)
+class UndoOptions:
+    """How many moves are tried before others.
 
-WHOLE_PARTITIONS = 2_000
-"""Partitions that may return as a whole, at most: the largest ones."""
+    :param together: moved replicas that are tried before any smaller ones.
+    :param turns: turns between two checks of which moves can still be undone.
+    :param whole_partitions: partitions that may return as a whole, at most: the largest ones.
+    """
+
+    together: int = 2**18
+    turns: int = 8
+    whole_partitions: int = 2_000
+
+
+UNDO = UndoOptions()
 
 
 def undo_needless_moves(search: Search) -> None:
@@ -33,15 +43,15 @@ def undo_needless_moves(search: Search) -> None:
     moved = moved[search.racks.of_its_set(moved // search.width, origin[moved].astype(np.int64))]
     moved = moved[~search.held_before(moved, search.holders(moved))]
     moved = moved[stable_order_of_floats(-search.weights[0].take(moved // search.width))]
-    for start in range(0, len(moved), TOGETHER):
-        some = moved[start : start + TOGETHER]
+    for start in range(0, len(moved), UNDO.together):
+        some = moved[start : start + UNDO.together]
         while len(some):
             some = some[search.spreads(some, origin[some].astype(np.int64))]
             some = some[_harmless(search, some)]
             turns = _turns(search, some)
-            for number in range(UNDO_TURNS):
+            for number in range(UNDO.turns):
                 _undo(search, some[turns == number])
-            some = some[turns == UNDO_TURNS]
+            some = some[turns == UNDO.turns]
 
 
 def undo_whole_partitions(search: Search) -> None:
@@ -59,7 +69,7 @@ def undo_whole_partitions(search: Search) -> None:
     some = some[tree.violations_of(some, origin[some]) <= tree.violations_of(some, rows[some])]
     some = some[_harmless_wholes(search, some)]
     for partition in some[stable_order_of_floats(-search.weights[0].take(some))][
-        :WHOLE_PARTITIONS
+        : UNDO.whole_partitions
     ].tolist():
         if _harmless_wholes(search, np.array([partition]))[0]:
             for position in np.flatnonzero(rows[partition] != origin[partition]).tolist():
@@ -86,20 +96,20 @@ def _harmless_wholes(search: Search, partitions: Ints) -> Mask:
 
 def _turns(search: Search, moved: Ints) -> Ints:
     """(n,) the turn of each replica. Replicas of one turn differ in source, target and partition.
-    UNDO_TURNS = not in these turns.
+    UNDO.turns = not in these turns.
     """
     keys = (
         search.holders(moved),
         search.origin.reshape(-1)[moved].astype(np.int64),
         moved // search.width,
     )
-    early = [first_ones(key, UNDO_TURNS) for key in keys[:2]]
+    early = [first_ones(key, UNDO.turns) for key in keys[:2]]
     due, in_the_way = early[0] & early[1], early[0] | early[1]
     partitions = np.zeros(len(search.rows), bool)
     partitions[keys[2][due]] = True
     left = np.flatnonzero(in_the_way | partitions[keys[2]])
-    turns = np.full(len(moved), UNDO_TURNS)
-    for number in range(UNDO_TURNS):
+    turns = np.full(len(moved), UNDO.turns)
+    for number in range(UNDO.turns):
         first = np.logical_and.reduce([first_ones(key[left]) for key in keys])
         turns[left[first]] = number
         left = left[~first]
