@@ -223,26 +223,31 @@ def measured(names: Sequence[str], of: Sequence[Number]) -> Iterator[dict[str, A
 
 
 def write(out: Path = RESULTS) -> None:
-    """Measure all numbers, and write what was found."""
-    git = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    """Measure all numbers, and write what was found after each: a run that was interrupted goes on
+    where it was, unless the planner has changed.
+    """
+    git = ["git", "log", "-1", "--format=%h", "--", "include/rehome/planning"]
     commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    rows: list[dict[str, Any]] = []
-    of_programs = [number for number in numbers() if number.name.startswith("programs/")]
-    others = [number for number in numbers() if number not in of_programs]
+    before = json.loads(out.read_text()) if out.exists() else {}
+    rows = before["numbers"] if before.get("commit") == commit else []
+    known = {row["number"] for row in rows}
+    left = [number for number in numbers() if number.name not in known]
+    of_programs = [number for number in left if number.name.startswith("programs/")]
+    others = [number for number in left if number not in of_programs]
     for names, of in ((CASES, others), (CASES_OF_PROGRAMS, of_programs)):
-        for row in measured(names, of):
+        for row in measured(names, of) if of else ():
             rows.append(row)
             print(json.dumps(row), flush=True)
-    out.write_text(
-        json.dumps({**where_and_when(), "commit": commit, "numbers": rows}, indent=1) + "\n"
-    )
+            whole = {**where_and_when(), "commit": commit, "numbers": rows}
+            out.write_text(json.dumps(whole, indent=1) + "\n")
     if out == RESULTS:
         put(json.loads(out.read_text()))
 
 
 def put(found: dict[str, Any]) -> None:
     """Write the table into docs/benchmarks.md."""
-    made = f"Made on {found['date'][:10]}, commit `{found['commit']}`."
+    left = len(numbers()) - len(found["numbers"])
+    made = f"Made on {found['date'][:10]}, commit `{found['commit']}`; {left} numbers are left."
     lines = [made, "", *document.table(COLUMNS, found["numbers"])]
     document.put(document.DOCS / "benchmarks.md", "bench-ablation ARGS=--numbers", lines)
 
