@@ -36,7 +36,7 @@ def problem_of(*, moved: tuple[int, ...], sizes: list[int] = SIZES) -> Problem:
 
 
 def moved_in(problem: Problem) -> list[int]:
-    return problem.layout.changed().tolist()
+    return [int(partition) for partition in problem.layout.changed()]
 
 
 def test_one_large_replica_moves_in_place_of_five() -> None:
