@@ -226,10 +226,10 @@ def write(out: Path = RESULTS) -> None:
     """Measure all numbers, and write what was found after each: a run that was interrupted goes on
     where it was, unless the planner has changed.
     """
-    git = ["git", "log", "-1", "--format=%h", "--", "include/rehome/planning"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    commit = _git("log", "-1", "--format=%h", "--", "include/rehome/planning")
+    planner = _git("rev-parse", "--short", "HEAD:include/rehome/planning")
     before = json.loads(out.read_text()) if out.exists() else {}
-    rows = before["numbers"] if before.get("commit") == commit else []
+    rows = before["numbers"] if before.get("planner") == planner else []
     known = {row["number"] for row in rows}
     left = [number for number in numbers() if number.name not in known]
     of_programs = [number for number in left if number.name.startswith("programs/")]
@@ -238,10 +238,16 @@ def write(out: Path = RESULTS) -> None:
         for row in measured(names, of) if of else ():
             rows.append(row)
             print(json.dumps(row), flush=True)
-            whole = {**where_and_when(), "commit": commit, "numbers": rows}
+            of_code = {"commit": commit, "planner": planner}
+            whole = {**where_and_when(), **of_code, "numbers": rows}
             out.write_text(json.dumps(whole, indent=1) + "\n")
     if out == RESULTS:
         put(json.loads(out.read_text()))
+
+
+def _git(*arguments: str) -> str:
+    found = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True)
+    return found.stdout.strip()
 
 
 def put(found: dict[str, Any]) -> None:
