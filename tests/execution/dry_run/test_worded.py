@@ -6,7 +6,7 @@ from typing import Any
 
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.domain.kafka import TopicPartition
-from rehome.domain.plan.failure_domains import Weakened
+from rehome.domain.plan.figures import Weakened
 from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.time_range import TimeRange
 from rehome.execution.access.policy_refusals import PolicyAspect, PolicyDifference

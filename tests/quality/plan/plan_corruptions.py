@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rehome.domain.plan.failure_domains import Weakened
+from rehome.domain.plan.figures import Weakened
 from rehome.domain.request.request import SpreadOf
 from rehome.domain.resources import Resource
 from rehome.quality.facts.gate_input import Checked

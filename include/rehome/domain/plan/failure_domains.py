@@ -7,48 +7,15 @@ data centre may be as good as the rest allows, and still takes a copy out of eve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.figures import Weakened
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.move_columns import padded
 from rehome.domain.plan.move_table import moves_table
-from rehome.domain.text import count_text
-
-
-@dataclass(frozen=True, slots=True)
-class Weakened:
-    """Partitions that a plan leaves in fewer failure domains of one kind.
-
-    :param level: of the racks, 1 = the topmost (data centres of ``/dc/rack``); 0 = replicas: each
-        broker is a domain.
-    :param levels: how many levels the cluster's racks have.
-    :param before, after: how many domains each of them has replicas in.
-    :param partitions: how many partitions; ``example``: the first of them.
-    """
-
-    level: int
-    levels: int
-    before: int
-    after: int
-    partitions: int
-    example: str
-
-    def __str__(self) -> str:
-        named = f"{count_text(self.partitions, 'partition')}, such as {self.example},"
-        verb = "ends" if self.partitions == 1 else "end"
-        return f"{named} {verb} with replicas {self._where}"
-
-    @property
-    def _where(self) -> str:
-        if self.level == 0:
-            return f"on {count_text(self.after, 'broker')} instead of {self.before}"
-        kind = "rack" if self.levels == 1 else f"domain of rack level {self.level}"
-        many = "racks" if self.levels == 1 else f"domains of rack level {self.level}"
-        return f"in {count_text(self.after, kind, many)} instead of {self.before}"
 
 
 def weakened(

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rehome.domain.text import count_text
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceBalance:
@@ -106,6 +108,38 @@ class Link:
     source: str
     target: str
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weakened:
+    """Partitions that a plan leaves in fewer failure domains of one kind.
+
+    :param level: of the racks, 1 = the topmost (data centres of ``/dc/rack``); 0 = replicas: each
+        broker is a domain.
+    :param levels: how many levels the cluster's racks have.
+    :param before, after: how many domains each of them has replicas in.
+    :param partitions: how many partitions; ``example``: the first of them.
+    """
+
+    level: int
+    levels: int
+    before: int
+    after: int
+    partitions: int
+    example: str
+
+    def __str__(self) -> str:
+        named = f"{count_text(self.partitions, 'partition')}, such as {self.example},"
+        verb = "ends" if self.partitions == 1 else "end"
+        return f"{named} {verb} with replicas {self._where}"
+
+    @property
+    def _where(self) -> str:
+        if self.level == 0:
+            return f"on {count_text(self.after, 'broker')} instead of {self.before}"
+        kind = "rack" if self.levels == 1 else f"domain of rack level {self.level}"
+        many = "racks" if self.levels == 1 else f"domains of rack level {self.level}"
+        return f"in {count_text(self.after, kind, many)} instead of {self.before}"
 
 
 def balance_from_json(content: Mapping[str, Any]) -> ResourceBalance:

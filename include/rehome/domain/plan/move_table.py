@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.move_columns import ROWS_PER_BATCH, padded
-from rehome.domain.plan.moves_by_partition import MovesByPartition
+from rehome.domain.plan.moves_by_partition import IndexedMoves, MovesByPartition
 from rehome.domain.text import count_text
 
 MOVES_SCHEMA = pa.schema(
@@ -69,7 +69,7 @@ class MoveCounts:
         )
 
 
-class MoveTable(Sequence[Move]):
+class MoveTable(IndexedMoves):
     """Moves kept as columns: a :class:`Move` is made only when it is used.
 
     :param table: of schema :data:`MOVES_SCHEMA`, sorted by topic and partition.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
-from rehome.domain.kafka import TopicPartition
+from rehome.domain.kafka import BrokerId, TopicPartition
 
 if TYPE_CHECKING:
     from rehome.domain.plan.move import Move
@@ -49,3 +50,24 @@ class MovesByPartition(Mapping[TopicPartition, "Move"]):
         new = [partition for partition in partitions if partition not in self.made]
         moves = self._make([self._places[partition] for partition in new])
         self.made.update(zip(new, moves, strict=True))
+
+
+class IndexedMoves(Sequence["Move"]):
+    """Moves that know their sums and places without an object of each; code that only has a plan
+    imports no columns for it.
+    """
+
+    @property
+    @abstractmethod
+    def by_partition(self) -> MovesByPartition:
+        """Partition → its move."""
+
+    @property
+    @abstractmethod
+    def brokers(self) -> frozenset[BrokerId]:
+        """Every broker that a replica is moved from or to, or stays on."""
+
+    @property
+    @abstractmethod
+    def bytes_to_copy(self) -> int:
+        """Bytes that all of them write anew, between brokers and between log dirs."""

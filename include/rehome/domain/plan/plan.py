@@ -8,8 +8,7 @@ from functools import cached_property
 
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.move_table import MoveTable
-from rehome.domain.plan.moves_by_partition import MovesByPartition
+from rehome.domain.plan.moves_by_partition import IndexedMoves, MovesByPartition
 from rehome.domain.plan.summary import PlanSummary
 
 
@@ -30,7 +29,7 @@ class Plan:
     @cached_property
     def by_partition(self) -> Mapping[TopicPartition, Move]:
         """Partition → its move; of moves in columns, made when it is used."""
-        if isinstance(self.moves, MoveTable):
+        if isinstance(self.moves, IndexedMoves):
             return self.moves.by_partition
         return {move.partition: move for move in self.moves}
 
@@ -42,14 +41,14 @@ class Plan:
     @cached_property
     def brokers(self) -> frozenset[BrokerId]:
         """Every broker that a replica is moved from or to, or stays on."""
-        if isinstance(self.moves, MoveTable):
+        if isinstance(self.moves, IndexedMoves):
             return self.moves.brokers
         return frozenset(b for move in self.moves for b in (*move.current, *move.target))
 
     @cached_property
     def bytes_to_copy(self) -> int:
         """Bytes that all of its moves write anew, between brokers and between log dirs."""
-        if isinstance(self.moves, MoveTable):
+        if isinstance(self.moves, IndexedMoves):
             return self.moves.bytes_to_copy
         return sum(move.bytes_to_copy for move in self.moves)
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rehome.domain.kafka import BrokerId
-from rehome.domain.plan.failure_domains import Weakened
 from rehome.domain.plan.figures import (
     BudgetPoint,
     LeaderMinimums,
@@ -16,6 +15,7 @@ from rehome.domain.plan.figures import (
     ResourceBalance,
     TargetPrice,
     TopicBalance,
+    Weakened,
     balance_from_json,
 )
 from rehome.domain.plan.infeasible import Infeasible, infeasible_from_json

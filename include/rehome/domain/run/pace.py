@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-import numpy as np
-
-from rehome.domain.array_types import Floats, Ints
 from rehome.domain.broker_rates import RateKey
+
+if TYPE_CHECKING:
+    from rehome.domain.array_types import Floats, Ints
 
 MOVES_PER_SLOT = 10
 """Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""
@@ -68,7 +68,8 @@ class Pace:
     def copy_s(self, size_bytes: int | Ints) -> float | Floats:
         """Time that a copy takes of a broker's: that of its bytes, or of its part of a slot."""
         least_s = self.reaction_s / (MOVES_PER_SLOT * self.max_moves_per_broker)
-        return np.maximum(size_bytes / self.bytes_per_s, least_s)
+        copied_s = size_bytes / self.bytes_per_s
+        return max(copied_s, least_s) if isinstance(copied_s, float) else copied_s.clip(least_s)
 
     def plan_s(self, busiest_s: float, partitions: int) -> float:
         """Time of a plan, until its end is noticed.

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
-from rehome.domain.plan.failure_domains import Weakened, weakened
-from rehome.domain.plan.figures import Link, ResourceBalance
+from rehome.domain.plan.failure_domains import weakened
+from rehome.domain.plan.figures import Link, ResourceBalance, Weakened
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.request.request import Action
