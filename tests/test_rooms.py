@@ -57,7 +57,7 @@ FLOORS = """
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
     alerts.catalog
-    alerts.kinds         watching.open_and_close         watching.refusal
+    alerts.kinds         watching.open_and_close
     watching.finding
     watching.rules
     watching.kinds
@@ -149,6 +149,10 @@ def problems(module: str, names: Imports) -> Iterator[str]:
 def test_a_room_imports_only_what_is_below_it() -> None:
     found = [one for name, path in ALL.items() for one in problems(name, imports_of(path))]
     assert found == []
+
+
+def test_every_room_of_the_table_is_there() -> None:
+    assert set(floors()) - set(map(room_of, ALL)) == set()
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

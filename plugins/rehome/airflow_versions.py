@@ -5,10 +5,10 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING
 
+from airflow.utils.state import TaskInstanceState
+
 if TYPE_CHECKING:
     from airflow.executors.executor_utils import ExecutorName
-    from airflow.utils.state import TaskInstanceState
-
 try:
     from airflow.sdk.exceptions import TaskDeferralError, TaskDeferralTimeout
 except ImportError:  # before Airflow 3.2
@@ -41,7 +41,5 @@ def configured_executors() -> list[ExecutorName]:
 
 def asking_states() -> list[TaskInstanceState]:
     """The states of a task that waits for a person: before Airflow 3.3 a trigger waits for it."""
-    from airflow.utils.state import TaskInstanceState
-
     known = TaskInstanceState.__members__
     return [known[name] for name in ("AWAITING_INPUT", "DEFERRED") if name in known]

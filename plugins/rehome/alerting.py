@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rehome import installation
+from rehome.alerts.alert import Alert
+from rehome.alerts.message import one_line
 from rehome.domain.clock import utc_now
 from rehome.domain.run.findings import Severity
 from rehome.errors import RehomeError
@@ -15,7 +17,6 @@ from rehome.links import page_of_cluster, page_of_plan, report_of_plan
 from rehome.notifiers import delivery
 
 if TYPE_CHECKING:
-    from rehome.alerts.alert import Alert
     from rehome.alerts.kinds import AlertKind
     from rehome.ledger.base.alert_records import DueAlert, RaisedAlert
     from rehome.ledger.store import Ledger
@@ -76,9 +77,6 @@ def send(due: Sequence[DueAlert]) -> None:
 
     Where the ledger cannot record it, the next task that finds it sends it again, with the same id.
     """
-    from rehome.alerts.alert import Alert
-    from rehome.alerts.message import one_line
-
     alerts = [replace(Alert.from_json(one.alert), message_id=one.message_id) for one in due]
     for alert in alerts:
         send_once(alert)
@@ -106,8 +104,6 @@ def send_left_over(ledger: Ledger) -> None:
 
 def send_once(alert: Alert) -> None:
     """Into the log: that is always there."""
-    from rehome.alerts.message import one_line
-
     levels = {Severity.ERROR: logging.ERROR, Severity.WARNING: logging.WARNING}
     log.log(levels.get(alert.severity, logging.INFO), "%s", one_line(alert))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
+from airflow.sdk import BaseHook
 
 from rehome import installation
 from rehome.packaging import ROOT, build_job_zip, local_spark
@@ -95,14 +96,10 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
 
     def _driver_is_ours(self) -> bool:
         """Whether the driver is a process of this machine that gets its environment as it is."""
-        from airflow.sdk import BaseHook
-
         mode = BaseHook.get_connection(self._conn_id).extra_dejson.get("deploy-mode")
         return self._master().startswith(("local", "spark://")) and mode != "cluster"
 
     def _master(self) -> str:
-        from airflow.sdk import BaseHook
-
         return str(BaseHook.get_connection(self._conn_id).host or "local")
 
 

@@ -72,5 +72,5 @@ def test_a_task_that_waits_for_a_person_is_known_in_each_version(
         DEFERRED = "deferred"
         SUCCESS = "success"
 
-    monkeypatch.setattr("airflow.utils.state.TaskInstanceState", Before)
+    monkeypatch.setattr(airflow_versions, "TaskInstanceState", Before)
     assert airflow_versions.asking_states() == [Before.DEFERRED]

@@ -34,6 +34,8 @@ from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.fleet import paused_plan
 from rehome.ledger.base.records import ThrottleEntry
 from rehome.notifiers import delivery
+from rehome.operators.completion import drained
+from rehome.triggers import watch
 from rehome.watching.paused_plan import GoesOn
 from world.history import METADATA_LAG_S
 from world.judge.accounts import Accounts
@@ -86,9 +88,9 @@ class Ears:
             (execution.throttle.set_up, "sweep", self._sweep),
             (execution.throttle.foreign, "foreign_throttles", self._foreign),
             (execution.foreign.read_flights, "describe_reassignments", self._described),
-            (execution.observation.foreign_reassignments, "fates", self._followed),
+            (watch, "fates", self._followed),
             (execution.completion.verify, "verify", self._verify),
-            (execution.completion.drained, "wait_until_drained", self._drained),
+            (drained, "wait_until_drained", self._drained),
             (execution.control.controller.Controller, "control", self._control),
             (execution.dry_run.dry_run, "dry_run", self._dry_run),
             (paused_plan, "next_window", self._next_window),

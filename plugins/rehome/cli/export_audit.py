@@ -20,8 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import make_url
-
 from rehome.cli.verbs import Verb
 from rehome.domain.text import count_text, second_text
 from rehome.errors import PlanConflictError, RehomeError
@@ -46,6 +44,8 @@ def open_ledger(url: str | None, *, new: bool = False) -> Ledger:
         from rehome.installation import settings
 
         url = settings().ledger_url
+    from sqlalchemy import make_url
+
     from rehome.ledger.store import Ledger
 
     parsed = make_url(url)

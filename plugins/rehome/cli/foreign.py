@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from rehome import installation
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import say, say_json, say_json_line
 from rehome.cli.remote.ask import require_running
@@ -24,6 +23,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.request.param_types import rate
 from rehome.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
 from rehome.errors import InvalidRequestError, RehomeError
+from rehome.execution.observation.foreign_reassignments import fates, follow, in_flight
 from rehome.execution.observation.move_status import Fate
 from rehome.execution.observation.observe import observe
 
@@ -148,6 +148,7 @@ def _reading(read: _Read, chosen: argparse.Namespace) -> int:
 @contextmanager
 def _cluster(chosen: argparse.Namespace) -> Iterator[ClusterGateway]:
     """The cluster that the connection leads to; errors become those of commands."""
+    from rehome import installation
     from rehome.hooks.cluster import KafkaClusterHook
 
     try:
@@ -200,6 +201,7 @@ def _describe(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace
 
 
 def _described(cluster: ClusterGateway, which: Chosen) -> DescribedFlights:
+    from rehome import installation
     from rehome.execution.foreign.read_flights import describe_reassignments
 
     with installation.open_ledger() as ledger:
@@ -209,7 +211,6 @@ def _described(cluster: ClusterGateway, which: Chosen) -> DescribedFlights:
 def _follow(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) -> int:
     """Show KIP-179's table at each look; at the end, what each has ended as."""
     from rehome.execution.foreign.in_flight import Chosen
-    from rehome.execution.observation.foreign_reassignments import fates, follow, in_flight
     from rehome.execution.progress.progress import status_table
 
     goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE, Fate.MISPLACED)

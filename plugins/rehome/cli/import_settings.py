@@ -15,8 +15,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sqlalchemy.exc import DatabaseError
-
 from rehome.airflow_settings import SETTINGS_FILE, AirflowSettings, SettingsFileError
 from rehome.cli.verbs import Verb
 
@@ -56,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Import the file; returns the exit code."""
+    from sqlalchemy.exc import DatabaseError
+
     try:
         if options.file.suffix == ".json":
             settings = AirflowSettings.from_json(json.loads(options.file.read_text()))

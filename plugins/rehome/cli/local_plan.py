@@ -25,7 +25,10 @@ from rehome.clusters.filled_requests import request_by
 from rehome.domain.request.presets import filled
 from rehome.errors import InvalidRequestError, RehomeError, first_problems
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.result import describe
+from rehome.execution.policy_from_request import rate_for
+from rehome.planning.options import PlanOptions
 from rehome.settings import Settings
 
 if TYPE_CHECKING:
@@ -167,7 +170,6 @@ def _properties(text: str, path: Path) -> Iterator[tuple[str, str]]:
 def _planned(cluster: ClusterGateway, settings: Settings, params: Mapping[str, Any]) -> LocalPlan:
     from rehome.cluster.snapshot.take import take_snapshot
     from rehome.domain.plan.kafka_json import KafkaFiles
-    from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.dry_run.dry_run import dry_run
 
     now = datetime.now(UTC)
@@ -203,8 +205,6 @@ def _no_window() -> datetime:
 
 
 def _make(snapshot: Snapshot, request: ReassignmentRequest, settings: Settings) -> Plan:
-    from rehome.execution.policy_from_request import rate_for
-    from rehome.planning.options import PlanOptions
     from rehome.planning.planner import guarded, make_plan
 
     how = PlanOptions(

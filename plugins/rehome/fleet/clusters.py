@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow.sdk import get_current_context
+
 from rehome.clusters.clusters_file import (
     ClusterEntry,
     ClustersFile,
@@ -257,8 +259,6 @@ def connection_of(context: Mapping[str, Any]) -> str:
 
 def at_work() -> str | None:
     """The connection that this step works through; None = none in particular."""
-    from airflow.sdk import get_current_context
-
     chosen = _at_work.get()
     if chosen is not None:
         return chosen

@@ -13,6 +13,7 @@ from rehome.domain.request.limits import with_limits
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError
+from rehome.execution.policy_from_request import rate_for
 from rehome.fleet import clusters, policies
 from rehome.fleet.bound import known_misled
 
@@ -124,8 +125,6 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
 
 def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, Any]:
     """A cluster's own options of the job, by its settings."""
-    from rehome.execution.policy_from_request import rate_for
-
     return {
         "rate_bytes_per_s": rate_for(request, settings),
         "throttle_efficiency": settings.throttle_efficiency,

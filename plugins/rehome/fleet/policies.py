@@ -6,6 +6,8 @@ import logging
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import get_current_context
+
 from rehome.errors import RehomeError
 from rehome.execution.access.cluster_policy import PaceAndApproval, strictest
 
@@ -121,8 +123,6 @@ def _read(connection: str, _task: str) -> ConnectionPolicy | None:
 
 def _task() -> str:
     """What tells one task's attempt from another; "" = this is none."""
-    from airflow.sdk import get_current_context
-
     try:
         task_instance = get_current_context()["ti"]
     except RuntimeError:

@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
 from rehome.cluster.connection.check import check_connection
 from rehome.cluster.connection.settings import Connection
+from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.interface.rights import Role, rights_to_start
 from rehome.domain.text import first_names
 from rehome.errors import InvalidConnectionError, InvalidRequestError, RehomeError
@@ -18,7 +19,6 @@ from rehome.fleet import clusters
 from rehome.hooks import connection_form
 
 if TYPE_CHECKING:
-    from rehome.cluster.gateway import ClusterGateway
     from rehome.settings import Settings
 
 TESTED_WITHIN_S = 5.0
@@ -98,8 +98,6 @@ class KafkaClusterHook(KafkaBaseHook):
 
     def gateway(self, settings: Settings) -> ClusterGateway:
         """A gateway with the settings' time limits; close it, or use it as a context manager."""
-        from rehome.cluster.gateway import ClusterGateway
-
         return ClusterGateway(
             self.connection,
             name=self.kafka_config_id,
@@ -129,8 +127,6 @@ class KafkaClusterHook(KafkaBaseHook):
 
     def _lacking_rights(self) -> tuple[str, str]:
         """What the principal lacks to make plans, and to carry them out; "" = nothing."""
-        from rehome.cluster.gateway import ClusterGateway
-
         bounds = {"request_timeout_s": TESTED_WITHIN_S, "connect_timeout_s": TESTED_WITHIN_S}
         with ClusterGateway(self.connection, name=self.kafka_config_id, **bounds) as cluster:
             planner, reassigner = (

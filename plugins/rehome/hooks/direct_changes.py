@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import get_current_context
+
 from rehome import installation
 from rehome.domain.kafka import BrokerError
 from rehome.domain.run.event_kind import EventKind
@@ -84,8 +86,6 @@ def changing(
 
 def _entry(change: DirectCall, cluster_id: str) -> AuditEntry:
     """Of the task that runs; outside of one, it is not known who calls."""
-    from airflow.sdk import get_current_context
-
     try:
         context = get_current_context()
     except RuntimeError:  # Airflow's own word for: no task runs here

@@ -7,12 +7,28 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rehome import installation
+from rehome.clusters.binding import MisledError
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Partial, ReplicaId, TopicPartition
 from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ADD_PARTITIONS
 from rehome.execution.access.policy_refusals import PolicyRefusal, RefusedBy
+from rehome.execution.direct.direct_throttle import (
+    DirectThrottle,
+    clear_direct_throttle,
+    set_direct_throttle,
+)
+from rehome.execution.direct.wanted_copies import (
+    CopyLimits,
+    copy_limits,
+    log_dir_limits,
+    placed_replicas,
+    validate_targets,
+    wanted_copies,
+)
+from rehome.execution.foreign.in_flight import Chosen
+from rehome.execution.throttle.configs import named
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.direct_changes import changing
@@ -20,8 +36,8 @@ from rehome.hooks.direct_changes import changing
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
     from rehome.domain.kafka import BrokerError, BrokerId, OngoingReassignment
-    from rehome.execution.direct.direct_throttle import DirectThrottle, TakenBack
-    from rehome.execution.direct.wanted_copies import CopyLimits, PlacedReplica
+    from rehome.execution.direct.direct_throttle import TakenBack
+    from rehome.execution.direct.wanted_copies import PlacedReplica
     from rehome.execution.foreign.read_flights import DescribedFlights
 
 PartitionName = tuple[str, int]
@@ -95,7 +111,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param partitions: just these; None = all.
         :return: the reassignments that were asked about, and KIP-179's status of their replicas.
         """
-        from rehome.execution.foreign.in_flight import Chosen
         from rehome.execution.foreign.read_flights import describe_reassignments
 
         wanted = None
@@ -129,8 +144,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         starts = {partition: target for partition, target in wanted.items() if target is not None}
         with self._cluster() as cluster:
             if starts:
-                from rehome.execution.direct.wanted_copies import copy_limits, wanted_copies
-
                 limits = copy_limits(cluster, wanted_copies(cluster, starts))
                 self._require(cluster, Action.REASSIGN, limits)
             call, stops = "alter_partition_reassignments", not starts
@@ -156,8 +169,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
 
         :return: per partition the controller's code and message; None = it would accept.
         """
-        from rehome.execution.direct.wanted_copies import validate_targets
-
         with self._cluster() as cluster:
             return validate_targets(
                 cluster,
@@ -177,8 +188,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param brokers: ask these; None = those of ``replicas``, or all that are alive.
         :return: with ``missing``: brokers that did not answer, and why.
         """
-        from rehome.execution.direct.wanted_copies import placed_replicas
-
         wanted = None if replicas is None else {ReplicaId(*each) for each in replicas}
         asked = brokers
         if asked is None and wanted is not None:
@@ -196,8 +205,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param targets: replica → the path of the log dir that it is to lie in.
         :return: each broker's verdict per replica; None = accepted. Code 57: no such log dir.
         """
-        from rehome.execution.direct.wanted_copies import log_dir_limits
-
         wanted = {ReplicaId(*replica): path for replica, path in targets.items()}
         with self._cluster() as cluster:
             limits = log_dir_limits(cluster, {replica.broker for replica in wanted})
@@ -226,9 +233,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param log_dir_brokers: brokers whose copies between log dirs get the rate, too.
         :return: what was changed; ``to_json()`` is what a task returns for a later one.
         """
-        from rehome.execution.direct.direct_throttle import set_direct_throttle
-        from rehome.execution.direct.wanted_copies import CopyLimits, wanted_copies
-
         limits = CopyLimits((), {-1: rate_bytes_per_s})
         with self._cluster() as cluster:
             self._require(cluster, Action.REASSIGN if targets else Action.MOVE_LOG_DIRS, limits)
@@ -249,9 +253,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param throttle: what that returned, or its ``to_json()``.
         :return: what is as before, and what another client has changed since, which stays.
         """
-        from rehome.execution.direct.direct_throttle import DirectThrottle, clear_direct_throttle
-        from rehome.execution.throttle.configs import named
-
         known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
         of = [f"{named(each.resource)} {each.key}" for each in known.changes]
         with (
@@ -314,8 +315,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :raises PolicyError: it does not.
         :raises MisledError: the connection leads to another cluster than it is bound to.
         """
-        from rehome.clusters.binding import MisledError
-
         cluster_id = cluster.describe_cluster().cluster_id
         with installation.open_ledger() as ledger:
             found = bound.known_misled(ledger, self.kafka_config_id, cluster_id)

@@ -18,12 +18,12 @@ from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.log import redact
 
 from rehome import installation
+from rehome.alerts.channels import WEBHOOK, Channel, read_channels
+from rehome.alerts.several import about_all
 from rehome.notifiers.webhook import WEBHOOK_CONNECTION, why_unsafe
 
 if TYPE_CHECKING:
     from rehome.alerts.alert import Alert
-    from rehome.alerts.channels import Channel
-
 DEADLINE_S = 60.0
 """No task waits longer than this for a channel to take its alerts. Below that of the ledger's
 claims."""
@@ -45,8 +45,6 @@ def channels() -> tuple[tuple[Channel, ...], tuple[str, ...]]:
 
     The connection ``rehome_webhook``, where there is one, is a channel without being named.
     """
-    from rehome.alerts.channels import WEBHOOK, Channel, read_channels
-
     found, problems = read_channels(installation.settings().alert_channels)
     named = any(
         channel.notifier == WEBHOOK
@@ -69,8 +67,6 @@ def problems() -> tuple[str, ...]:
 
 
 def _unusable(channel: Channel) -> str:
-    from rehome.alerts.channels import WEBHOOK
-
     try:
         notifier_class(channel.notifier)
         if channel.notifier != WEBHOOK:
@@ -193,8 +189,6 @@ def _begun(
     """In a thread that ends with its process at the latest: a notifier may hang for ever. It begins
     with no other alert when the event is set.
     """
-    from rehome.alerts.several import about_all
-
     over = threading.Event()
     messages = [([number], alert) for number, alert in alerts]
     if len(alerts) > MOST_SINGLE:

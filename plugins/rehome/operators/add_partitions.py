@@ -14,6 +14,7 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.findings import Severity
 from rehome.domain.text import count_text
 from rehome.execution.access.connection_policy import ADD_PARTITIONS
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
 from rehome.operators.approval.without_plan import (
@@ -156,7 +157,6 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str:
         """Ask, report, and either go on or stop here."""
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.create_partitions import broken_findings, check, rack_findings
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
@@ -224,7 +224,6 @@ class CreatePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Create, prove, write the event, complete the report."""
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.create_partitions import create, refuse_broken
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)

@@ -13,6 +13,7 @@ from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, RunDoor
 from rehome.domain.run.control_parameters import parse_control
 from rehome.domain.run.states import Control
 from rehome.execution.access.connection_policy import ANYTHING
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import bound, paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
@@ -59,7 +60,6 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def _ask(self, context: Context, asked: ControlRequest, ledger: Ledger) -> bool:
         """Whether a run has to be started: the ledger knows which."""
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.words.answer_words import answer_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.

@@ -13,6 +13,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.findings import SETTINGS_CHECK
 from rehome.domain.run.states import PlanState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import paused_plan, plan_settings, watch_runs
 from rehome.links import DataDocsLink, PlanPageLink, ReportLink
 from rehome.notifiers import delivery
@@ -165,7 +166,6 @@ def tried_out(
     :param snapshot: URI of the snapshot the plan was made on.
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
     """
-    from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.control.resume import moving_or_done, not_started
     from rehome.execution.dry_run.dry_run import dry_run
     from rehome.execution.dry_run.typed_finding import CHANNELS_CHECK, POLICIES_CHECK

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import airflow_metrics, installation
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
+from rehome.execution.policy_from_request import policy_for
 from rehome.links import PlanPageLink
 from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
@@ -32,7 +33,6 @@ class StartReassignmentOperator(ClusterOperator):
         """One advance."""
         from rehome.account.evidence import PaceFollower
         from rehome.execution.advance import advance
-        from rehome.execution.policy_from_request import policy_for
         from rehome.metrics.readings import step_readings
 
         run_authority.refuse_unasked(context)

@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.alerts.alert import about_plan
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.domain.request.request import Action, request_to_params
 from rehome.domain.run.askers import Term
 from rehome.domain.text import bytes_text, count_text
+from rehome.execution.policy_from_request import rate_for
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.links import DataDocsLink, PlanPageLink
 from rehome.operators import assets
@@ -99,7 +101,6 @@ class PlanReassignmentOperator(SparkJobOperator):
         return record.plan_id
 
     def _prepare(self, context: Context, request: ReassignmentRequest) -> PlanDirectory:
-        from rehome.execution.policy_from_request import rate_for
         from rehome.warehouse import cluster_of
 
         settings = installation.settings()
@@ -221,7 +222,6 @@ def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None
 
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
-    from rehome.alerts.alert import about_plan
     from rehome.alerts.due_alerts import disks_full
 
     if not directory.exists("load.json"):

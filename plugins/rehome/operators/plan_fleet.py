@@ -15,6 +15,7 @@ from rehome.domain.text import bytes_text
 from rehome.errors import RehomeError
 from rehome.executors import refuse_unshared
 from rehome.fleet import due_clusters, plan_settings, policies
+from rehome.operators.plan import tell_of_full_disks
 from rehome.places.path_parts import path_part
 from rehome.run import evidence, plan_ids, run_params
 from rehome.run.authority import own_snapshot, refusals
@@ -145,7 +146,6 @@ class PlanFleetOperator(SparkJobOperator):
         asked_for: Mapping[str, Any],
     ) -> str:
         from rehome.domain.plan.kafka_json import refuse_other_files
-        from rehome.operators.plan import tell_of_full_disks
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)

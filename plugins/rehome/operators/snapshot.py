@@ -16,6 +16,8 @@ from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError, PlanConflictError, RehomeError
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.observation.drift import DriftError
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators import assets
@@ -192,8 +194,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
         that is gone on with, its own cluster is known.
         """
-        from rehome.execution.access.own_cluster import OwnCluster
-
         found_id, named = cluster.describe_cluster().cluster_id, plan_ids.named_plan_id(context)
         with installation.open_ledger() as ledger:
             if named is not None:
@@ -299,8 +299,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> bool:
         """Whether the run goes on with a plan that waits; else that is given up."""
-        from rehome.execution.observation.drift import DriftError
-
         try:
             recorded_plans.refuse_broken_limits(ledger, plan_id)
             self._take_up(context, ledger, cluster, plan_id)
@@ -329,7 +327,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         why: str,
     ) -> None:
         from rehome.execution.access.lease import ttl_s
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.controller import give_up
 
         self.log.warning("Plan %s is given up: %s", record.plan_id, why)
@@ -345,7 +342,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
     def _check(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> None:
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.resume import check_continuable
 
         record = ledger.plan(plan_id)

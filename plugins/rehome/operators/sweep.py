@@ -15,6 +15,9 @@ from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ANYTHING
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.control.words.cancel_words import taken_back_text
+from rehome.execution.policy_from_request import policy_for
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.ledger.base.fencing import LeaseHeldError
@@ -106,9 +109,6 @@ class SweepThrottlesOperator(ClusterOperator):
         next sweep, this one waits for it, after all else is done.
         """
         from rehome.execution.access.lease import ttl_s
-        from rehome.execution.access.own_cluster import OwnCluster
-        from rehome.execution.control.words.cancel_words import taken_back_text
-        from rehome.execution.policy_from_request import policy_for
         from rehome.execution.without_worker import keep_window
 
         settings, owner = installation.settings(), drivers.driver_of(context)
@@ -187,7 +187,6 @@ class SweepThrottlesOperator(ClusterOperator):
         two connections, each with a DAG of its own, may lead to one cluster.
         """
         from rehome.execution.access.lease import hold, ttl_s
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
         from rehome.execution.throttle.set_up import sweep
 

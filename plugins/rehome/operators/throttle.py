@@ -11,6 +11,8 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateReason
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import bytes_text, count_text
+from rehome.execution.governor.control_loop import first_rate, first_rates
+from rehome.execution.observation.drift import DriftError, refuse_drift
 from rehome.fleet import bound
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
@@ -72,7 +74,6 @@ class SetThrottleOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
-        from rehome.execution.governor.control_loop import first_rate, first_rates
         from rehome.execution.throttle.cordon import cordon
         from rehome.execution.throttle.set_up import begin_unthrottled, set_up_throttle
         from rehome.metrics.readings import rate_readings
@@ -137,7 +138,6 @@ class SetThrottleOperator(ClusterOperator):
         """
         from rehome.execution.control.refused import ApprovalLapsedError, refuse_lapsed
         from rehome.execution.control.resume import not_started
-        from rehome.execution.observation.drift import DriftError, refuse_drift
 
         record, plan, request = task.record, task.plan, task.request
         view = held.ledger.view(plan.plan_id)

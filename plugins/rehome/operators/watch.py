@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.alerts.finding_alerts import healing_stopped, kinds_counted, of_findings, with_own_alert
 from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
@@ -140,7 +141,6 @@ class WatchClustersOperator(RecordedOperator):
         rules: WatchRules,
     ) -> None:
         """Write down each alert, and count findings for metrics."""
-        from rehome.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
         from rehome.metrics.readings import ClusterGauges, cluster_readings
 
         still = last.followed.open
@@ -162,8 +162,6 @@ class WatchClustersOperator(RecordedOperator):
         facts: Facts,
         now: datetime,
     ) -> StartedRun | None:
-        from rehome.alerts.finding_alerts import healing_stopped
-
         response = respond(last.followed.open, facts, rules, now)
         for key, wait in response.waits.items():
             attempted = wait is NotNow.ATTEMPTED

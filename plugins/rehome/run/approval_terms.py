@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.run.approval.effects import Effects
+from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.askers import Askers
 from rehome.domain.run.states import Control, PlanState
 from rehome.domain.text import rate_in
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.control.approval import lapses
+from rehome.execution.control.words.approval_words import reason_of
 from rehome.fleet import plan_settings
 from rehome.run import evidence, plan_ids, run_params, run_request
 from rehome.run.asking.answer_fault import AnswerFault, Fault
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
     from rehome.domain.broker_rates import BrokerRates
     from rehome.domain.request.request import ReassignmentRequest
-    from rehome.domain.run.approval_terms import Person, Terms
+    from rehome.domain.run.approval_terms import Person
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
@@ -78,9 +82,6 @@ def terms_of(task: TaskPlan) -> Terms:
     :raises NotDoneError: the run has not tried the plan out, which has not begun.
     :raises FileChangedError: what people read of the plan is not what was recorded.
     """
-    from rehome.domain.run.approval.effects import Effects
-    from rehome.domain.run.approval_terms import Terms
-
     context, ledger, record, request = task.context, task.ledger, task.record, task.request
     directory, begun = task.directory, record.state.active
     shown = None
@@ -160,9 +161,6 @@ def why_not(task: TaskPlan, terms: Terms) -> str:
     """Why an earlier approval does not hold for what would be run now, in words; "" = it does,
     and it is by a person where one is asked for.
     """
-    from rehome.execution.control.approval import lapses
-    from rehome.execution.control.words.approval_words import reason_of
-
     record, request = task.record, task.request
     if record.approval is None:
         return "it was never approved"

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.api.client import ServerResponseError
+from airflow.sdk.exceptions import AirflowRuntimeError
+
 from rehome import installation
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.ledger.base.records import driver_name
 from rehome.run import run_params
 
 log = logging.getLogger(__name__)
@@ -29,8 +34,6 @@ def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = 
 
     :param record: of the plan to act on; a plan of an earlier Rehome knows no DAG.
     """
-    from rehome.ledger.base.records import driver_name
-
     run = context["dag_run"]
     dag_id = None if record is not None and record.dag_id is None else run.dag_id
     return driver_name(dag_id, run.run_id)
@@ -56,7 +59,6 @@ def driving(
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     """
     from rehome.execution.access.lease import hold, ttl_s
-    from rehome.execution.access.own_cluster import OwnCluster
 
     own = OwnCluster.of_plan(cluster, record)
     owner, lasting_s = driver_of(context, record), ttl_s(installation.settings())
@@ -89,9 +91,6 @@ def dag_paused(context: Context | Mapping[str, Any], dag_id: str) -> bool | None
 
     A task has no access to Airflow's database: it asks the execution API.
     """
-    from airflow.sdk.api.client import ServerResponseError
-    from airflow.sdk.exceptions import AirflowRuntimeError
-
     ask = getattr(context.get("ti"), "get_dag", None)  # not every Airflow has it
     if ask is None:
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import PlanConflictError, RehomeError
+from rehome.execution.observation.drift import LimitsBrokenError
 from rehome.fleet import plan_settings
 from rehome.run import plan_ids
 from rehome.run.authority import own_snapshot
@@ -114,7 +115,6 @@ def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
     :raises LimitsBrokenError: it does not.
     """
     from rehome.execution.control.resume import moving_or_done, not_started
-    from rehome.execution.observation.drift import LimitsBrokenError
     from rehome.warehouse import read_snapshot
 
     record, view = ledger.plan(plan_id), ledger.view(plan_id)

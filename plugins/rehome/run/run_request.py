@@ -13,6 +13,7 @@ from rehome.domain.request.limits import with_limits
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.event_kind import EventKind
 from rehome.errors import InvalidRequestError
+from rehome.execution.completion.follow_up import follow_up_request
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
 from rehome.run.causes.errors import TaskConflictError
@@ -142,8 +143,6 @@ def policy_for(
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
-    from rehome.execution.completion.follow_up import follow_up_request
-
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id)
         if EventKind.FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:

@@ -12,6 +12,9 @@ from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
+from rehome.execution.observation.foreign_reassignments import Watched
+from rehome.execution.policy_from_request import policy_for
+from rehome.execution.stall import overdue
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -94,8 +97,6 @@ class ReassignmentSensor(ClusterOperator):
         """One step of the plan; whether that was the last."""
         from rehome.account.evidence import PaceFollower
         from rehome.execution import rolling
-        from rehome.execution.policy_from_request import policy_for
-        from rehome.execution.stall import overdue
         from rehome.execution.throttle.set_up import sweep
         from rehome.metrics.readings import ErrorKind, error_readings
 
@@ -159,8 +160,6 @@ class ReassignmentSensor(ClusterOperator):
 
         :param known: what the trigger has watched; None = begin.
         """
-        from rehome.execution.observation.foreign_reassignments import Watched
-
         watched = [Watched.from_json(item) for item in known or ()]
         with closing(ReassignmentWatch(self.gateway(), watched)) as watch:
             if known is None:

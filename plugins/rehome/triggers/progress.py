@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rehome import alerting, installation
 from rehome.domain.clock import monotonic_s
+from rehome.execution.observation.foreign_reassignments import Watched
 from rehome.fleet.clusters import work_through
 from rehome.settings import FIRST_POLL_S
 from rehome.triggers.in_threads import in_thread
@@ -102,8 +103,6 @@ class ReassignmentTrigger(BaseTrigger):
 
         gateway = KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())
         if self.plan_id is None:
-            from rehome.execution.observation.foreign_reassignments import Watched
-
             return ReassignmentWatch(gateway, [Watched.from_json(item) for item in self.watched])
         try:
             return PlanWatch(gateway, self.plan_id)

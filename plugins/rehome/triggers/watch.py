@@ -7,12 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rehome import airflow_metrics, alerting, installation
+from rehome.alerts.alert_text import END_IT
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import monotonic_s, utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.errors import InvalidRequestError, RehomeError
+from rehome.execution.access.own_cluster import OwnCluster, WrongClusterError
+from rehome.execution.control.words.cancel_words import taken_back_text
+from rehome.execution.governor.cluster_health import bystanders
+from rehome.execution.observation.foreign_reassignments import cannot_end, fates, follow, in_flight
 from rehome.execution.observation.move_status import Fate
 from rehome.execution.observation.observe import observe
+from rehome.execution.policy_from_request import policy_for
+from rehome.execution.stall import overdue
 from rehome.run import recorded_plans
 
 if TYPE_CHECKING:
@@ -52,9 +59,7 @@ class PlanWatch:
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
         from rehome.account.evidence import PaceFollower
         from rehome.execution.access.lease import ttl_s
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.admission.backlog import Backlog
-        from rehome.execution.policy_from_request import policy_for
 
         self._gateway = gateway
         self._ledger = installation.open_ledger()
@@ -88,7 +93,6 @@ class PlanWatch:
         return outcome
 
     def _poll_under_lease(self) -> PollOutcome:
-        from rehome.execution.access.own_cluster import WrongClusterError
         from rehome.metrics.readings import ErrorKind
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
@@ -104,7 +108,6 @@ class PlanWatch:
 
     def _poll(self) -> PollOutcome:
         from rehome.execution.decide import is_stop, needs_worker, waits_for
-        from rehome.execution.governor.cluster_health import bystanders
         from rehome.execution.poll import poll
         from rehome.metrics.readings import poll_readings
 
@@ -133,7 +136,6 @@ class PlanWatch:
 
     def _stop(self, text: str) -> PollOutcome:
         """Stop the plan from here, and wake the worker when that is done, or where it cannot be."""
-        from rehome.execution.control.words.cancel_words import taken_back_text
         from rehome.execution.without_worker import stop_now
         from rehome.ledger.base.database import LedgerUnavailableError
 
@@ -179,8 +181,6 @@ class PlanWatch:
         airflow_metrics.emit(error_readings, self._plan.cluster_id, kind)
 
     def _overdue(self) -> bool:
-        from rehome.execution.stall import overdue
-
         view = self._ledger.view(self._plan.plan_id)
         return overdue(view, utc_now(), self._policy.stall_timeout_s)
 
@@ -214,8 +214,6 @@ class ReassignmentWatch:
         :param partitions: (topic, partition) pairs; None = all that are in flight.
         :raises InvalidRequestError: a partition does not exist.
         """
-        from rehome.execution.observation.foreign_reassignments import in_flight
-
         named = None
         if partitions is not None:
             named = {TopicPartition(*partition) for partition in partitions}
@@ -224,8 +222,6 @@ class ReassignmentWatch:
 
     def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
-        from rehome.alerts.alert_text import END_IT
-        from rehome.execution.observation.foreign_reassignments import cannot_end, fates, follow
         from rehome.execution.progress.progress import replica_statuses, status_table
 
         try:

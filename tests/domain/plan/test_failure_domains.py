@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehome.domain.plan.failure_domains import Weakened, weakened
+from rehome.domain.plan.failure_domains import weakened
+from rehome.domain.plan.figures import Weakened
 from tests.ledger.small_plans import move
 
 TWO_CENTRES = {n: ("dc0" if n < 4 else "dc1", f"r{n % 2}") for n in range(8)}

@@ -178,7 +178,7 @@ def test_a_cluster_s_values_reach_whatever_works_through_its_connection(
     assert installation.settings("kafka_oslo").poll_interval_s == 9
     with clusters.working_through("kafka_berlin"):
         assert (installation.settings().poll_interval_s, installation.settings().wake_s) == (2, 1)
-    monkeypatch.setattr("airflow.sdk.get_current_context", lambda: context("kafka_berlin"))
+    monkeypatch.setattr(clusters, "get_current_context", lambda: context("kafka_berlin"))
     step = Context()  # whatever works in this thread besides leaves nothing of its own there
     assert step.run(installation.settings).poll_interval_s == 2
     assert run_params.params_of(context("kafka_berlin"))["tolerance"] == 0.5

@@ -299,6 +299,7 @@ OF_REQUESTS = (
         f"{EXECUTION}.observation.foreign_reassignments:fates",
         _all_complete,
         frozenset({Kind.FALSE_CLAIM}),
+        also=("rehome.triggers.watch",),
     ),
 )
 OF_REQUESTS_FOUND_BY = {

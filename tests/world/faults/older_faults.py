@@ -76,6 +76,7 @@ OLDER = (
         f"{EXECUTION}.completion.drained:wait_until_drained",
         _empty_at_once,
         frozenset({Kind.FALSE_CLAIM}),
+        also=("rehome.operators.completion.drained",),
     ),
     Mutant(
         "brokers are cordoned without the journal",

@@ -14,6 +14,7 @@ from rehome.cluster.connection.keys import MECHANISMS, MSK_REGION, MSK_ROLE
 from rehome.cluster.connection.msk_iam import MECHANISM as MSK_IAM
 from rehome.cluster.connection.msk_iam import MskIam, region_of
 from rehome.cluster.connection.tokens import Tokens
+from rehome.cluster.interface.errors import ClusterUnreachableError
 
 _KERBEROS = "GSSAPI"
 _OAUTH = "OAUTHBEARER"
@@ -250,8 +251,6 @@ def _extensions(text: str, problems: list[str]) -> dict[str, str]:
 def _token_provider(tokens: Tokens) -> Any:
     from kafka.errors import SaslAuthenticationFailedError
     from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    from rehome.cluster.interface.errors import ClusterUnreachableError
 
     class Provider(AbstractTokenProvider):
         """The login's token, as kafka-python asks for it."""

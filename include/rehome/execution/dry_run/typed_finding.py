@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from rehome.domain.kafka import BrokerError, BrokerId, TopicPartition
-from rehome.domain.run.findings import SETTINGS_CHECK, Severity
 from rehome.domain.plan.figures import Weakened
+from rehome.domain.run.findings import SETTINGS_CHECK, Severity
 from rehome.domain.time_range import TimeRange
 from rehome.execution.access.policy_refusals import PolicyDifference
 from rehome.execution.admission.slots import Direction

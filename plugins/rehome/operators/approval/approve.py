@@ -12,13 +12,17 @@ from airflow.sdk.definitions.param import ParamsDict
 from rehome import alerting, installation
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
+from rehome.domain.run.approval.questions import Answered, AnswerKind
+from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import clusters, plan_settings
 from rehome.fleet.clusters import DEFAULT_CONNECTION
+from rehome.ledger.base.records import EndReason
 from rehome.links import PlanPageLink, page_of_plan
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.dry_run import tried_out
+from rehome.reporting.titles import title_of
 from rehome.run import (
     approval_terms,
     evidence,
@@ -50,7 +54,6 @@ if TYPE_CHECKING:
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.domain.run.approval.questions import QuestionRecord
-    from rehome.domain.run.approval_terms import Terms
     from rehome.ledger.base.records import PlanRecord
     from rehome.run.asking.hitl import HumanAnswer
     from rehome.run.run_request import TaskPlan
@@ -122,7 +125,6 @@ class ApprovePlanOperator(AskingOperator):
     ) -> Any:
         from rehome.account.evidence import GATES
         from rehome.reporting.collect import write_plan_report
-        from rehome.reporting.titles import title_of
 
         directory = recorded_plans.plan_directory(context)
         askers = record.askers(run_params.actor_of(context))
@@ -206,8 +208,6 @@ class ApprovePlanOperator(AskingOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from rehome.domain.run.approval.questions import AnswerKind
-
         plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
         with installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
@@ -231,9 +231,6 @@ class ApprovePlanOperator(AskingOperator):
 
     def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
         """Approve what was shown, if it is what would run now and the person may."""
-        from rehome.domain.run.approval.questions import Answered, AnswerKind
-        from rehome.domain.run.approval_terms import Terms
-
         plan_id, person = plan_ids.plan_id_of(context), answer.by
         assert person is not None  # open_question has seen to it
         with installation.open_ledger() as ledger:
@@ -293,8 +290,6 @@ class ApprovePlanOperator(AskingOperator):
         self.ask_again(context, asked, answer, fault)
 
     def _reject(self, context: Context, plan_id: str, actor: str) -> None:
-        from rehome.ledger.base.records import EndReason
-
         with installation.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if state.active:
@@ -313,8 +308,6 @@ class ApprovePlanOperator(AskingOperator):
 
         :raises EndedError: always.
         """
-        from rehome.domain.run.approval.questions import AnswerKind
-
         with installation.open_ledger() as ledger:
             ends = ledger.plan(plan_id).window_end
         why = lapsed_text(in_window=ends is not None)

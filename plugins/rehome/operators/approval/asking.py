@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation
+from rehome.domain.run.approval.questions import Answered, AnswerKind, Question
 from rehome.domain.run.event_kind import EventKind
 from rehome.run import plan_ids
 from rehome.run.asking import hitl
@@ -28,7 +29,7 @@ from rehome.run.words.answer_words import (
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from rehome.domain.run.approval.questions import AnswerKind, NoQuestion, QuestionRecord
+    from rehome.domain.run.approval.questions import NoQuestion, QuestionRecord
     from rehome.domain.run.askers import Askers
     from rehome.run.asking.hitl import HumanAnswer
     from rehome.warehouse import PlanDirectory
@@ -102,8 +103,6 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         shown: Mapping[str, str],
         why: NoQuestion | None = None,
     ) -> Any:
-        from rehome.domain.run.approval.questions import Question
-
         run, ti = context["dag_run"], context["ti"]
         return Question(
             plan_id=plan_ids.plan_id_of(context),
@@ -166,8 +165,6 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         self, asked: QuestionRecord, answer: HumanAnswer, what: AnswerKind, detail: str = ""
     ) -> None:
         """Write what has become of a question, where nothing else is written with it."""
-        from rehome.domain.run.approval.questions import Answered
-
         with installation.open_ledger() as ledger:
             ledger.record_answer(Answered(asked.question_id, what, answer.by, answer.at, detail))
 
@@ -183,8 +180,6 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         :param asked: the question, if it has no answer yet.
         :raises AskedAgainError: always.
         """
-        from rehome.domain.run.approval.questions import AnswerKind
-
         plan_id, who, why = plan_ids.plan_id_of(context), str(answer.by or ""), fault_text(fault)
         what = AnswerKind.SENT_BACK if fault.kind.sends_back else AnswerKind.NOT_COUNTED
         if asked is not None:

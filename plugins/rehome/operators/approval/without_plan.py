@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.domain.clock import utc_now
+from rehome.domain.run.approval.questions import AnswerKind, NoQuestion
 from rehome.domain.run.askers import Askers
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
@@ -53,8 +54,6 @@ def refuse_rejected(proposed: Proposed) -> None:
 
     :raises PlanConflictError: a person has.
     """
-    from rehome.domain.run.approval.questions import AnswerKind
-
     with installation.open_ledger() as ledger:
         for each in ledger.questions(proposed.plan_id):
             if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
@@ -77,8 +76,6 @@ def require_approval(
     :raises PlanConflictError: a person has rejected it.
     :raises PolicyError: the policy wants a person, or another one.
     """
-    from rehome.domain.run.approval.questions import AnswerKind
-
     refuse_rejected(proposed)
     run, actor = context["dag_run"], run_params.actor_of(context)
     with installation.open_ledger() as ledger:
@@ -156,8 +153,6 @@ class ApproveProposedOperator(AskingOperator):
 
     def step(self, context: Context) -> Any:
         """Wait, or record that no person has to be asked."""
-        from rehome.domain.run.approval.questions import NoQuestion
-
         proposed = self.proposed(context)
         if self.has_begun(context):
             return None
@@ -174,8 +169,6 @@ class ApproveProposedOperator(AskingOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        from rehome.domain.run.approval.questions import AnswerKind
-
         answer = hitl.answer_in(event)
         asked = self.open_question(context, answer)
         if answer.option == self.REJECT:
@@ -191,8 +184,6 @@ class ApproveProposedOperator(AskingOperator):
 
     def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
         """Approve what was shown, if it is what would be done now and the person may."""
-        from rehome.domain.run.approval.questions import AnswerKind
-
         person = answer.by
         assert person is not None  # open_question has seen to it
         try:

@@ -14,11 +14,21 @@ from rehome.domain.request.request import Action
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
+from rehome.execution.access.own_cluster import OwnCluster
+from rehome.execution.completion.drained import (
+    emptied_by,
+    is_drain,
+    less_unpaid,
+    wait_until_drained,
+)
+from rehome.execution.completion.follow_up import why_no_follow_up
+from rehome.execution.completion.words.end_words import drained_text
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError, TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.completion_words import followed_up_text
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -48,10 +58,6 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
-        from rehome.execution.access.own_cluster import OwnCluster
-        from rehome.execution.completion.drained import emptied_by, is_drain, wait_until_drained
-        from rehome.execution.completion.words.end_words import drained_text
-
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
             if plan_ids.in_follow_up(context):
@@ -87,9 +93,6 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
-        from rehome.execution.completion.follow_up import why_no_follow_up
-        from rehome.run.words.completion_words import followed_up_text
-
         directory = installation.warehouse().plan_at(record.plan_dir)
         follow_up = plan_ids.follow_up_id(record.plan_id)
         last = plan_ids.in_follow_up(context)
@@ -113,8 +116,6 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self.log.warning("%s", event)
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
-        from rehome.execution.completion.words.end_words import drained_text
-
         said = drained_text(found)
         ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {said}", plan_id=plan_id)
         raise EndedError(TaskEnd(TaskReason.DRAIN_NOT_ENDED, plan_id, said=said, why=refused))
@@ -133,7 +134,6 @@ def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
 
     :raises PlanConflictError: what says which one, or its files, are not what was written.
     """
-    from rehome.execution.completion.drained import less_unpaid
     from rehome.warehouse import read_snapshot
 
     warehouse = installation.warehouse()

@@ -12,6 +12,9 @@ from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
+from rehome.execution.completion.demoted import is_demotion, wait_until_demoted
+from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
+from rehome.execution.completion.words.end_words import demotion_text, restored_text
 from rehome.fleet import bound
 from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.operators.base import ClusterOperator
@@ -38,10 +41,6 @@ class RestorePreferredLeadersOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
-        from rehome.execution.completion.demoted import is_demotion, wait_until_demoted
-        from rehome.execution.completion.preferred_leaders import restore_preferred_leaders
-        from rehome.execution.completion.words.end_words import demotion_text, restored_text
-
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is not PlanState.DONE:

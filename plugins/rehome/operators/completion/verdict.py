@@ -10,6 +10,10 @@ from rehome import installation
 from rehome.domain.request.request import ABOUT_LEADERS, Action
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
+from rehome.execution.completion.drained import is_drain
+from rehome.execution.completion.preferred_leaders import all_elected
+from rehome.execution.completion.words.end_words import still_there
+from rehome.ledger.base.records import EndReason
 from rehome.links import PlanPageLink, ReportLink
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
@@ -40,8 +44,6 @@ class VerdictOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
-        from rehome.ledger.base.records import EndReason
-
         with installation.open_ledger() as ledger:
             record = plan_of_run.recorded(context, ledger)
             follow_up = plan_of_run.follow_up(context, ledger) if record else None
@@ -94,9 +96,6 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: its brokers are not proved to be empty, and nothing
             goes on.
         """
-        from rehome.execution.completion.drained import is_drain
-        from rehome.execution.completion.words.end_words import still_there
-
         found = done.drained
         if found is None and is_drain(recorded_plans.recorded_request(record)):
             raise EndedError(TaskEnd(TaskReason.EMPTINESS_NOT_SEEN, record.plan_id))
@@ -121,8 +120,6 @@ class VerdictOperator(ClusterOperator):
 
         :raises EndedError: they were not made, or demoted brokers still lead.
         """
-        from rehome.execution.completion.preferred_leaders import all_elected
-
         if record.action not in ABOUT_LEADERS:
             return
         if done.leaders is None:

@@ -8,6 +8,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rehome import installation
 from rehome.domain.run.states import PlanState
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_of_run, recorded_plans, steps
 from rehome.run.causes.errors import EndedError, TaskConflictError
@@ -29,7 +30,6 @@ def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Veri
 
     :raises ClusterError: the cluster could not be read; nothing was kept.
     """
-    from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.completion.verify import record_losses, verify
     from rehome.execution.completion.words.proof_words import proof_json
 

@@ -9,8 +9,11 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import request_to_params
+from rehome.domain.run.approval.effects import Effects
+from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import bytes_text, count_text
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import bound, clusters, plan_settings, policies
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.access.connection_policy import ConnectionPolicy
-    from rehome.execution.access.own_cluster import OwnCluster
     from rehome.execution.foreign.named import NamedReassignments
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
@@ -66,7 +68,6 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> str | None:
         """Policy, approval, plan, lease, ledger, throttle."""
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.foreign.adopt import adopt
 
         asked, plan_id = required(context), plan_ids.plan_id_of(context)
@@ -113,8 +114,6 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
         own: OwnCluster,
     ) -> PlanRecord | None:
         """Record the plan, with the approval; None = nothing of it is in flight any more."""
-        from rehome.domain.run.approval.effects import Effects
-        from rehome.domain.run.approval_terms import Terms
         from rehome.execution.foreign.adopt import adopted_plan, still_in_flight
 
         answered = require_person(context, asked, policy)

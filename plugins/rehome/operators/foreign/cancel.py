@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.domain.run.event_kind import EventKind
+from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
@@ -46,7 +47,6 @@ class CancelForeignOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Policy, approval, lease; cancel, clean, say what is left."""
         from rehome.execution.access.lease import hold, ttl_s
-        from rehome.execution.access.own_cluster import OwnCluster
         from rehome.execution.foreign.cancel_foreign import cancel_foreign
         from rehome.execution.foreign.flight_words import cancelled_lines
 

@@ -10,6 +10,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.foreign.foreign_request import ForeignAction
+from rehome.execution.observation.foreign_reassignments import Watched
 from rehome.executors import refuse_unshared
 from rehome.fleet import bound
 from rehome.operators.approval.without_plan import APPROVE_TASK, refuse_rejected
@@ -174,7 +175,6 @@ class FollowReassignmentsSensor(ReassignmentSensor, SkipMixin):
         """What the file names, or what is in flight of what is asked about."""
         from rehome.execution.foreign.file_status import moves_of_file
         from rehome.execution.foreign.read_flights import list_reassignments
-        from rehome.execution.observation.foreign_reassignments import Watched
 
         request = self._request
         with self.gateway() as cluster:

@@ -9,6 +9,8 @@ from rehome.account.findings import findings_of
 from rehome.account.words.finding_words import counted_text, group_line
 from rehome.domain.text import bytes_text, count_text
 from rehome.domain.time_range import TimeRange
+from rehome.execution.control.approval import Lapse, changed_settings, changed_terms
+from rehome.execution.control.words.approval_words import reason_of
 
 if TYPE_CHECKING:
     from rehome.account.findings import Gates
@@ -114,13 +116,6 @@ def _lines(found: Collection[FindingGroup]) -> str:
 
 def not_the_same(seen: Terms, now: Terms) -> str:
     """What has changed while a person decided, in words; "" = nothing."""
-    from rehome.execution.control.approval import (
-        Lapse,
-        changed_settings,
-        changed_terms,
-    )
-    from rehome.execution.control.words.approval_words import reason_of
-
     reasons = []
     for lapse in changed_terms(seen, now):
         if lapse is Lapse.SETTINGS:

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 from sqlalchemy import delete, event
 from sqlalchemy.orm import Session
 
+from rehome.domain.run.approval_terms import Person
+
 if TYPE_CHECKING:
     from airflow.providers.standard.operators.hitl import HITLOperator
-
-    from rehome.domain.run.approval_terms import Person
 
 ASKING = frozenset({"ApprovePlanOperator", "ApprovePartitionsOperator", "ApproveForeignOperator"})
 """The operators that ask, as Airflow's database names them."""
@@ -47,8 +49,6 @@ def answer_in(event: Mapping[str, Any]) -> HumanAnswer:
     users write neither that row nor this event. (``get_hitl_detail_content_detail`` would read the
     same row; the supervisor of a task refuses it, "Unhandled request": only triggers may.)
     """
-    from rehome.domain.run.approval_terms import Person
-
     chosen: Sequence[str] = event.get("chosen_options") or ()
     user = event.get("responded_by_user") or {}
     person = Person(str(user.get("id") or ""), str(user.get("name") or ""))
@@ -64,10 +64,7 @@ def answer_in(event: Mapping[str, Any]) -> HumanAnswer:
 
 def shown(operator: HITLOperator, ti_id: Any) -> tuple[str | None, list[str]]:
     """Put the question to Airflow; the text and the options that it shows by then."""
-    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
-    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
-
-    kept: Any = SUPERVISOR_COMMS.send(
+    kept: Any = task_runner.SUPERVISOR_COMMS.send(
         msg=CreateHITLDetailPayload(
             ti_id=ti_id,
             options=operator.options,

@@ -9,14 +9,13 @@ from airflow.providers.common.compat.sdk import AirflowException
 from rehome.domain.run.askers import NotAsked, NotAskedForError
 from rehome.errors import ClusterBusyError, PlanConflictError, RehomeError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.words.worded import ended_text
 
 
 class TypedError(RehomeError):
     """An error of a task that has its reason as a type."""
 
     def __init__(self, end: TaskEnd) -> None:
-        from rehome.run.words.worded import ended_text
-
         self.end = end
         what, left, next_step = ended_text(end)
         super().__init__(what, state_left=left, next_step=next_step)
@@ -39,8 +38,6 @@ def unasked_error(why: NotAsked, reason: TaskReason, **values: Any) -> NotAskedF
 
     :param why: as the audit has it; ``reason``: with its values.
     """
-    from rehome.run.words.worded import ended_text
-
     what, _, next_step = ended_text(TaskEnd(reason, **values))
     return NotAskedForError(why, what, next_step=next_step)
 

@@ -31,6 +31,7 @@ from rehome.run import plan_ids, run_authority
 from rehome.run.causes.errors import AskedAgainError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.words.job_words import LOG_HAS_ALL
+from rehome.run.words.worded import ended_text
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -89,8 +90,6 @@ def cause_of(error: BaseException, context: AnyContext) -> Cause:
 
 def tell_end(context: AnyContext, end: TaskEnd) -> None:
     """Record what ends a run without an error of the task's: a person's answer."""
-    from rehome.run.words.worded import ended_text
-
     tell(context, _cause(context, end.reason.cause, *ended_text(end)))
 
 
@@ -138,8 +137,6 @@ def silent(context: AnyContext) -> Cause | None:
 
 def silent_cause(task_id: str, at: datetime, cleared: int) -> Cause:
     """What is known of a task that has failed and left no reason."""
-    from rehome.run.words.worded import ended_text
-
     text, left, remedy = ended_text(TaskEnd(TaskReason.SILENT, task=task_id))
     return Cause(CauseKind.SILENT, text, left, remedy, at, task_id, cleared=cleared)
 
