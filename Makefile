@@ -88,6 +88,15 @@ FAST := not brokers and not spark and not browser and not airflow and not postgr
 test-fast: python ## the tests that need no Java, Chromium or Airflow's database: a minute or two
 	$(PY) -m pytest -n 2 --dist loadfile -m "$(FAST)" $(ARGS)
 
+.PHONY: watch
+watch: python ## run the fast tests of each file that you save; ARGS="-x" goes to pytest
+	$(PY) -m watchfiles --filter python --args '-m "$(FAST)" --durations=0 $(ARGS)' \
+		tests.architecture.rerun.run dags include plugins spark_jobs tests world
+
+.PHONY: page
+page: python ## serve the page alone, on plans made up for it, while you work on its looks: no Airflow, no brokers
+	$(PY) -m tests.ui.alone.page_alone $(ARGS)
+
 # Beside the usual version of Kafka: the one that the model of Kafka is held to as well.
 NEXT_KAFKA := 4.4.0
 
