@@ -6,36 +6,63 @@ import ast
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 
 READS_DAGS = "airflow.dag_processing.dagbag.DagBag"
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+class Imported(NamedTuple):
+    """A name that is imported, dotted; ``from a import b`` gives ``a.b``, as b may be a module.
+
+    :param at_import: whether importing the file imports it.
+    :param in_function: whether a function does.
+    """
+
+    name: str
+    at_import: bool
+    in_function: bool
+
+
+@cache
+def all_imports_of(path: Path) -> tuple[Imported, ...]:
+    """All imports of a file, which is read once."""
+    return tuple(all_imports(ast.parse(path.read_text())))
 
 
 @cache
 def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
-    """As :func:`imports` of a file, which is read once."""
-    return tuple(imports(ast.parse(path.read_text())))
+    """As :func:`imports` of a file."""
+    return tuple(one[:2] for one in all_imports_of(path))
 
 
-def imports(node: ast.AST, at_import: bool = True) -> Iterator[tuple[str, bool]]:
-    """Every name imported below ``node``, dotted, and whether importing the file imports it.
+def imports(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Every name imported below ``node``, and whether importing the file imports it."""
+    yield from (one[:2] for one in all_imports(node))
 
-    ``from a import b`` gives ``a.b``, as b may be a module. Class bodies, ``if`` and ``try`` run
-    on import too; functions and ``if TYPE_CHECKING`` do not.
+
+def all_imports(
+    node: ast.AST, at_import: bool = True, in_function: bool = False
+) -> Iterator[Imported]:
+    """Every name imported below ``node``.
+
+    Class bodies, ``if`` and ``try`` run on import too; functions and ``if TYPE_CHECKING`` do not.
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
-            yield from ((alias.name, at_import) for alias in child.names)
+            yield from (Imported(alias.name, at_import, in_function) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             assert child.level == 0, f"relative import in line {child.lineno}"
-            yield from ((f"{child.module}.{alias.name}", at_import) for alias in child.names)
-        else:
-            yield from imports(child, at_import and _runs_on_import(child))
+            names = (f"{child.module}.{alias.name}" for alias in child.names)
+            yield from (Imported(name, at_import, in_function) for name in names)
+        elif not isinstance(child, ast.expr):  # which has none
+            inside = in_function or isinstance(child, FUNCTIONS)
+            yield from all_imports(child, at_import and _runs_on_import(child), inside)
 
 
 def _runs_on_import(node: ast.AST) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.imports import FUNCTIONS, imports, imports_of, sources
+from tests.imports import Imported, all_imports, all_imports_of, imports_of, sources
 
 NUMBERS = ("pyspark", "great_expectations", "pandas", "pyarrow", "numpy", "scipy")
 CLIENTS = ("kafka", "confluent_kafka", "airflow.providers.apache.kafka")
@@ -116,10 +116,9 @@ def heavy_by_module(graph: Graph, parts: Iterable[LightPart]) -> Mapping[str, se
     return found
 
 
-def in_functions(tree: ast.AST) -> Iterator[str]:
-    """Names that functions of a module import, each once."""
-    inside = (imports(node) for node in ast.walk(tree) if isinstance(node, FUNCTIONS))
-    yield from dict.fromkeys(name for names in inside for name, _ in names)
+def in_functions(found: Iterable[Imported]) -> Iterable[str]:
+    """Names that functions import, each once."""
+    return dict.fromkeys(each.name for each in found if each.in_function)
 
 
 def needless(names: Iterable[str], heavy: Collection[str], graph: Graph) -> Iterator[str]:
@@ -142,7 +141,7 @@ def test_only_what_is_heavy_is_imported_inside_a_function() -> None:
     graph = graph_of_ours()
     heavy = heavy_by_module(graph, LIGHT.values())
     found = {
-        name: list(needless(in_functions(ast.parse(path.read_text())), heavy[name], graph))
+        name: list(needless(in_functions(all_imports_of(path)), heavy[name], graph))
         for name, path in checked().items()
     }
     assert {name: names for name, names in found.items() if names} == {}
@@ -155,8 +154,7 @@ def test_what_is_light_loads_nothing_heavy(part: str) -> None:
 
 
 def test_every_package_that_stays_inside_functions_is_imported_in_one() -> None:
-    trees = (ast.parse(path.read_text()) for path in checked().values())
-    names = {name for tree in trees for name in in_functions(tree)}
+    names = {name for path in checked().values() for name in in_functions(all_imports_of(path))}
     assert [one for one in ONLY_INSIDE if not any(is_one_of(n, (one,)) for n in names)] == []
 
 
@@ -186,4 +184,4 @@ def test_an_import_in_a_function_needs_a_reason(module: str, name: str, is_needl
 
 def test_imports_in_functions_are_found() -> None:
     source = "import a\ndef f():\n    from b import c\n    def g():\n        import d"
-    assert list(in_functions(ast.parse(source))) == ["b.c", "d"]
+    assert list(in_functions(all_imports(ast.parse(source)))) == ["b.c", "d"]
