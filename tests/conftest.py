@@ -40,6 +40,7 @@ from tests.topic_known import wait_until_gone, wait_until_known
 
 pytest_plugins = [
     "tests.session.airflow_home",
+    "tests.ledger.migrated_once",
     "tests.session.browser",
     "tests.session.garbage",
     "tests.session.marked_by_needs",
