@@ -6,6 +6,6 @@ make its one entry.
 
 from __future__ import annotations
 
-from rehome.fleet.clusters import DEFAULT_CONNECTION, windowed
+from rehome.fleet.clusters import DEFAULT_CONNECTION, window_entry
 
-windowed(DEFAULT_CONNECTION)
+window_entry(DEFAULT_CONNECTION)

@@ -74,7 +74,7 @@ JOINTS: Mapping[str, str] = {
     "execution.throttle.ownership.lost": "look_for_lost",
     "execution.governor.control_loop": "govern first_rate",
     "execution.governor.rate_lines": "of_one of_others together",
-    "execution.governor.measured_rate": "delivered inflow_bytes_per_s",
+    "execution.governor.measured_rate": "measure_delivered inflow_bytes_per_s",
     "execution.observation.observe": "observe",
     "execution.observation.foreign_reassignments": "in_flight follow fates",
     "execution.poll": "poll",

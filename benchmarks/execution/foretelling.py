@@ -19,7 +19,7 @@ from rehome.execution.decide import decide
 from rehome.execution.progress.eta import EtaParts, foretell
 from rehome.execution.progress.flow_samples import Copied
 from rehome.execution.progress.measured import measure
-from rehome.execution.progress.progress import admitted, copies_at, replica_statuses
+from rehome.execution.progress.progress import admitted_moves, copies_at, replica_statuses
 
 
 class Unasked(Foreseen):
@@ -64,7 +64,7 @@ class Foretelling:
         states = {m.partition: view.moves.get(m.partition, MoveState.PENDING) for m in plan.moves}
         done = [m.bytes_to_copy for m in plan.moves if states[m.partition] is MoveState.DONE]
         whole = replace(view, moves=states, done=MoveSums(len(done), sum(done)))
-        statuses = replica_statuses(admitted(plan, whole), seen)
+        statuses = replica_statuses(admitted_moves(plan, whole), seen)
         foretold = foretell(
             replace(whole, flows=tuple(self._flows[-FLOWS_VIEWED:])),
             backlog,

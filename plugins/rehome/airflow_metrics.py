@@ -68,7 +68,7 @@ def emit(read: Callable[P, Iterable[Reading]], *args: P.args, **kwargs: P.kwargs
         log.warning("Metrics could not be sent. The run goes on without them.", exc_info=True)
 
 
-def polled(plan: Plan, policy: Policy) -> Polled:
+def as_polled(plan: Plan, policy: Policy) -> Polled:
     """The plan that a poll or a step of this installation is about."""
     from rehome.execution.access.lease import ttl_s
     from rehome.metrics.readings import Polled

@@ -7,13 +7,13 @@ from __future__ import annotations
 from airflow.plugins_manager import AirflowPlugin
 
 from rehome.api.guard import ApiGuard
-from rehome.links import URL_PREFIX, VIEW, DataDocsLink, PlanPageLink, ReportLink, mounted
+from rehome.links import URL_PREFIX, VIEW, DataDocsLink, PlanPageLink, ReportLink, page_mount
 from rehome.run.asking.hitl import forget_earlier_questions
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.ui.lazy_app import LazyPage
 
-MOUNTED = mounted()
+MOUNTED = page_mount()
 """Airflow's UI takes these addresses as they are: it adds no path prefix."""
 
 forget_earlier_questions()

@@ -89,13 +89,13 @@ def remote_executors(chosen: Collection[str | None]) -> list[str]:
     if marks:
         return [f"an executor that sets {marks[0]}"]
     configured = configured_executors()
-    found = [name for one in chosen for name in _named(one, configured)]
+    found = [name for one in chosen for name in _executors_for(one, configured)]
     remote = {_class_name(name) for name in found if not _is_local(name)}
     known = {spelling for name in configured for spelling in _spellings(name)}
     return sorted(remote | {one for one in chosen if one is not None and one not in known})
 
 
-def _named(chosen: str | None, configured: Collection[ExecutorName]) -> list[ExecutorName]:
+def _executors_for(chosen: str | None, configured: Collection[ExecutorName]) -> list[ExecutorName]:
     if chosen is not None:
         return [name for name in configured if chosen in _spellings(name)]
     defaults: dict[str | None, ExecutorName] = {}

@@ -26,14 +26,14 @@ def airflow_url() -> str:
     return str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
 
 
-def mounted() -> str:
+def page_mount() -> str:
     """Where browsers find the page: behind the path prefix, if this Airflow has one."""
     return f"{urlsplit(airflow_url()).path}{URL_PREFIX}"
 
 
 def page_of_plan(plan_id: str) -> str:
     """A plan's page within Airflow's UI, navigation around it."""
-    return f"{airflow_url()}/plugin/{VIEW}{mounted()}/plans/{quote(plan_id)}"
+    return f"{airflow_url()}/plugin/{VIEW}{page_mount()}/plans/{quote(plan_id)}"
 
 
 def report_of_plan(plan_id: str) -> str:
@@ -43,12 +43,12 @@ def report_of_plan(plan_id: str) -> str:
 
 def page_of_cluster(cluster_id: str) -> str:
     """A cluster's page within Airflow's UI."""
-    return f"{airflow_url()}/plugin/{VIEW}{mounted()}/clusters/{quote(cluster_id)}"
+    return f"{airflow_url()}/plugin/{VIEW}{page_mount()}/clusters/{quote(cluster_id)}"
 
 
 def flow_picture(dag_id: str) -> str:
     """Markdown that shows the picture of a DAG's steps, wherever Airflow is mounted."""
-    return f"![{flow_text(dag_id)}]({mounted()}/flows/{dag_id}.svg)"
+    return f"![{flow_text(dag_id)}]({page_mount()}/flows/{dag_id}.svg)"
 
 
 @attrs.define()

@@ -52,7 +52,7 @@ def fixed_params(form: Collection[str] = (), **values: Any) -> dict[str, Param]:
     def check(given: Mapping[str, Any]) -> None:
         parse_request(given, recorded=True)
 
-    return _fixed(reassignment_params(), form, values, check)
+    return _fix(reassignment_params(), form, values, check)
 
 
 def fixed_foreign_params(
@@ -73,10 +73,10 @@ def fixed_foreign_params(
     if "action" in form:
         problem = "The action cannot be on the form: the DAG has the tasks of one action."
         raise InvalidRequestError([problem], next_step=_IN_CODE)
-    return _fixed(foreign_params(), form, {"action": action, **values}, parse_foreign)
+    return _fix(foreign_params(), form, {"action": action, **values}, parse_foreign)
 
 
-def _fixed(
+def _fix(
     params: dict[str, Param],
     form: Collection[str],
     values: Mapping[str, Any],
@@ -232,11 +232,11 @@ def _description(field: Described) -> str:
     """The description with examples: plain text, for the form's Markdown overlaps its lines."""
     if not field.examples:
         return field.description
-    examples = "; or ".join(_written(example) for example in field.examples)
+    examples = "; or ".join(_example_text(example) for example in field.examples)
     return f"{field.description} For example: {examples}"
 
 
-def _written(example: Any) -> str:
+def _example_text(example: Any) -> str:
     return example if isinstance(example, str) else json.dumps(example)
 
 

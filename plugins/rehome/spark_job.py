@@ -57,7 +57,7 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
             try:
                 SparkSubmitOperator.execute(self, context)
             except (AirflowException, RuntimeError, OSError) as error:  # the hook raises any
-                raise _failed(Path(str(self.application)).name, self.task_id, error) from error
+                raise _failure(Path(str(self.application)).name, self.task_id, error) from error
 
     def _ship_sources(self, scratch: Path) -> None:
         self.py_files = str(build_job_zip(scratch / "rehome.zip"))
@@ -76,8 +76,8 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
     def _open_warehouse(self, env: dict[str, str]) -> None:
         """What Spark needs for a warehouse in a store: packages, and credentials for the driver."""
         found = spark_packages(scheme_of(installation.settings().warehouse))
-        self.packages = _joined(self.packages, found.packages)
-        self.exclude_packages = _joined(self.exclude_packages, found.excluded)
+        self.packages = _join_packages(self.packages, found.packages)
+        self.exclude_packages = _join_packages(self.exclude_packages, found.excluded)
         login = current_login()
         if login is None:
             return
@@ -108,7 +108,7 @@ _FRAME = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|File \")")
 _THROWN = re.compile(r"(^Caused by: |^Exception in thread |^[\w.]+(Error|Exception)\b)")
 
 
-def _joined(*lists: str | None) -> str | None:
+def _join_packages(*lists: str | None) -> str | None:
     return ",".join(filter(None, lists)) or None
 
 
@@ -124,7 +124,7 @@ def require_java(environment: Mapping[str, str]) -> None:
     raise EndedError(TaskEnd(TaskReason.NO_JAVA, place=home or "", said=str(java)))
 
 
-def _failed(job: str, task_id: str, error: Exception) -> EndedError:
+def _failure(job: str, task_id: str, error: Exception) -> EndedError:
     """What the hook says, less the command: its last lines are those of spark-submit."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     told = [line.strip() for line in lines if not _FRAME.match(line)] or lines

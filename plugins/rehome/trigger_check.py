@@ -19,7 +19,7 @@ from rehome.domain.request.partition_counts import parse_partition_counts
 from rehome.domain.run.control_parameters import parse_control
 from rehome.domain.run.foreign.foreign_request import parse_foreign
 from rehome.errors import InvalidRequestError
-from rehome.fleet.clusters import asked, connection_of_dag
+from rehome.fleet.clusters import connection_of_dag, fill_params
 from rehome.params import FORM_DEFAULTS, IN_WINDOWS
 
 OURS = frozenset(
@@ -66,7 +66,7 @@ def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
     now = datetime.now(UTC)
     own = IN_WINDOWS if _base(dag_id) == "rebalance_in_window" else {}
     given = {**FORM_DEFAULTS, **own, "kafka_config_id": connection_of_dag(dag_id), **conf}
-    parse_request(asked(given, now).params, now=now)
+    parse_request(fill_params(given, now).params, now=now)
 
 
 def _partitions(conf: Mapping[str, Any], _dag_id: str) -> None:

@@ -118,7 +118,7 @@ def test_another_clock_is_in_force_until_the_end_of_its_block() -> None:
     with clock.replaced_by(_Standing()):
         timeout = ProgressTimeout(3600)
         for _ in range(5):
-            timeout.looked(progress=False)
+            timeout.note_answer(progress=False)
             clock.sleep(1000)
         assert timeout.exhausted
         assert clock.utc_now() == datetime(1970, 1, 1, 1, 23, 20, tzinfo=UTC)

@@ -23,7 +23,7 @@ def test_airflows_ui_is_given_the_addresses_that_browsers_ask_for(
 ) -> None:
     """It shows what follows its own address of the page in a frame, as it is."""
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)
-    assert links.mounted() == mounted
+    assert links.page_mount() == mounted
     assert links.page_of_plan("p1") == page
     assert links.flow_picture("reassign_partitions").endswith(
         f"]({mounted}/flows/reassign_partitions.svg)"

@@ -292,7 +292,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "B9: an estimate where producers outrun the copy",
-        f"{EXECUTION}.progress.outpaced:outpaced",
+        f"{EXECUTION}.progress.outpaced:find_outpaced",
         returns(()),
         frozenset({Kind.FALSE_CLAIM}),
         (f"{EXECUTION}.progress.eta",),
@@ -339,7 +339,7 @@ MUTANTS += (
     ),
     Mutant(
         "B7: resume says that a run goes on which stays queued",
-        f"{EXECUTION}.control.controller:Controller._paused",
+        f"{EXECUTION}.control.controller:Controller._is_paused",
         returns(False),
         frozenset({Kind.FALSE_CLAIM}),
     ),

@@ -21,7 +21,7 @@ from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import Control, PlanState
 from rehome.execution.poll import Poll
-from rehome.execution.progress.progress import admitted
+from rehome.execution.progress.progress import admitted_moves
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import PartitionKey
 from world.kafka.world_state import WorldState
@@ -95,7 +95,7 @@ class Accounts:
         before: Sight,
         after: Sight,
     ) -> Iterator[str]:
-        flying = admitted(plan, found.view)
+        flying = admitted_moves(plan, found.view)
         whole = not any(move.relocating or _unread(move, found.seen) for move in flying)
         yield from _bytes(account)
         if account.seen_at == found.seen.taken_at and whole:

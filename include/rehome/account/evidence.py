@@ -17,7 +17,7 @@ from rehome.domain.run.flows import RateChange
 from rehome.domain.run.ledger_view import DataSeen, MoveSums
 from rehome.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.execution.access.lease import orphaned
+from rehome.execution.access.lease import is_orphaned
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.paging import PlanLine
 from rehome.ledger.base.records import PlanRecord, ThrottleState
@@ -225,7 +225,7 @@ class EvidenceFollower:
             hurts = ledger.hurts(plan_id) if running else ()
             alerts = ledger.alerts(plan_id)
             waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
-            silent = orphaned(record, ledger)
+            silent = is_orphaned(record, ledger)
             overtaken_by = ledger.overtaken_by(plan_id) if waits else None
             throttles = ledger.throttle_counts(plan_id)
             still_set = any(state.open for state in throttles)

@@ -305,7 +305,7 @@ class _ActionRunner:
             for why, count in Counter(waiting.values()).items():
                 self._done.holds.append(_sent_again(count, why))
             sent = {p: to for p, to in targets.items() if p not in waiting}
-            verdicts = self._asked(sent, allow=True)
+            verdicts = self._ask_controller(sent, allow=True)
         except MissingRightError:
             raise
         except ClusterError as error:
@@ -327,10 +327,10 @@ class _ActionRunner:
         moves, allow = self._plan.by_partition, self._plan.allow_replication_factor_change
         steps = {p: to for p, to in targets.items() if to != moves[p].target}
         whole = {p: to for p, to in targets.items() if p not in steps}
-        verdicts = self._asked(whole, allow=allow) if whole or not steps else {}
-        return verdicts | self._asked(steps, allow=True) if steps else verdicts
+        verdicts = self._ask_controller(whole, allow=allow) if whole or not steps else {}
+        return verdicts | self._ask_controller(steps, allow=True) if steps else verdicts
 
-    def _asked(
+    def _ask_controller(
         self, targets: Mapping[TopicPartition, tuple[BrokerId, ...]], *, allow: bool
     ) -> dict[TopicPartition, BrokerError | None]:
         return self._cluster.alter_reassignments(targets, allow_replication_factor_change=allow)
@@ -344,7 +344,9 @@ class _ActionRunner:
             # Another log dir that it names may have been accepted: that copy is taken back.
             causes = {partition: str(for_good[partition]) for partition in placed}
             self._cancel(sorted(placed), causes, MoveState.FAILED)
-        self._settle([_refused(p, error) for p, error in for_good.items() if p not in placed])
+        self._settle(
+            [_settle_refused(p, error) for p, error in for_good.items() if p not in placed]
+        )
 
     def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:
         """Name the log dirs of replicas: one that exists begins to move, others begin there.
@@ -379,7 +381,7 @@ class _Placed:
     later: dict[TopicPartition, BrokerError] = field(default_factory=dict)
 
 
-def _refused(partition: TopicPartition, error: BrokerError) -> Settle:
+def _settle_refused(partition: TopicPartition, error: BrokerError) -> Settle:
     gone = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return Settle(partition, MoveState.GONE if gone else MoveState.FAILED, str(error))
 

@@ -21,8 +21,12 @@ from rehome.domain.run.states import MoveState, Settle
 from rehome.execution.actions import Cancel, Decision, PlaceReplicas
 from rehome.execution.admission.backlog import Admitted, Backlog
 from rehome.execution.admission.slots import InUse
-from rehome.execution.observation.log_dir_copies import may_be_copied, misplaced, where_copied_from
-from rehome.execution.observation.move_status import Fate, fate, on_its_way, untouched
+from rehome.execution.observation.log_dir_copies import (
+    may_be_copied,
+    misplaced_replicas,
+    where_copied_from,
+)
+from rehome.execution.observation.move_status import Fate, fate, is_untouched, on_its_way
 
 
 @dataclass
@@ -111,7 +115,7 @@ class Assessed:
         grace_s, step = self.policy.metadata_grace_s, self.view.steps.get(move.partition)
         return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s, step=step)
 
-    def _lost(self, move: Move) -> str:
+    def _losses_of(self, move: Move) -> str:
         """What is known to be gone of its messages; "" = nothing."""
         return self.view.data.get(move.partition, DataSeen()).lost_text
 
@@ -122,7 +126,7 @@ class Assessed:
     def _assess_admitted(self, found: Admitted) -> None:
         move = found.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
-        lost = self._lost(move)
+        lost = self._losses_of(move)
         if what in (Fate.IN_FLIGHT, Fate.UNREADABLE):
             self._goes_on(found)
         elif what is Fate.BETWEEN:
@@ -132,10 +136,10 @@ class Assessed:
             self._settle(move, MoveState.FAILED, f"{lost}; {_NOT_IN_FLIGHT[what]}")
         elif what is Fate.MISPLACED:
             self._goes_on(found)
-            wanted = tuple(sorted(misplaced(move, self.seen).items()))
+            wanted = tuple(sorted(misplaced_replicas(move, self.seen).items()))
             self.settling.append(PlaceReplicas(wanted))
         elif what is Fate.UNDONE:
-            self._undone(found, detail)
+            self._undo(found, detail)
         elif what is Fate.UNTOUCHED and may_be_copied(move, self.seen):
             self._goes_on(found)
         elif what is Fate.UNTOUCHED:
@@ -153,7 +157,7 @@ class Assessed:
             self.settling.append(Cancel((found.move.partition,), detail))
         self._goes_on(found)
 
-    def _undone(self, found: Admitted, detail: str) -> None:
+    def _undo(self, found: Admitted, detail: str) -> None:
         """A cancel loses the order of replicas, whichever client did it: it is put back.
 
         In the moment that a copy between log dirs ends, it may seem to have been taken back.
@@ -183,7 +187,7 @@ class Assessed:
         """Whether a pending move may start; settles what has become of it otherwise."""
         if move.partition in self.settled:
             return False
-        if untouched(move, self.seen):
+        if is_untouched(move, self.seen):
             return True
         what, detail = self._fate(move, None)
         if what is Fate.DONE:

@@ -131,13 +131,13 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
     missing, timeout = list(plan.totals), ProgressTimeout(SHOWN_TIMEOUT_S)
     while True:
         topics = cluster.describe_topics(missing)
-        configured = _configured(plan, cluster)
+        configured = _configured_topics(plan, cluster)
         left = [
             topic
             for topic in missing
             if not _is_there(plan, topic, topics) or topic not in configured
         ]
-        timeout.looked(progress=len(left) < len(missing))
+        timeout.note_answer(progress=len(left) < len(missing))
         missing = left
         if not missing:
             return
@@ -152,7 +152,7 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
         pause(_SHOWN_POLL_S)
 
 
-def _configured(plan: AddedPartitions, cluster: ClusterPort) -> set[str]:
+def _configured_topics(plan: AddedPartitions, cluster: ClusterPort) -> set[str]:
     """Topics whose configs read back as they were asked for: also those that exist already."""
     asked = {ConfigResource.topic(topic): configs for topic, configs in plan.new_topics.items()}
     found = cluster.describe_configs(list(asked)) if any(asked.values()) else {}

@@ -95,7 +95,7 @@ def _ending(
         return [_finish(now_true.states())]
     if policy.window_end is not None and now >= policy.window_end:
         return _stop(now_true, PlanState.PAUSED, "the window has ended", MoveState.PENDING)
-    if _stalled(view, now_true, now, policy):
+    if _is_stalled(view, now_true, now, policy):
         cause = f"nothing has moved for {_patience_s(view, now_true, policy):.0f} s"
         return _stop(now_true, PlanState.FAILED, cause, MoveState.CANCELLED)
     if view.pause_requested and not now_true.in_flight:
@@ -130,12 +130,12 @@ def _finish(states: Mapping[MoveState, int]) -> Finish:
         return Finish(PlanState.DONE, "there was nothing to move")
     unwell = {state: count for state, count in states.items() if not state.well}
     if not unwell:
-        return Finish(PlanState.DONE, _done(states.get(MoveState.GONE, 0), states))
+        return Finish(PlanState.DONE, _done_text(states.get(MoveState.GONE, 0), states))
     counted = ", ".join(f"{count} {state}" for state, count in sorted(unwell.items()))
     return Finish(PlanState.FAILED, f"not every move is done: {counted}")
 
 
-def _done(gone: int, states: Mapping[MoveState, int]) -> str:
+def _done_text(gone: int, states: Mapping[MoveState, int]) -> str:
     if not gone:
         return "every move is done"
     are = count_text(gone, "partition is", "partitions are")
@@ -144,7 +144,7 @@ def _done(gone: int, states: Mapping[MoveState, int]) -> str:
     return f"every move is done that is left to make: {are} gone"
 
 
-def _stalled(view: LedgerView, now_true: Assessed, now: datetime, policy: Policy) -> bool:
+def _is_stalled(view: LedgerView, now_true: Assessed, now: datetime, policy: Policy) -> bool:
     news = any(isinstance(act, Settle) for act in now_true.settling)
     if news or view.still_since is None:
         return False  # what is only asked for again, and refused again, is no news
@@ -170,7 +170,7 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Decision]:
 
 def _start_or_wait(now_true: Assessed) -> list[Decision]:
     """What starts and what has to wait; the plan's end where nothing is left that could start."""
-    held = _held(now_true)
+    held = _hold_of(now_true)
     admission = Admission(()) if held else _admission(now_true)
     if now_true.ended:
         return [_finish(now_true.states())]
@@ -205,7 +205,7 @@ def _next_steps(now_true: Assessed) -> list[Decision]:
     return [NextStep(tuple(targets))] if targets else []
 
 
-def _held(now_true: Assessed) -> Hold | None:
+def _hold_of(now_true: Assessed) -> Hold | None:
     """Why nothing may start at all; None = it may."""
     if now_true.view.pause_requested:
         return Hold("pause requested")

@@ -55,7 +55,7 @@ class Exported:
 def current_throttles(plan: Plan, cluster: ClusterPort) -> DescribedConfigs:
     """The present configuration of the brokers and topics that the plan's throttle would change."""
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(plan.moves)}
-    brokers = map(ConfigResource.broker, _involved(plan.moves))
+    brokers = map(ConfigResource.broker, _brokers_of(plan.moves))
     resources = [*sorted(topics), *brokers]
     return cluster.describe_configs(resources, THROTTLE_KEYS) if resources else {}
 
@@ -106,7 +106,7 @@ def in_batches(
     batch: list[Move] = []
     used: Counter[tuple[str, BrokerId]] = Counter()
     for move in moves:
-        takes = _taken(move)
+        takes = _places_taken(move)
         full = per_broker is not None and any(
             used[slot] + count > per_broker for slot, count in takes.items()
         )
@@ -119,7 +119,7 @@ def in_batches(
         yield batch
 
 
-def _taken(move: Move) -> Counter[tuple[str, BrokerId]]:
+def _places_taken(move: Move) -> Counter[tuple[str, BrokerId]]:
     """Places that a move takes: its leader sends each copy, each new replica takes one in."""
     if not move.adding:
         return Counter()
@@ -134,7 +134,7 @@ def _election(moves: Iterable[Move]) -> dict[str, Any]:
     return {"partitions": [{"topic": p.topic, "partition": p.partition} for p in named]}
 
 
-def _involved(moves: Iterable[Move]) -> list[BrokerId]:
+def _brokers_of(moves: Iterable[Move]) -> list[BrokerId]:
     return sorted({broker for move in moves for broker in (*move.current, *move.target)})
 
 
@@ -146,7 +146,7 @@ def _throttle(plan: Plan, rate_bytes_per_s: int, present: DescribedConfigs) -> t
     """Commands that set the throttle, and that put the present values back."""
     sets, clears = [_HEAD], [_HEAD]
     rates = {key: str(rate_bytes_per_s) for key in rate_keys(plan.moves)}
-    for broker in _involved(plan.moves) if rates else ():
+    for broker in _brokers_of(plan.moves) if rates else ():
         set_it, clear_it = _commands(ConfigResource.broker(broker), rates, present)
         sets.append(set_it)
         clears.append(clear_it)

@@ -22,7 +22,7 @@ from rehome.execution.decide import decide
 from rehome.execution.hurting import hurts_at
 from rehome.execution.observation.bytes_to_copy import to_copy
 from rehome.execution.observation.data_loss import later
-from rehome.execution.observation.move_status import recreated
+from rehome.execution.observation.move_status import is_recreated
 from rehome.execution.observation.observe import observe, observe_more
 from rehome.execution.progress.progress import Progress, record_progress
 from rehome.execution.throttle.coverage import look_at_throttles
@@ -82,7 +82,7 @@ def poll(
     changed = dict(view.moves.items() - known.items())
     plan.prepare(changed)
     flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
-    filling = {*(+backlog.filling), *_filled(plan, changed)}
+    filling = {*(+backlog.filling), *_brokers_filled(plan, changed)}
     seen = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
     starts = backlog.log_starts.of(cluster, flying, seen)
     seen = replace(seen, sizes=to_copy(flying, seen, starts))
@@ -96,7 +96,7 @@ def poll(
         ledger.note_foreign_reassignments(plan.plan_id, foreign)
     found = look_at_throttles(plan, view, seen, ledger, cluster)
     seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
-    seen, actions = _decided(plan, view, seen, cluster, policy, backlog)
+    seen, actions = _decide_on(plan, view, seen, cluster, policy, backlog)
     hurts = hurts_at(plan, view, seen, actions, backlog, progress.outpaced)
     hurts = ledger.record_hurts(plan.plan_id, seen.taken_at, hurts)
     return Poll(view, seen, actions, progress, hurts)
@@ -111,13 +111,13 @@ def _watch_data(
     cluster: OwnCluster,
 ) -> LedgerView:
     """Record what is new of the messages of what moves: the view then has it, too."""
-    ours = [move for move in flying if not recreated(move, seen)]
+    ours = [move for move in flying if not is_recreated(move, seen)]
     new = later(cluster, ours, view.data, seen.high_watermarks)
     ledger.record_data_seen(plan.plan_id, new)
     return replace(view, data={**view.data, **new}) if new else view
 
 
-def _decided(
+def _decide_on(
     plan: Plan,
     view: LedgerView,
     seen: Observation,
@@ -132,7 +132,7 @@ def _decided(
     actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
     read = seen.read or frozenset()
     for _ in range(DECISIONS_PER_POLL):
-        unread = _concerned(actions, seen, backlog) - read
+        unread = _concerned_partitions(actions, seen, backlog) - read
         if not unread:
             return seen, actions
         chosen, read = _moves(plan, unread), read | unread
@@ -166,13 +166,13 @@ def _moves(plan: Plan, partitions: Iterable[TopicPartition]) -> list[Move]:
     return [plan.by_partition[partition] for partition in sorted(partitions)]
 
 
-def _filled(plan: Plan, changed: Iterable[TopicPartition]) -> Iterator[BrokerId]:
+def _brokers_filled(plan: Plan, changed: Iterable[TopicPartition]) -> Iterator[BrokerId]:
     for partition in changed:
         move = plan.by_partition[partition]
         yield from (*move.adding, *move.relocating)
 
 
-def _concerned(
+def _concerned_partitions(
     actions: Iterable[Decision], seen: Observation, backlog: Backlog
 ) -> set[TopicPartition]:
     """Partitions of the plan that something is to be done about, or that are being reassigned."""

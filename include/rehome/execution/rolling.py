@@ -51,11 +51,11 @@ def steps(
         over = done.finished is not None or not backlog.has_small(policy.small_bytes)
         if over or now - news_at >= PATIENCE_S:
             return
-        policy = _adapted(policy, most, now - began)
+        policy = _adapt(policy, most, now - began)
         sleep(max(REST_S, now - began))
 
 
-def _adapted(policy: Policy, most: int | None, took_s: float) -> Policy:
+def _adapt(policy: Policy, most: int | None, took_s: float) -> Policy:
     """As many in flight as the controller answers for in good time, where no limit is chosen."""
     at_once = policy.max_small_in_flight
     if most is None or at_once is None:

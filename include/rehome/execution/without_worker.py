@@ -11,7 +11,7 @@ from datetime import timedelta
 from rehome.domain.clock import Clock, sleep, utc_now
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
-from rehome.execution.access.lease import hold, orphaned
+from rehome.execution.access.lease import hold, is_orphaned
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import Advance, advance
 from rehome.execution.throttle.clear import clear_throttle
@@ -66,7 +66,7 @@ def keep_window(
     if ends is None or ends - clock() > timedelta(seconds=within_s):
         return None
     sleep(max(0.0, (ends - clock()).total_seconds()))
-    if not orphaned(ledger.plan(plan.plan_id), ledger):
+    if not is_orphaned(ledger.plan(plan.plan_id), ledger):
         return None  # its run goes on
     try:
         return stop_now(plan, ledger, cluster, policy, owner, lease_s, clock)

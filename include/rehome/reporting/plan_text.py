@@ -16,7 +16,7 @@ from rehome.domain.run.event_kind import AnyKind, EventKind
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.domain.text import first_names, minute_text
 from rehome.domain.time_range import TimeRange
-from rehome.execution.throttle.configs import named
+from rehome.execution.throttle.configs import resource_text
 from rehome.ledger.base.records import ThrottleState
 from rehome.reporting.data import ReportData
 from rehome.reporting.number_text import (
@@ -203,7 +203,7 @@ def unusual(data: ReportData) -> list[Unusual]:
         for partition, detail in proof.get("problems", {}).items()
     ]
     owed = [
-        Unusual("throttle owed", f"{named(entry.resource)} {entry.key}", entry.detail)
+        Unusual("throttle owed", f"{resource_text(entry.resource)} {entry.key}", entry.detail)
         for entry in data.throttles
         if entry.state is ThrottleState.OWED
     ]

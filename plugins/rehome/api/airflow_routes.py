@@ -127,7 +127,7 @@ class ApiRequest:
         return "" if found == ANY_DAG else found
 
 
-def asked(scope: Scope) -> ApiRequest | None:
+def parse_api_request(scope: Scope) -> ApiRequest | None:
     """What a request asks of a DAG; None = it changes nothing of any."""
     if scope["type"] != "http" or scope["method"] not in CHANGING:
         return None

@@ -59,7 +59,7 @@ async def body_of(scope: Scope, receive: Receive, largest: int = LARGEST_BODY_BY
     :raises BodyTooSlowError: it did not end in time.
     :raises ClientGoneError: it did not end at all.
     """
-    if _announced(scope) > largest:
+    if _content_length(scope) > largest:
         raise BodyTooLargeError
     try:
         async with asyncio.timeout(LONGEST_BODY_S):
@@ -74,14 +74,14 @@ def to_be_closed(scope: Scope, status: int) -> bool:
     the connection where it is closed, and not the answer: many clients send all, and then read.
     """
     names = {name for name, _ in scope["headers"]}
-    size = inf if b"transfer-encoding" in names else _announced(scope)
+    size = inf if b"transfer-encoding" in names else _content_length(scope)
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return True
     stranger = status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
     return size > (READ_AHEAD_BYTES if stranger else LARGEST_DRAINED_BYTES)
 
 
-def _announced(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     for name, value in scope["headers"]:
         if name == b"content-length":
             digits = value.strip()

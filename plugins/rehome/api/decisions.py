@@ -74,9 +74,9 @@ class Recorder:
         try:
             self._queue.put_nowait(done)
         except queue.Full:
-            self._lost(done, "too many others wait to be written")
+            self._log_lost(done, "too many others wait to be written")
         else:
-            self._started()
+            self._ensure_started()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything is written, or was given up; False = it took longer."""
@@ -87,7 +87,7 @@ class Recorder:
             time.sleep(0.01)
         return True
 
-    def _started(self) -> None:
+    def _ensure_started(self) -> None:
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -103,7 +103,7 @@ class Recorder:
                 for entry in [done] if isinstance(done, AuditEntry) else entries_of(done):
                     self._record(entry)
             except Exception as error:  # noqa: BLE001 what was sent could not be read
-                self._lost(done, error)
+                self._log_lost(done, error)
             finally:
                 self._queue.task_done()
 
@@ -114,12 +114,12 @@ class Recorder:
                 return
             except Exception as error:  # noqa: BLE001 whatever it is, the entry is not there
                 if pause_s is None:
-                    self._lost(entry, error)
+                    self._log_lost(entry, error)
                     return
                 log.warning("A decision is not recorded yet, and is tried again: %s", error)
                 self._wait(pause_s)
 
-    def _lost(self, done: Followed | AuditEntry, why: Exception | str) -> None:
+    def _log_lost(self, done: Followed | AuditEntry, why: Exception | str) -> None:
         self.not_recorded += 1
         log.error(
             "A decision is NOT in the ledger: %s. All that is left of it is %s. So many were lost "
@@ -130,7 +130,7 @@ class Recorder:
         )
 
 
-async def followed(
+async def follow_and_record(
     app: ASGIApp,
     what: ApiRequest,
     scope: Scope,
@@ -150,13 +150,13 @@ async def followed(
     sent, answer = _Copy(LARGEST_BODY_BYTES), _Copy(LARGEST_ANSWER_BYTES)
     status = 500
 
-    async def received() -> Message:
+    async def pass_received() -> Message:
         message = await receive()
         if body is None:
             sent.add(message.get("body", b""))
         return message
 
-    async def answered(message: Message) -> None:
+    async def pass_answer(message: Message) -> None:
         nonlocal status
         if message["type"] == "http.response.start":
             status = message["status"]
@@ -165,7 +165,7 @@ async def followed(
         await send(message)
 
     try:
-        await app(scope, received, answered)
+        await app(scope, pass_received, pass_answer)
     finally:
         if status < 400:
             whole = sent.content if body is None else body
@@ -229,7 +229,7 @@ def entries_of(done: Followed) -> Iterator[AuditEntry]:
     if "xcom_key" in done.asked.values:
         kept["key"] = done.asked.values["xcom_key"]
     entry = replace(done.entry, detail={**done.entry.detail, **kept}, plan_id=_plan_in(body))
-    for dag_id, run_id, task_id in _named(body, answer):
+    for dag_id, run_id, task_id in _names_in(body, answer):
         of_dag = dag_id or entry.dag_id
         if of_dag and is_ours(of_dag):
             yield replace(
@@ -258,7 +258,7 @@ def _plan_in(body: dict[str, Any]) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def _named(
+def _names_in(
     body: dict[str, Any], answer: dict[str, Any]
 ) -> list[tuple[str | None, str | None, str | None]]:
     """DAG, run and task that the body, or the answer, names; None = it leaves that to the path."""
@@ -290,7 +290,7 @@ def _text(value: Any) -> str | None:
 
 def to_ledger(entry: AuditEntry) -> None:
     """Append an entry to the audit, with the plan of its run where the run has one."""
-    ledger, plan_id = LEDGER.opened(), entry.plan_id
+    ledger, plan_id = LEDGER.open(), entry.plan_id
     if plan_id is None and entry.dag_id and entry.run_id:
         plan_id = ledger.plan_of_run(entry.dag_id, entry.run_id)
     ledger.add_audit(replace(entry, plan_id=plan_id))

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from rehome.api import bounded, decisions
-from rehome.api.airflow_routes import ApiRequest, asked
+from rehome.api.airflow_routes import ApiRequest, parse_api_request
 from rehome.api.places import NoRoomError, Places
 from rehome.domain.clock import monotonic_s
 from rehome.errors import first_problems
@@ -61,24 +61,24 @@ class ApiGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on as it came."""
-        what = asked(scope)
+        what = parse_api_request(scope)
         if what is None:
             await self._app(scope, receive, send)
         elif is_ours(what.dag_id):
-            await self._guarded(what, scope, receive, send)
+            await self._guard(what, scope, receive, send)
         elif what.route.of_any or not what.dag_id:
-            await decisions.followed(self._app, what, scope, receive, send)
+            await decisions.follow_and_record(self._app, what, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _guarded(self, what: ApiRequest, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _guard(self, what: ApiRequest, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            user = await _entitled(what, scope)
+            user = await _require_user(what, scope)
             if scope["method"] == "DELETE":
                 body = b""
             else:
-                with BODIES.taken(user.get_id()):
-                    body = await self._checked(what, scope, receive)
+                with BODIES.take(user.get_id()):
+                    body = await self._check_body(what, scope, receive)
         except NoRoomError as error:
             await _answer(scope, send, _Refused(429, str(error), **{"retry-after": "5"}))
         except _Refused as refusal:
@@ -87,9 +87,9 @@ class ApiGuard:
             return
         else:
             again = receive if scope["method"] == "DELETE" else bounded.again(body, receive)
-            await decisions.followed(self._app, what, scope, again, send, user, body)
+            await decisions.follow_and_record(self._app, what, scope, again, send, user, body)
 
-    async def _checked(self, what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
+    async def _check_body(self, what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
         """The body, when nothing speaks against it.
 
         :raises _Refused: something does; says what, and what to do.
@@ -118,7 +118,7 @@ async def _whole(scope: Scope, receive: Receive) -> bytes:
         raise _Refused(408, f"The body did not arrive within {limit}. Nothing was done.") from None
 
 
-async def _entitled(what: ApiRequest, scope: Scope) -> BaseUser:
+async def _require_user(what: ApiRequest, scope: Scope) -> BaseUser:
     """Who asks; before this, nothing of the request's body is read.
 
     :raises _Refused: 401, 403: as Airflow itself answers.

@@ -38,7 +38,7 @@ class Places:
         return self._taken.total()
 
     @contextmanager
-    def taken(self, user_id: str) -> Iterator[None]:
+    def take(self, user_id: str) -> Iterator[None]:
         """Within the block, a place is the user's.
 
         :raises NoRoomError: none is left.

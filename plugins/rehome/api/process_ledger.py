@@ -16,7 +16,7 @@ class ProcessLedger:
         self._ledger: Ledger | None = None
         self._url = ""
 
-    def opened(self) -> Ledger:
+    def open(self) -> Ledger:
         """The ledger.
 
         :raises RehomeError: it cannot be opened.

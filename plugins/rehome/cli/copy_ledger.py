@@ -84,14 +84,14 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(chosen: argparse.Namespace) -> int:
-    return _tried(lambda: export_whole(chosen.ledger, chosen.out))
+    return _exit_code_of(lambda: export_whole(chosen.ledger, chosen.out))
 
 
 def _import(chosen: argparse.Namespace) -> int:
-    return _tried(lambda: import_whole(chosen.ledger, chosen.file))
+    return _exit_code_of(lambda: import_whole(chosen.ledger, chosen.file))
 
 
-def _tried(run: Callable[[], None]) -> int:
+def _exit_code_of(run: Callable[[], None]) -> int:
     try:
         run()
     except (RehomeError, OSError) as error:

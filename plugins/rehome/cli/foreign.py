@@ -15,7 +15,7 @@ from urllib.parse import quote
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import say, say_json, say_json_line
 from rehome.cli.remote.ask import require_running
-from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirmed, opened
+from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirm, open_airflow
 from rehome.cli.remote.watch import EACH_LOOK_S
 from rehome.cli.verbs import Verb
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
@@ -172,7 +172,7 @@ def _list(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) ->
     if chosen.json:
         rows = [
             {
-                **_named(partition.topic, partition.partition),
+                **_partition_json(partition.topic, partition.partition),
                 "replicas": list(entry.replicas),
                 "adding": list(entry.adding),
                 "removing": list(entry.removing),
@@ -192,7 +192,7 @@ def _list(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) ->
 def _describe(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) -> int:
     from rehome.execution.foreign.flight_words import described_lines
 
-    found = _described(cluster, which)
+    found = _describe_flights(cluster, which)
     if chosen.json:
         say_json(_as_data(found))
     else:
@@ -200,7 +200,7 @@ def _describe(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace
     return ExitCode.DONE
 
 
-def _described(cluster: ClusterGateway, which: Chosen) -> DescribedFlights:
+def _describe_flights(cluster: ClusterGateway, which: Chosen) -> DescribedFlights:
     from rehome import installation
     from rehome.execution.foreign.read_flights import describe_reassignments
 
@@ -214,7 +214,7 @@ def _follow(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) 
     from rehome.execution.progress.progress import status_table
 
     goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE, Fate.MISPLACED)
-    found = _described(cluster, which)
+    found = _describe_flights(cluster, which)
     only = frozenset(each.partition for each in found.reassignments)
     watched = in_flight({each.partition: each.entry for each in found.reassignments}, utc_now())
     while True:
@@ -228,7 +228,7 @@ def _follow(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) 
         if chosen.once or len(ended) == len(watched):
             break
         time.sleep(chosen.every)
-        found = _described(cluster, Chosen(partitions=only))
+        found = _describe_flights(cluster, Chosen(partitions=only))
     if chosen.once and not chosen.json:
         say(*([] if found.statuses else ["Nothing is in flight of what is asked about."]))
     if chosen.once:
@@ -250,7 +250,7 @@ def _as_data(found: DescribedFlights) -> dict[str, Any]:
         "others": found.others,
         "replicas": [
             {
-                **_named(each.replica.topic, each.replica.partition),
+                **_partition_json(each.replica.topic, each.replica.partition),
                 "broker": each.replica.broker,
                 "status": status_text(each),
             }
@@ -263,7 +263,7 @@ def _flight(found: Flight) -> dict[str, Any]:
     from rehome.execution.foreign.flight_words import never_ends_text
 
     return {
-        **_named(found.partition.topic, found.partition.partition),
+        **_partition_json(found.partition.topic, found.partition.partition),
         "adding": list(found.entry.adding),
         "removing": list(found.entry.removing),
         "target": list(found.entry.target),
@@ -280,7 +280,7 @@ def _flight(found: Flight) -> dict[str, Any]:
     }
 
 
-def _named(topic: str, partition: int) -> dict[str, Any]:
+def _partition_json(topic: str, partition: int) -> dict[str, Any]:
     return {"topic": topic, "partition": partition}
 
 
@@ -288,9 +288,9 @@ def _ask(action: ForeignAction, chosen: argparse.Namespace) -> int:
     """Start the DAG, and say what is to be approved, and where."""
     conf = _conf(action, chosen)
     of = "all that is in flight" if chosen.all else "what is named"
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         require_running(client, FOREIGN_DAG)
-        if not confirmed(chosen, f"Ask a person to {action} {of} through {chosen.connection}?"):
+        if not confirm(chosen, f"Ask a person to {action} {of} through {chosen.connection}?"):
             say("Nothing was done.")
             return ExitCode.REFUSED
         body = {"logical_date": None, "conf": conf}

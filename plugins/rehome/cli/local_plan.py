@@ -26,7 +26,6 @@ from rehome.domain.request.presets import filled
 from rehome.errors import InvalidRequestError, RehomeError, first_problems
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.dry_run.result import describe
 from rehome.execution.policy_from_request import rate_for
 from rehome.planning.options import PlanOptions
 from rehome.settings import Settings
@@ -95,7 +94,7 @@ def plan_here(chosen: argparse.Namespace, params: Mapping[str, Any]) -> int:
             request_timeout_s=settings.request_timeout_s,
             connect_timeout_s=settings.connect_timeout_s,
         ) as cluster:
-            found = _planned(cluster, settings, params)
+            found = _plan_locally(cluster, settings, params)
     except RehomeError as error:
         raise _failure(error) from error
     _print(found, as_json=chosen.json)
@@ -167,7 +166,9 @@ def _properties(text: str, path: Path) -> Iterator[tuple[str, str]]:
         yield key.strip(), value.strip()
 
 
-def _planned(cluster: ClusterGateway, settings: Settings, params: Mapping[str, Any]) -> LocalPlan:
+def _plan_locally(
+    cluster: ClusterGateway, settings: Settings, params: Mapping[str, Any]
+) -> LocalPlan:
     from rehome.cluster.snapshot.take import take_snapshot
     from rehome.domain.plan.kafka_json import KafkaFiles
     from rehome.execution.dry_run.dry_run import dry_run
@@ -251,7 +252,7 @@ def _refuse_plan(
 
 def _refuse(gate: str, broken: Mapping[str, Mapping[str, Any]]) -> None:
     if broken:
-        rules = "; ".join(f"{rule}: {_shown(row)}" for rule, row in broken.items())
+        rules = "; ".join(f"{rule}: {_row_text(row)}" for rule, row in broken.items())
         raise CommandError(
             ExitCode.FAILED,
             f"The gate on the {gate} did not pass, so there is no plan. It does not hold that "
@@ -260,7 +261,7 @@ def _refuse(gate: str, broken: Mapping[str, Mapping[str, Any]]) -> None:
         )
 
 
-def _shown(row: Mapping[str, Any]) -> str:
+def _row_text(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in row.items() if value is not None)
 
 
@@ -282,6 +283,8 @@ def _refusals(
 
 def _print(found: LocalPlan, *, as_json: bool) -> None:
     """Kafka's JSON on stdout, and all that is said of it on stderr."""
+    from rehome.execution.dry_run.result import describe
+
     if as_json:
         say_json(
             {

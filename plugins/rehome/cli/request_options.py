@@ -67,11 +67,11 @@ def request_of(chosen: argparse.Namespace) -> dict[str, Any]:
             continue
         value = getattr(chosen, name)
         if value is not None:
-            found[name] = value if isinstance(value, bool) else _typed(name, value)
+            found[name] = value if isinstance(value, bool) else _parse_value(name, value)
     return found
 
 
-def _typed(name: str, text: str) -> Any:
+def _parse_value(name: str, text: str) -> Any:
     types = _types(name)
     if "string" in types:
         return _from_file(name, text) if text.startswith("@") else text

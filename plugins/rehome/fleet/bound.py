@@ -38,7 +38,7 @@ def require(ledger: Ledger, connection: str, cluster_id: str, context: Mapping[s
         raise MisledError(found)
 
 
-def seen(
+def record_binding(
     ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]
 ) -> Misled | None:
     """Record where a connection leads, and tell people if nothing acts through it; None = it fits,

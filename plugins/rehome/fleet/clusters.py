@@ -96,7 +96,7 @@ def default_cluster() -> ScheduledCluster:
     except ClustersFileError:
         return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=False)
     try:
-        entry = windowed(DEFAULT_CONNECTION)
+        entry = window_entry(DEFAULT_CONNECTION)
     except ClustersFileError:
         return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=True)
     if entry is None:
@@ -169,7 +169,7 @@ def connection_of_dag(dag_id: str) -> str:
     return next(own, DEFAULT_CONNECTION)
 
 
-def asked(params: Mapping[str, Any], now: datetime, chosen: Collection[str] = ()) -> Filled:
+def fill_params(params: Mapping[str, Any], now: datetime, chosen: Collection[str] = ()) -> Filled:
     """The parameters of a run, with what its preset fills in, and then its cluster's targets.
 
     :param chosen: parameters that no target replaces.
@@ -187,12 +187,12 @@ def window_closes(connection: str, now: datetime) -> datetime:
     """When the window closes that is open, or opens next, of the cluster behind a connection; aware
     UTC. A cluster without windows has the night until the same time tomorrow.
 
-    :raises ClustersFileError: see :func:`windowed`.
+    :raises ClustersFileError: see :func:`window_entry`.
     """
     return windows_through(connection).closes_after(now) or now + timedelta(days=1)
 
 
-def windowed(connection: str) -> ClusterEntry | None:
+def window_entry(connection: str) -> ClusterEntry | None:
     """The entry by which the cluster behind a connection has windows: the file's; without a file,
     the one that the settings make. None = the file has none for it.
 
@@ -207,9 +207,9 @@ def windowed(connection: str) -> ClusterEntry | None:
 def windows_through(connection: str) -> CronWindows:
     """The maintenance windows of the cluster behind a connection.
 
-    :raises ClustersFileError: see :func:`windowed`.
+    :raises ClustersFileError: see :func:`window_entry`.
     """
-    entry = windowed(connection)
+    entry = window_entry(connection)
     return CronWindows(() if entry is None else entry.windows)
 
 
@@ -217,16 +217,16 @@ def own_plan(connection: str) -> bool | None:
     """Whether a window of the cluster behind a connection makes a plan of its own where none waits;
     None = that is not said.
 
-    :raises ClustersFileError: see :func:`windowed`.
+    :raises ClustersFileError: see :func:`window_entry`.
     """
-    entry = windowed(connection)
+    entry = window_entry(connection)
     return None if entry is None else entry.own_plan
 
 
 def is_windowless(connection: str) -> bool:
     """Whether the cluster behind a connection is known to have no windows."""
     with suppress(ClustersFileError):
-        entry = windowed(connection)
+        entry = window_entry(connection)
         return entry is not None and not entry.windows
     return False
 

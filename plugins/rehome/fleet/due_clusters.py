@@ -96,7 +96,7 @@ def _state_of(
     return Due(name, entry.connection, cluster_id, taken)
 
 
-def misled(ledger: Ledger, due: Sequence[Due]) -> dict[str, Misled]:
+def misled_entries(ledger: Ledger, due: Sequence[Due]) -> dict[str, Misled]:
     """Entries that have no plan, by their names: their connection leads elsewhere than it is bound
     to, or several are for one cluster.
 
@@ -117,7 +117,7 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
         "dry_run": True,
     }
     settings = installation.settings(due.connection)
-    request = parse_request(clusters.asked(asked, now).params, now=now)
+    request = parse_request(clusters.fill_params(asked, now).params, now=now)
     request = with_limits(request, settings.caps, settings.broker_sets)
     policy = policies.policy_of_cluster(ledger, due.cluster_id, due.connection)
     return policy.bounded(request, now)

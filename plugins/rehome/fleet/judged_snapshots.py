@@ -56,7 +56,7 @@ class JudgedSnapshot:
     domains_away: tuple[str, ...]
 
 
-def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> JudgedSnapshot:
+def judge_snapshot(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> JudgedSnapshot:
     """Judge a snapshot of the warehouse, and bring the ledger's findings up to date. One from the
     future shows nothing but that a clock is wrong.
 
@@ -156,7 +156,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
     return ClusterFacts(
         active=ledger.active_plan(cluster_id) is not None,
         moving=frozenset((each.topic, each.partition) for each in moving),
-        drained=drained(ledger, cluster_id),
+        drained=drained_brokers(ledger, cluster_id),
         broker_sets=installation.settings(connection).broker_sets,
         ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
         owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
@@ -167,7 +167,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
     )
 
 
-def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
+def drained_brokers(ledger: Ledger, cluster_id: str) -> frozenset[int]:
     """Brokers that a plan has emptied, and none has filled since."""
     emptied: set[int] = set()
     for plan in sorted(ledger.plans(cluster_id), key=lambda plan: plan.created_at):

@@ -47,7 +47,7 @@ def values_now(
     return ClusterValues.of(settings.caps, settings.broker_sets, targets, action, of_run)
 
 
-def stated(filled: Filled) -> frozenset[str]:
+def stated_params(filled: Filled) -> frozenset[str]:
     """Parameters that a person or a preset has chosen: the cluster's values do not count there."""
     return frozenset(
         name
@@ -63,7 +63,7 @@ def keep(directory: PlanDirectory, values: ClusterValues) -> None:
     directory.write_json(FILE, values.to_json())
 
 
-def recorded(directory: PlanDirectory) -> ClusterValues | None:
+def recorded_values(directory: PlanDirectory) -> ClusterValues | None:
     """What a plan was made with; None = an earlier version of Rehome made it.
 
     :raises RehomeError: the record is damaged.
@@ -87,7 +87,7 @@ def since(directory: PlanDirectory, action: str) -> tuple[ClusterValues | None, 
     :raises ClustersFileError: the clusters file cannot be used.
     :raises RehomeError: the record is damaged.
     """
-    was = recorded(directory)
+    was = recorded_values(directory)
     return was, values_now(action, () if was is None else was.of_run)
 
 
@@ -145,9 +145,11 @@ class ComparedSettings:
 
         if self.now is None:
             return [not_compared(self.problem)]
-        return [*settings_findings(self.was, self.now, self.broken(snapshot, begun, left))]
+        return [*settings_findings(self.was, self.now, self.broken_limits(snapshot, begun, left))]
 
-    def broken(self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]) -> list[str]:
+    def broken_limits(
+        self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]
+    ) -> list[str]:
         """What is left of the plan that breaks caps and broker sets of now, a sentence each."""
         from rehome.planning.limits.current_limits import broken_by_what_is_left
 
@@ -171,7 +173,7 @@ def _with_rates(snapshot: Snapshot) -> Snapshot:
     return LoadHistory.read(warehouse, snapshot, demands).rated(snapshot)
 
 
-def renewed(request: ReassignmentRequest, directory: PlanDirectory) -> ReassignmentRequest:
+def renew_request(request: ReassignmentRequest, directory: PlanDirectory) -> ReassignmentRequest:
     """The request of a plan once more, for another one that is made now: with the caps and broker
     sets that the cluster has by now, where the run states none of its own.
 

@@ -51,7 +51,7 @@ def policy_of_cluster(
         known.setdefault(plan.planned_through, None)  # of before policies were kept with plans
     others = [*_others(ledger, known, cluster_id, connection, as_last_read)]
     if plan is not None and plan.policy is not None:
-        others.append(PaceAndApproval.recorded(plan.policy))
+        others.append(PaceAndApproval.from_record(plan.policy))
     return strictest(own, others)
 
 

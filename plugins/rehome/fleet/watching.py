@@ -42,7 +42,7 @@ class Fresh:
 
         :raises RehomeError: its files are not there, or have changed since.
         """
-        return own_snapshot.unchanged(self.taken)
+        return own_snapshot.require_unchanged(self.taken)
 
 
 def known_facts(
@@ -97,7 +97,7 @@ def known_facts(
         window_closes=None if window is None else window.ends,
         window_began=window is None or window.begins < now - HEAD_START,
         window_dag_paused=bool(dag_paused(clusters.window_dag(connection))),
-        refused=_refused(connection, now),
+        refused=_refused_actions(connection, now),
         approval=policies.policy_of_cluster(ledger, cluster_id, connection).approval
         or bool(targets.get("approval")),
         targets=targets,
@@ -119,14 +119,14 @@ def newest_first(
     Anybody who may create events of assets can name what was never taken: what the ledger does not
     know is left out.
     """
-    taken = [each for extra in events if (each := _taken(ledger, extra)) is not None]
+    taken = [each for extra in events if (each := _snapshot_of_event(ledger, extra)) is not None]
     found: dict[str, list[Fresh]] = {}
     for each in sorted(taken, key=lambda each: each.taken_at):
         found.setdefault(each.cluster_id, []).append(Fresh(each, each.connection))
     return {cluster_id: each[-most:] for cluster_id, each in found.items()}
 
 
-def _taken(ledger: Ledger, extra: Mapping[str, Any]) -> TakenSnapshot | None:
+def _snapshot_of_event(ledger: Ledger, extra: Mapping[str, Any]) -> TakenSnapshot | None:
     """The snapshot that an event names, if a task has taken it as the event says."""
     uri = str(extra.get("uri"))
     found = ledger.taken_snapshot("/".join(uri.rsplit("/", 2)[1:]))
@@ -162,7 +162,7 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     return found
 
 
-def _refused(connection: str, now: datetime) -> frozenset[str]:
+def _refused_actions(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
     policy, refused = policies.cluster_hook(connection).policy, set()
     for action in REMEDIES:

@@ -94,7 +94,7 @@ class KafkaClusterHook(KafkaBaseHook):
         if base in (name, *through):
             raise InvalidConnectionError(name, [f"{connection_form.SAME_AS} leads back to itself."])
         others = self._settings_of(str(base), (name, *through))
-        return connection_form.joined(name, found, str(base), others)
+        return connection_form.join_settings(name, found, str(base), others)
 
     def gateway(self, settings: Settings) -> ClusterGateway:
         """A gateway with the settings' time limits; close it, or use it as a context manager."""

@@ -175,7 +175,7 @@ def _has_port(host: str) -> bool:
     return ":" in address.rpartition("]")[2] if "]" in address else ":" in address
 
 
-def joined(
+def join_settings(
     name: str, own: Mapping[str, Any], base: str, others: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The settings of a connection that is the same as another one.

@@ -46,14 +46,14 @@ class DirectCall:
         names = ", ".join(self._of[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         return f"{self.call} of {names}"
 
-    def answered(self, verdicts: Mapping[Any, BrokerError | None]) -> None:
+    def note_answer(self, verdicts: Mapping[Any, BrokerError | None]) -> None:
         """Note what became of it, by the answer."""
         refused = {str(item): error for item, error in verdicts.items() if error is not None}
         self.outcome = f"{len(verdicts) - len(refused)} of {len(verdicts)} accepted"
         for item, error in sorted(refused.items())[:_NAMED]:
             self.outcome += f"; {item}: {error}"
 
-    def done(self, configs: int, what: str) -> None:
+    def note_done(self, configs: int, what: str) -> None:
         """Note what became of configurations."""
         self.outcome = f"{count_text(configs, 'configuration')} {what}"
 

@@ -28,7 +28,7 @@ from rehome.execution.direct.wanted_copies import (
     wanted_copies,
 )
 from rehome.execution.foreign.in_flight import Chosen
-from rehome.execution.throttle.configs import named
+from rehome.execution.throttle.configs import resource_text
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.direct_changes import changing
@@ -153,7 +153,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
                 verdicts = cluster.alter_reassignments(
                     wanted, allow_replication_factor_change=allow_replication_factor_change
                 )
-                change.answered(verdicts)
+                change.note_answer(verdicts)
             return verdicts
 
     def validate(
@@ -211,7 +211,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
             self._require(cluster, Action.MOVE_LOG_DIRS, limits)
             with changing(cluster, "alter_replica_log_dirs", wanted) as change:
                 verdicts = cluster.alter_replica_log_dirs(wanted)
-                change.answered(verdicts)
+                change.note_answer(verdicts)
             return verdicts
 
     def set_replication_throttle(
@@ -242,7 +242,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
             call, rate = "set_replication_throttle", rate_bytes_per_s
             with changing(cluster, call, of, rate_bytes_per_s=rate) as change:
                 throttle = set_direct_throttle(cluster, copies, rate, log_dir_brokers)
-                change.done(len(throttle.changes), "changed")
+                change.note_done(len(throttle.changes), "changed")
             return throttle
 
     def clear_replication_throttle(
@@ -254,13 +254,13 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :return: what is as before, and what another client has changed since, which stays.
         """
         known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
-        of = [f"{named(each.resource)} {each.key}" for each in known.changes]
+        of = [f"{resource_text(each.resource)} {each.key}" for each in known.changes]
         with (
             self._cluster() as cluster,
             changing(cluster, "clear_replication_throttle", of, stops=True) as change,
         ):
             back = clear_direct_throttle(cluster, known)
-            change.done(len(back.restored), "put back")
+            change.note_done(len(back.restored), "put back")
         return back
 
     def create_partitions(
@@ -284,7 +284,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
             self._require(cluster, ADD_PARTITIONS)
             with changing(cluster, "create_partitions", totals, totals=dict(totals)) as change:
                 verdicts = cluster.create_partitions(totals, assignments)
-                change.answered(verdicts)
+                change.note_answer(verdicts)
             return verdicts
 
     def elect_leaders(
@@ -299,7 +299,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
             wanted = [TopicPartition(*each) for each in partitions]
             with changing(cluster, "elect_leaders", wanted) as change:
                 verdicts = cluster.elect_preferred_leaders(wanted)
-                change.answered(verdicts)
+                change.note_answer(verdicts)
             return verdicts
 
     @contextmanager

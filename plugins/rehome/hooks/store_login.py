@@ -28,9 +28,9 @@ def store_login(conn_id: str, scheme: str) -> StoreLogin | None:
     try:
         found = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
-        raise _refused(f"There is no Airflow connection {conn_id!r}.") from None
+        raise _refusal(f"There is no Airflow connection {conn_id!r}.") from None
     if found.conn_type not in (*_KINDS[store], _WITHOUT_PROVIDER):
-        raise _refused(
+        raise _refusal(
             f"Connection {conn_id} is of type {found.conn_type}; a warehouse in {store} takes "
             f"{' or '.join((*_KINDS[store], _WITHOUT_PROVIDER))}."
         )
@@ -40,13 +40,13 @@ def store_login(conn_id: str, scheme: str) -> StoreLogin | None:
 
 def _google(found: Any, extra: dict[str, Any]) -> StoreLogin:
     if not extra.get("key_path"):
-        raise _refused(f"Connection {found.conn_id} has no key_path: the file with the key.")
+        raise _refusal(f"Connection {found.conn_id} has no key_path: the file with the key.")
     return gs_login(str(extra["key_path"]))
 
 
 def _azure(found: Any, extra: dict[str, Any]) -> StoreLogin:
     if not (extra.get("tenant_id") and found.login and found.password):
-        raise _refused(
+        raise _refusal(
             f"Connection {found.conn_id} needs a service principal: tenant_id, and its id and "
             "secret as login and password."
         )
@@ -55,7 +55,7 @@ def _azure(found: Any, extra: dict[str, Any]) -> StoreLogin:
 
 def _aws(found: Any, extra: dict[str, Any]) -> StoreLogin:
     if extra.get("role_arn"):
-        raise _refused(
+        raise _refusal(
             f"Connection {found.conn_id} names a role to take on (role_arn), which Spark would "
             "not: give the role to the machines, and leave the connection out."
         )
@@ -70,7 +70,7 @@ def _aws(found: Any, extra: dict[str, Any]) -> StoreLogin:
     )
 
 
-def _refused(problem: str) -> InvalidRequestError:
+def _refusal(problem: str) -> InvalidRequestError:
     return InvalidRequestError(
         [problem], next_step="Correct the setting warehouse_connection, or the connection."
     )

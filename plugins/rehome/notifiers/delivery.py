@@ -155,7 +155,7 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
             results[number][channel.name] = f"It was not tried: {DEADLINE_S:g} s were waited before"
         if asked and left_s:
             alerts = [(number, items[number].alert) for number in asked]
-            senders.append((_begun(channel, alerts, results), left_s))
+            senders.append((_begin_sending(channel, alerts, results), left_s))
     for sender, left_s in senders:
         sender.thread.join(max(0.0, began + left_s - time.monotonic()))
         sender.over.set()
@@ -183,7 +183,7 @@ class _Sender:
     ended_at: float = inf
 
 
-def _begun(
+def _begin_sending(
     channel: Channel, alerts: Sequence[tuple[int, Alert]], results: Sequence[dict[str, str]]
 ) -> _Sender:
     """In a thread that ends with its process at the latest: a notifier may hang for ever. It begins
@@ -201,7 +201,7 @@ def _begun(
         for numbers, alert in messages:
             if over.is_set():
                 return
-            answer = _sent(channel, alert)
+            answer = _send_through(channel, alert)
             for number in numbers:
                 results[number][channel.name] = answer
         sender.ended_at = time.monotonic()
@@ -213,7 +213,7 @@ def _begun(
     return sender
 
 
-def _sent(channel: Channel, alert: Alert) -> str:
+def _send_through(channel: Channel, alert: Alert) -> str:
     """Why a channel has not taken it; "" = it has."""
     try:
         notifier = notifier_class(channel.notifier)(**channel.arguments_for(alert))

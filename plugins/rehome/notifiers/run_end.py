@@ -123,7 +123,7 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
     try:
         plan_id = plan_ids.plan_id_of(context)
         with installation.open_ledger() as ledger:
-            record = plan_of_run.known(plan_id, ledger)
+            record = plan_of_run.known_plan(plan_id, ledger)
             if record is None:
                 return {}
             first = _plan_end(context, record, ledger)
@@ -137,7 +137,7 @@ def _follow_up(context: Mapping[str, Any], record: PlanRecord, ledger: Ledger) -
     if record.action not in FOLLOWED_UP_ACTIONS:
         return {}
     try:
-        follow_up = plan_of_run.known(plan_ids.follow_up_id(record.plan_id), ledger)
+        follow_up = plan_of_run.known_plan(plan_ids.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
     return {} if follow_up is None else {"follow_up": _plan_end(context, follow_up, ledger)}

@@ -55,7 +55,7 @@ def _request(context: Context) -> PartitionCountsRequest:
     )
 
 
-def _placed(context: Context) -> AddedPartitions:
+def _read_placement(context: Context) -> AddedPartitions:
     """What the task `place` has placed.
 
     :raises NotDoneError: it has not. :raises FileChangedError: something else has written the file.
@@ -63,13 +63,13 @@ def _placed(context: Context) -> AddedPartitions:
     plan_id = plan_ids.plan_id_of(context)
     with installation.open_ledger() as ledger:
         directory = recorded_plans.plan_directory(context)
-        content = evidence.kept(ledger, directory, plan_id, NEW_PARTITIONS_FILE)
+        content = evidence.read_kept(ledger, directory, plan_id, NEW_PARTITIONS_FILE)
     if content is None:
         raise evidence.NotDoneError(TaskEnd(TaskReason.NOT_PLACED, plan_id))
     return AddedPartitions.from_json(content)
 
 
-def _proposed(plan: AddedPartitions) -> Proposed:
+def _proposal_of(plan: AddedPartitions) -> Proposed:
     """What is approved: all of the placement, by its hash, and what people read of it."""
     return Proposed(
         kind=ProposalKind.PARTITIONS,
@@ -85,7 +85,7 @@ def _proposed(plan: AddedPartitions) -> Proposed:
     )
 
 
-def _begun(context: Context) -> bool:
+def _has_begun(context: Context) -> bool:
     """Whether the run has sent its partitions to the controller: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
@@ -106,7 +106,7 @@ def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
     if newest is None:
         names = (plan.cluster_id,)
         raise TaskConflictError(TaskEnd(TaskReason.NO_NEWEST_SNAPSHOT, names=names))
-    return read_snapshot(own_snapshot.unchanged(newest))
+    return read_snapshot(own_snapshot.require_unchanged(newest))
 
 
 def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
@@ -133,7 +133,7 @@ class PlacePartitionsOperator(ClusterOperator):
 
         refuse_unshared(context, installation.settings())
         plan_id = plan_ids.plan_id_of(context)
-        if _begun(context):
+        if _has_begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
             return f"{recorded_plans.plan_directory(context).uri}/{NEW_PARTITIONS_FILE}"
         run_authority.refuse_unasked(context)
@@ -159,8 +159,8 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         """Ask, report, and either go on or stop here."""
         from rehome.execution.create_partitions import broken_findings, check, rack_findings
 
-        plan, directory = _placed(context), recorded_plans.plan_directory(context)
-        if _begun(context):
+        plan, directory = _read_placement(context), recorded_plans.plan_directory(context)
+        if _has_begun(context):
             self.log.info("Creating the partitions has begun: there is nothing to try out.")
             return f"{directory.uri}/{REPORT_FILE}"
         if not _request(context).dry_run:
@@ -198,13 +198,13 @@ class ApprovePartitionsOperator(ApproveProposedOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(subject=PARTITIONS_SUBJECT, **kwargs)
 
-    def proposed(self, context: Context) -> Proposed:
+    def proposal(self, context: Context) -> Proposed:
         """What the task `place` has placed."""
-        return _proposed(_placed(context))
+        return _proposal_of(_read_placement(context))
 
     def has_begun(self, context: Context) -> bool:
         """Whether the run has sent its partitions to the controller."""
-        return _begun(context)
+        return _has_begun(context)
 
     def needs_person(self, context: Context) -> bool:
         """See that it was tried out; whether a person has to be asked."""
@@ -213,7 +213,7 @@ class ApprovePartitionsOperator(ApproveProposedOperator):
 
     def text(self, context: Context, file: str, again: str) -> str:
         """Topics, counts and configs; the brokers are in the report."""
-        return partitions_question(_placed(context), file, again)
+        return partitions_question(_read_placement(context), file, again)
 
 
 class CreatePartitionsOperator(ClusterOperator):
@@ -226,7 +226,7 @@ class CreatePartitionsOperator(ClusterOperator):
         """Create, prove, write the event, complete the report."""
         from rehome.execution.create_partitions import create, refuse_broken
 
-        plan, directory = _placed(context), recorded_plans.plan_directory(context)
+        plan, directory = _read_placement(context), recorded_plans.plan_directory(context)
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_params.actor_of(context), "cluster_id": plan.cluster_id}
         policy = self.policy_on(plan.cluster_id)
@@ -234,8 +234,8 @@ class CreatePartitionsOperator(ClusterOperator):
         # Also where creating them has begun: a run that was deleted and triggered again by another
         # person has the same id.
         needed = _request(context).approval or policy.approval
-        require_approval(context, _proposed(plan), policy, by_person=needed)
-        if not _begun(context):
+        require_approval(context, _proposal_of(plan), policy, by_person=needed)
+        if not _has_begun(context):
             run_authority.refuse_unasked(context)
             evidence.require_dry_run(context, plan.plan_id)
             refuse_broken(_broken_limits(context, plan))

@@ -71,7 +71,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
             looks_only = bool(run_params.params_of(context).get("dry_run"))
-            find = plan_of_run.recorded if looks_only else plan_of_run.required
+            find = plan_of_run.recorded_plan if looks_only else plan_of_run.require_plan
             record = find(context, ledger)
         if record is None:
             raise plan_of_run.no_plan_yet(context)
@@ -169,7 +169,7 @@ def tried_out(
     from rehome.execution.control.resume import moving_or_done, not_started
     from rehome.execution.dry_run.dry_run import dry_run
     from rehome.execution.dry_run.typed_finding import CHANNELS_CHECK, POLICIES_CHECK
-    from rehome.execution.progress.progress import admitted
+    from rehome.execution.progress.progress import admitted_moves
     from rehome.execution.throttle.foreign import set_by_plans
     from rehome.warehouse import read_snapshot
 
@@ -184,7 +184,7 @@ def tried_out(
         OwnCluster.of_plan(cluster, record),
         installation.settings(),
         active_plan=active.plan_id if active else None,
-        in_flight={move.partition for move in admitted(plan, view)},
+        in_flight={move.partition for move in admitted_moves(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         rates_asked=record.requested_rates_by_broker,
         rates_are_targets=compared.was is not None and compared.was.is_target("throttle_by_broker"),

@@ -37,7 +37,7 @@ class StartReassignmentOperator(ClusterOperator):
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
             if record.state is PlanState.DONE:
                 self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
                 return
@@ -51,7 +51,7 @@ class StartReassignmentOperator(ClusterOperator):
                 drivers.driving(context, ledger, cluster, record) as held,
             ):
                 done = advance(plan, held.ledger, held.cluster, policy)
-                polled = airflow_metrics.polled(plan, policy)
+                polled = airflow_metrics.as_polled(plan, policy)
                 airflow_metrics.emit(step_readings, polled, done)
                 airflow_metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
         if done.on_their_way is None:

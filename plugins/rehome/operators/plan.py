@@ -91,7 +91,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             run_params.params_of(context).get("dry_run")
             and plan_ids.named_plan_id(context) is not None
         )
-        find = plan_of_run.recorded if look_only else plan_of_run.carried_on
+        find = plan_of_run.recorded_plan if look_only else plan_of_run.carried_on
         with installation.open_ledger() as ledger:
             record = find(context, ledger)
             if record is None:
@@ -142,7 +142,7 @@ class PlanReassignmentOperator(SparkJobOperator):
     def _values(self, context: Context, request: ReassignmentRequest) -> ClusterValues:
         """What the cluster has for this plan."""
         if not plan_ids.in_follow_up(context):
-            stated = plan_settings.stated(run_params.filled_params(context))
+            stated = plan_settings.stated_params(run_params.filled_params(context))
             return plan_settings.values_now(request.action, stated)
         first = installation.warehouse().plan(plan_ids.first_plan_id(context))
         return plan_settings.since(first, request.action)[1]

@@ -71,14 +71,16 @@ class PlanFleetOperator(SparkJobOperator):
         options: dict[str, Any] = {}
         chosen: dict[str, Due] = {}
         failed = {
-            **_misled(context, ledger, due),
-            **_recorded(ledger, {one.name: (one, _plan_id(name, one.cluster_id)) for one in due}),
+            **_misled_reasons(context, ledger, due),
+            **_earlier_plans(
+                ledger, {one.name: (one, _plan_id(name, one.cluster_id)) for one in due}
+            ),
         }
         for one in due:
             if one.name in failed:
                 continue
             try:
-                own_snapshot.unchanged(one.snapshot)
+                own_snapshot.require_unchanged(one.snapshot)
                 request = due_clusters.request_for(ledger, one, now)
                 settings = installation.settings(one.connection)
                 values = plan_settings.values_now(request.action, connection=one.connection)
@@ -176,15 +178,15 @@ def _plan_id(name: str, cluster_id: str) -> str:
     return f"{name}-{path_part(cluster_id)}"
 
 
-def _misled(context: Context, ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
+def _misled_reasons(context: Context, ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
     """Why clusters have no plan whose connection leads elsewhere; the audit knows of each."""
-    found = due_clusters.misled(ledger, due)
+    found = due_clusters.misled_entries(ledger, due)
     for each in found.values():
         refusals.tell_misled(context, ledger, each)
     return {name: f"{each.text}. {each.next_step}" for name, each in found.items()}
 
 
-def _recorded(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[str, str]:
+def _earlier_plans(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[str, str]:
     """Clusters that this run has planned before, by their names: their files are never replaced.
 
     :param planned: name → the cluster, and the plan's id.

@@ -111,7 +111,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _tell(self, context: Context, snapshot: Snapshot, uri: str) -> None:
         """Say what was read: in the log, in metrics, to who waits for snapshots, in the ledger."""
-        from rehome.execution.foreign.in_flight import noted
+        from rehome.execution.foreign.in_flight import all_in_flight
         from rehome.execution.foreign.snapshot_flights import snapshot_flights
         from rehome.metrics.readings import ClusterGauges, cluster_readings
 
@@ -127,10 +127,10 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         airflow_metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         with installation.open_ledger() as ledger:
-            bound.seen(ledger, self.kafka_config_id, snapshot.cluster_id, context)
+            bound.record_binding(ledger, self.kafka_config_id, snapshot.cluster_id, context)
             judged_snapshots.note_racks(ledger, snapshot)
             flights, _ = snapshot_flights(snapshot)
-            ledger.note_seen(snapshot.cluster_id, snapshot.taken_at, noted(flights))
+            ledger.note_seen(snapshot.cluster_id, snapshot.taken_at, all_in_flight(flights))
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
@@ -225,7 +225,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         """Go on with a paused plan, or see that a new one may be made; or the id of what a dry run
         has planned and the run is to carry out.
         """
-        from rehome.execution.access.lease import orphaned
+        from rehome.execution.access.lease import is_orphaned
         from rehome.execution.control.resume import waits_for_window
 
         named = plan_ids.named_plan_id(context)
@@ -245,7 +245,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         if active is None:
             return self._handed_over(context, ledger, cluster, heal) if in_window else named
         if not in_window or heal is not None or not waits_for_window(active, ledger):
-            silent = orphaned(active, ledger)
+            silent = is_orphaned(active, ledger)
             reason = TaskReason.CLUSTER_HELD_SILENT if silent else TaskReason.CLUSTER_HELD
             run_id = str(active.driver)
             raise ClusterHeldError(TaskEnd(reason, active.plan_id, active.state, run_id=run_id))
@@ -265,7 +265,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
         :param heal: what the run was started to heal: it takes up no plan for anything else.
         """
-        if plan_ids.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
+        if plan_ids.in_follow_up(context) or plan_of_run.recorded_plan(context, ledger) is not None:
             return None
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
         waiting = [

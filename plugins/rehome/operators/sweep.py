@@ -83,7 +83,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
         with self.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
-            bound.seen(ledger, self.kafka_config_id, cluster_id, context)
+            bound.record_binding(ledger, self.kafka_config_id, cluster_id, context)
             orphan = self._orphan(context, ledger, cluster, cluster_id)
             paused = self._dag_paused(context, ledger, cluster_id)
             self.take_back(context, ledger, cluster)
@@ -135,11 +135,11 @@ class SweepThrottlesOperator(ClusterOperator):
 
         Nothing is cancelled unless a person has asked for it: the run may be about to go on.
         """
-        from rehome.execution.access.lease import orphaned
+        from rehome.execution.access.lease import is_orphaned
         from rehome.execution.control.words.answer_words import answer_text
 
         plan = ledger.active_plan(cluster_id)
-        if plan is None or not orphaned(plan, ledger):
+        if plan is None or not is_orphaned(plan, ledger):
             return None
         if not plan.cancel_requested:
             return plan

@@ -80,7 +80,7 @@ class SetThrottleOperator(ClusterOperator):
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
             if record.state is PlanState.DONE:
                 self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
                 return
@@ -181,7 +181,7 @@ class ClearThrottleOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.recorded(context, ledger)
+            record = plan_of_run.recorded_plan(context, ledger)
             if record is None:
                 self.log.info("No plan was recorded: there is nothing to take back.")
                 return
@@ -231,7 +231,7 @@ class ClearThrottleOperator(ClusterOperator):
         sweep.
         """
         error = EndedError(
-            TaskEnd(TaskReason.OWED, names=_named(entries), connection=self.kafka_config_id)
+            TaskEnd(TaskReason.OWED, names=_lines_of(entries), connection=self.kafka_config_id)
         )
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error
@@ -244,10 +244,10 @@ class ClearThrottleOperator(ClusterOperator):
 
         with installation.open_ledger() as ledger:
             record = ledger.plan(next(iter(entries)).plan_id)
-            alerting.raise_alerts(ledger, [owed_alert(record, _named(entries))])
+            alerting.raise_alerts(ledger, [owed_alert(record, _lines_of(entries))])
 
 
-def _named(entries: Collection[ThrottleEntry]) -> tuple[str, ...]:
+def _lines_of(entries: Collection[ThrottleEntry]) -> tuple[str, ...]:
     return tuple(f"{item.resource} {item.key}: {item.detail}" for item in entries)
 
 

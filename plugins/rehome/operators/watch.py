@@ -106,7 +106,7 @@ class WatchClustersOperator(RecordedOperator):
         with clusters.working_through(connection):
             rules = watched.rules
             for fresh in snapshots:
-                last = judged_snapshots.judged(ledger, fresh.uri, connection, rules)
+                last = judged_snapshots.judge_snapshot(ledger, fresh.uri, connection, rules)
                 self._tell(cluster_id, last)
                 if not (misled is not None and misled.strays_to(cluster_id)):
                     self._raise(ledger, cluster_id, connection or taken_through, last, rules)

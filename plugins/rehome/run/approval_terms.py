@@ -86,7 +86,7 @@ def terms_of(task: TaskPlan) -> Terms:
     directory, begun = task.directory, record.state.active
     shown = None
     if record.state is not PlanState.RUNNING:
-        tried = evidence.tried(context, ledger, record.plan_id, directory)
+        tried = evidence.read_dry_run(context, ledger, record.plan_id, directory)
         shown = evidence.of_plan(ledger, record.plan_id, directory)
         shown |= {evidence.DRY_RUN_FILE: tried.row.digest}
     compared = plan_settings.ComparedSettings.of(directory, record.action, begun=begun)

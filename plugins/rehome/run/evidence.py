@@ -58,11 +58,11 @@ def of_plan(ledger: Ledger, plan_id: str, directory: PlanDirectory) -> dict[str,
     found = digests_of(directory)
     for name in (*known, *(name for name in found if name not in known)):
         if found.get(name) != known.get(name):
-            raise _changed(directory, name, WrittenWhen.RECORDED)
+            raise _changed_error(directory, name, WrittenWhen.RECORDED)
     return known
 
 
-def _changed(directory: PlanDirectory, name: str, when: WrittenWhen) -> FileChangedError:
+def _changed_error(directory: PlanDirectory, name: str, when: WrittenWhen) -> FileChangedError:
     place = f"{directory.uri}/{name}"
     return FileChangedError(TaskEnd(TaskReason.FILE_CHANGED, place=place, why=when))
 
@@ -75,7 +75,7 @@ def refuse_other_request(directory: PlanDirectory, asked_for: Mapping[str, Any])
     :raises FileChangedError: it says something else.
     """
     if directory.read_json(REQUEST_FILE) != json.loads(json.dumps(asked_for)):
-        raise _changed(directory, REQUEST_FILE, WrittenWhen.FOR_JOB)
+        raise _changed_error(directory, REQUEST_FILE, WrittenWhen.FOR_JOB)
 
 
 def keep(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str, content: Any) -> None:
@@ -84,19 +84,19 @@ def keep(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str, cont
     ledger.record_files(plan_id, {name: directory.digest(name)})
 
 
-def kept(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str) -> Any | None:
+def read_kept(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str) -> Any | None:
     """The content of a file that :func:`keep` has written; None = no task has.
 
     :raises FileChangedError: it holds something else by now.
     """
     recorded = ledger.recorded_files(plan_id).get(name)
-    return None if recorded is None else _verified(directory, name, recorded)
+    return None if recorded is None else _verify(directory, name, recorded)
 
 
-def _verified(directory: PlanDirectory, name: str, digest: str) -> Any:
+def _verify(directory: PlanDirectory, name: str, digest: str) -> Any:
     text = directory.read_text(name) if directory.exists(name) else ""
     if digest_of(text) != digest:
-        raise _changed(directory, name, WrittenWhen.BY_TASK)
+        raise _changed_error(directory, name, WrittenWhen.BY_TASK)
     return json.loads(text)
 
 
@@ -164,7 +164,7 @@ def dry_run_of(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: st
     return ledger.last_dry_run(plan_id, run.dag_id, run.run_id)
 
 
-def tried(
+def read_dry_run(
     context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str, directory: PlanDirectory
 ) -> Tried:
     """The run's dry run of the plan.
@@ -175,7 +175,7 @@ def tried(
     row = dry_run_of(context, ledger, plan_id)
     if row is None:
         raise not_tried_out(context, plan_id)
-    return Tried(row, _verified(directory, DRY_RUN_FILE, row.digest))
+    return Tried(row, _verify(directory, DRY_RUN_FILE, row.digest))
 
 
 def not_tried_out(context: Context | Mapping[str, Any], plan_id: str) -> TaskConflictError:

@@ -27,7 +27,7 @@ def plan_id_of(context: Context | Mapping[str, Any]) -> str:
 
 def first_plan_id(context: Context | Mapping[str, Any]) -> str:
     """The id of the plan that the run began with, made by it or continued."""
-    return _continued(context) or new_plan_id(context)
+    return _continued_plan(context) or new_plan_id(context)
 
 
 def follow_up_id(plan_id: str) -> str:
@@ -40,8 +40,8 @@ def in_follow_up(context: Context | Mapping[str, Any]) -> bool:
     return str(getattr(context.get("task"), "task_id", "")).startswith(f"{FOLLOW_UP}.")
 
 
-def _continued(context: Context | Mapping[str, Any]) -> str | None:
-    named = _named(context)
+def _continued_plan(context: Context | Mapping[str, Any]) -> str | None:
+    named = _named_plan(context)
     if named is not None or run_params.window_end_of(context) is None:
         return named
     run = context["dag_run"]
@@ -54,10 +54,10 @@ def named_plan_id(context: Context | Mapping[str, Any]) -> str | None:
 
     :raises InvalidRequestError: no plan can have this id.
     """
-    return None if in_follow_up(context) else _named(context)
+    return None if in_follow_up(context) else _named_plan(context)
 
 
-def _named(context: Context | Mapping[str, Any]) -> str | None:
+def _named_plan(context: Context | Mapping[str, Any]) -> str | None:
     params = run_params.own_params(context)
     named = str(params.get("plan_id") or "").strip()
     if not named or params.get("action") == Action.ROLLBACK.value:

@@ -29,14 +29,14 @@ class UnknownPlanError(TypedError):
     """The ledger does not know the run's plan, and something else does."""
 
 
-def recorded(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
+def recorded_plan(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
     """What the ledger knows of the run's plan; None = none was recorded, so nothing was changed.
 
     :raises UnknownPlanError: there is a plan that this ledger does not know.
     """
     in_group = plan_ids.in_follow_up(context)
     task = f"{plan_ids.FOLLOW_UP}.{PLAN_TASK}" if in_group else PLAN_TASK
-    return _recorded(context, ledger, plan_ids.plan_id_of(context), task)
+    return _recorded_plan(context, ledger, plan_ids.plan_id_of(context), task)
 
 
 def follow_up(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
@@ -45,13 +45,13 @@ def follow_up(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecor
     :raises UnknownPlanError: there is one that this ledger does not know.
     """
     plan_id = plan_ids.follow_up_id(plan_ids.first_plan_id(context))
-    return _recorded(context, ledger, plan_id, f"{plan_ids.FOLLOW_UP}.{PLAN_TASK}")
+    return _recorded_plan(context, ledger, plan_id, f"{plan_ids.FOLLOW_UP}.{PLAN_TASK}")
 
 
-def _recorded(
+def _recorded_plan(
     context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str, task: str
 ) -> PlanRecord | None:
-    record = known(plan_id, ledger)
+    record = known_plan(plan_id, ledger)
     if record is None and context["ti"].xcom_pull(task_ids=task) == plan_id:
         raise UnknownPlanError(
             TaskEnd(TaskReason.RECORDED_ELSEWHERE, plan_id, ledger_id=ledger.ledger_id, task=task)
@@ -59,7 +59,7 @@ def _recorded(
     return record
 
 
-def known(plan_id: str, ledger: Ledger) -> PlanRecord | None:
+def known_plan(plan_id: str, ledger: Ledger) -> PlanRecord | None:
     """What the ledger knows of a plan; None = its files do not say that there is more to know.
 
     :raises UnknownPlanError: they say that another ledger was to record it, or cannot be read.
@@ -93,9 +93,9 @@ def carried_on(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanReco
     """The run's plan, to go on with: it is open, or done; None = the run has made none yet.
 
     :raises PlanConflictError: another run has taken it up, or it has ended otherwise.
-    :raises UnknownPlanError: see :func:`recorded`.
+    :raises UnknownPlanError: see :func:`recorded_plan`.
     """
-    record = recorded(context, ledger)
+    record = recorded_plan(context, ledger)
     if record is not None:
         _refuse_over(context, record)
     return record
@@ -117,7 +117,7 @@ def goes_on(context: Context | Mapping[str, Any]) -> bool:
     return record is not None and (record.state.active or record.state is PlanState.DONE)
 
 
-def required(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord:
+def require_plan(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord:
     """As :func:`carried_on`, in tasks that come after the one that records the plan.
 
     :raises PlanConflictError: also where there is none.

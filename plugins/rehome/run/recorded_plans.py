@@ -127,7 +127,7 @@ def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
     if compared.limited and latest is not None:
         plan = recorded_moves(ledger, record)
         left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
-        snapshot = read_snapshot(own_snapshot.unchanged(latest))
-        broken = compared.broken(snapshot, begun, left)
+        snapshot = read_snapshot(own_snapshot.require_unchanged(latest))
+        broken = compared.broken_limits(snapshot, begun, left)
         if broken:
             raise LimitsBrokenError(plan_id, broken)

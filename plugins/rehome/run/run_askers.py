@@ -113,7 +113,7 @@ def request_for(run: Any) -> RequestedRun | None:
     """What a task has written down of a run that it was to start; None = nothing."""
     url = installation.settings().ledger_url
     with suppress(KeyError):
-        return _requested(url, str(run.dag_id), str(run.run_id))
+        return _requested_run(url, str(run.dag_id), str(run.run_id))
     return None
 
 
@@ -124,7 +124,7 @@ def _type_of(run: Any) -> str:
 
 
 @lru_cache(maxsize=64)
-def _requested(url: str, dag_id: str, run_id: str) -> RequestedRun:
+def _requested_run(url: str, dag_id: str, run_id: str) -> RequestedRun:
     """A row never changes in what is asked here, so it is read once; none is looked for again.
 
     :raises KeyError: there is none.

@@ -47,7 +47,7 @@ def _refuse_unasked(context: Context | Mapping[str, Any], ledger: Ledger) -> Non
     if why_not is not None and not (requested is None and _first_has_begun(context, ledger)):
         raise why_not
     refused = _why_no_longer(context)
-    if refused is not None and not _has_begun(context, recorded(context, ledger)):
+    if refused is not None and not _has_begun(context, plan_of_task(context, ledger)):
         raise refused
     if requested is not None and not ledger.begin_requested(run.dag_id, run.run_id, run.run_after):
         reason = TaskReason.CARRIED_OUT
@@ -88,7 +88,7 @@ def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
     )
 
 
-def recorded(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
+def plan_of_task(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
     """The task's plan; None = there is none yet."""
     return recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
 

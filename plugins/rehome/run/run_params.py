@@ -29,7 +29,7 @@ def filled_params(context: Context | Mapping[str, Any]) -> Filled:
     :raises ClustersFileError: the clusters file cannot be used.
     """
     run = context["dag_run"]
-    return clusters.asked(_asked(context), run.run_after, run_askers.chosen_in(run))
+    return clusters.fill_params(_given_params(context), run.run_after, run_askers.chosen_in(run))
 
 
 def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -37,10 +37,10 @@ def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
     target for them: what a run has begun is found, and ended, whatever the clusters file says.
     """
     run_after = context["dag_run"].run_after
-    return filled(_asked(context), FORM_DEFAULTS, lambda: run_after).params
+    return filled(_given_params(context), FORM_DEFAULTS, lambda: run_after).params
 
 
-def _asked(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
+def _given_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
     """What the run was given, without what its DAG has for other tasks of its author's own. Of the
     rest, a name that there is not is refused.
     """

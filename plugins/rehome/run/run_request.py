@@ -153,4 +153,4 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
     request = follow_up_request(request, plan, record.requested_rate_bytes_per_s)
     # Who has approved the first plan was told that the second one is asked about, too.
     request = replace(request, approval=request.approval or record.approver is not None)
-    return plan_settings.renewed(request, installation.warehouse().plan(plan_id))
+    return plan_settings.renew_request(request, installation.warehouse().plan(plan_id))

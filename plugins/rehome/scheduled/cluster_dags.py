@@ -31,7 +31,7 @@ def collect_snapshots(cluster: ScheduledCluster, doc: str) -> DAG:
     """
     with DAG(
         cluster.dag_id("collect_snapshots"),
-        dag_display_name=_titled("Collect snapshots", cluster),
+        dag_display_name=_title_of("Collect snapshots", cluster),
         doc_md=doc,
         schedule=EVERY if cluster.scheduled else None,
         catchup=False,
@@ -52,7 +52,7 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
     """Sweeps of one cluster on a schedule; never paused from the start."""
     with DAG(
         cluster.dag_id("sweep_throttles"),
-        dag_display_name=_titled("Sweep throttles", cluster),
+        dag_display_name=_title_of("Sweep throttles", cluster),
         doc_md=doc,
         schedule=SWEPT_EVERY,  # in any case: throttles may be owed
         catchup=False,
@@ -75,7 +75,7 @@ def rebalance_in_window(cluster: ScheduledCluster, doc: str) -> DAG:
     """
     with DAG(
         cluster.dag_id("rebalance_in_window"),
-        dag_display_name=_titled("Rebalance in maintenance windows", cluster),
+        dag_display_name=_title_of("Rebalance in maintenance windows", cluster),
         doc_md=doc,
         schedule=cluster.windows,
         catchup=False,
@@ -96,7 +96,7 @@ def _connection(cluster: ScheduledCluster) -> Any:
     return connection_param(cluster.connection if cluster.name else None)
 
 
-def _titled(title: str, cluster: ScheduledCluster) -> str:
+def _title_of(title: str, cluster: ScheduledCluster) -> str:
     return f"{title}: {cluster.name}" if cluster.name else title
 
 

@@ -101,22 +101,25 @@ class ReassignmentSensor(ClusterOperator):
         from rehome.metrics.readings import ErrorKind, error_readings
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.recorded(context, ledger)
+            record = plan_of_run.recorded_plan(context, ledger)
             if record is None:
                 raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
-                return self._ended(record.plan_id, record.state, record.cause)
+                return self._check_end(record.plan_id, record.state, record.cause)
             if not record.state.active:
                 raise plan_of_run.not_throttled(context, record)
             task = run_request.task_plan(context, ledger, record)
             approval_terms.refuse_unapproved(task)
             plan, policy = task.plan, policy_for(task.request, installation.settings())
-            polled, pace = airflow_metrics.polled(plan, policy), PaceFollower(ledger, plan.plan_id)
+            polled, pace = (
+                airflow_metrics.as_polled(plan, policy),
+                PaceFollower(ledger, plan.plan_id),
+            )
             try:
                 with drivers.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
                     for done in rolling.steps(plan, held.ledger, held.cluster, policy):
-                        self._stepped(ledger, polled, pace, done)
+                        self._follow_step(ledger, polled, pace, done)
             except MissingRightError:
                 raise
             except ClusterError as error:
@@ -127,9 +130,11 @@ class ReassignmentSensor(ClusterOperator):
                 self._raise_alerts(ledger, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
-        return self._ended(plan.plan_id, done.finished, done.cause)
+        return self._check_end(plan.plan_id, done.finished, done.cause)
 
-    def _stepped(self, ledger: Ledger, polled: Polled, pace: PaceFollower, done: Advance) -> None:
+    def _follow_step(
+        self, ledger: Ledger, polled: Polled, pace: PaceFollower, done: Advance
+    ) -> None:
         from rehome.metrics.readings import step_readings
 
         airflow_metrics.emit(step_readings, polled, done)
@@ -147,7 +152,7 @@ class ReassignmentSensor(ClusterOperator):
         for cause in done.holds:
             self.log.info("Held back: %s", cause)
 
-    def _ended(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
+    def _check_end(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
         if state is None:
             return False
         if state in (PlanState.DONE, PlanState.PAUSED):

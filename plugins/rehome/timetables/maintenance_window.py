@@ -61,7 +61,7 @@ class MaintenanceWindowTimetable(Timetable):
         restriction: TimeRestriction,
     ) -> DagRunInfo | None:
         """The window that is open, if it is none that was used, or else the next one."""
-        now, used = datetime.now(UTC), _used(last_automated_data_interval)
+        now, used = datetime.now(UTC), _as_window(last_automated_data_interval)
         window = self.windows.open_at(now)
         if window is None or not _is_new(window, used, restriction):
             after = [now]
@@ -109,7 +109,7 @@ def _interval(window: FixedWindow) -> DataInterval:
     return DataInterval(pendulum.instance(window.begins), pendulum.instance(window.ends))
 
 
-def _used(interval: DataInterval | None) -> FixedWindow | None:
+def _as_window(interval: DataInterval | None) -> FixedWindow | None:
     return None if interval is None else FixedWindow(interval.start, interval.end)
 
 

@@ -65,7 +65,7 @@ class ReassignmentTrigger(BaseTrigger):
         """Poll until the worker is needed."""
         work_through(self.kafka_config_id)
         await asyncio.sleep(max(self.first_poll_s, self.poll_interval_s))
-        watch = await self._opened()
+        watch = await self._open_watch()
         sending: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -82,7 +82,7 @@ class ReassignmentTrigger(BaseTrigger):
             # loop.
             await asyncio.shield(asyncio.gather(in_thread(watch.close), *sending))
 
-    async def _opened(self) -> PlanWatch | ReassignmentWatch:
+    async def _open_watch(self) -> PlanWatch | ReassignmentWatch:
         """The watch; a ledger that is away is tolerated as it is at a poll."""
         from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
 

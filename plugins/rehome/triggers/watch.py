@@ -69,7 +69,7 @@ class PlanWatch:
         self._lease_s = ttl_s(installation.settings())
         self._plan = recorded_plans.recorded_moves(self._ledger, record)
         self._policy = policy_for(recorded_plans.recorded_request(record), installation.settings())
-        self._polled = airflow_metrics.polled(self._plan, self._policy)
+        self._polled = airflow_metrics.as_polled(self._plan, self._policy)
         self._pace = PaceFollower(self._ledger, plan_id)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None

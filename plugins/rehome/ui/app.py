@@ -25,7 +25,7 @@ def create_app() -> FastAPI:
     app.exception_handler(StarletteHTTPException)(_http_error)
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(RehomeError)(_rehome_error)
-    app.exception_handler(Exception)(_unexpected)
+    app.exception_handler(Exception)(_unexpected_error)
     return app
 
 
@@ -49,7 +49,7 @@ async def _rehome_error(request: Request, error: Exception) -> Response:
     return error_page(request.scope, code, str(error))
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
+async def _unexpected_error(request: Request, error: Exception) -> Response:
     """Starlette logs the error with its traceback."""
     detail = (
         f"The page ran into an error of its own ({type(error).__name__}). The log of Airflow's "

@@ -21,7 +21,7 @@ from rehome.clusters.binding import Misled
 from rehome.domain.clock import utc_now
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import PlanState
-from rehome.execution.foreign.in_flight import Flight, ThrottlesSeen, described
+from rehome.execution.foreign.in_flight import Flight, ThrottlesSeen, describe
 from rehome.execution.foreign.snapshot_flights import snapshot_flights
 from rehome.fleet import bound, paused_plan
 from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
@@ -88,7 +88,7 @@ def in_flight(cluster_id: str, ledger: Ledger) -> tuple[Flight, ...]:
         for partition, each in known.items()
         if partition in seen.ongoing and each.entry == seen.ongoing[partition]
     }
-    return described(sorted(seen.ongoing), seen, throttles, starts, same)
+    return describe(sorted(seen.ongoing), seen, throttles, starts, same)
 
 
 def connection_to(cluster_id: str, ledger: Ledger) -> str | None:

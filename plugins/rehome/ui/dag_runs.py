@@ -122,7 +122,7 @@ def paused_dags(dag_ids: Iterable[str]) -> frozenset[str]:
         return frozenset(session.scalars(query))
 
 
-def unfinished() -> list[RequestLine]:
+def unfinished_runs() -> list[RequestLine]:
     """Runs that are on their way to a plan, or to carry one out; of some, that is done already."""
     query = select(
         DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.triggering_user_name, DagRun.conf

@@ -7,7 +7,7 @@ from rehome.clusters.overlaps import overlap_notes
 from rehome.clusters.refused_targets import refused_target_notes
 from rehome.domain.clock import utc_now
 from rehome.fleet import bound
-from rehome.fleet.clusters import DEFAULT_CONNECTION, file, windowed
+from rehome.fleet.clusters import DEFAULT_CONNECTION, file, window_entry
 from rehome.ledger.store import Ledger
 from rehome.page.fleet import FleetLine, members
 from rehome.ui import clusters, dag_runs
@@ -22,7 +22,7 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
         found = file()
         named = {name: entry.connection for name, entry in found.clusters.items()}
         notes = [*refused_target_notes(found), *overlap_notes(found, utc_now())]
-        windowed(DEFAULT_CONNECTION)
+        window_entry(DEFAULT_CONNECTION)
     except ClustersFileError as error:
         problem = str(error)
     views = {view.cluster_id: view for view in clusters.every(ledger)}

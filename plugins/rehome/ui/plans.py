@@ -56,7 +56,7 @@ class Plans:
         :raises RehomeError: it cannot be opened.
         """
         with self._lock:
-            return self._opened()
+            return self._open_ledger()
 
     def view(self, plan_id: str) -> tuple[PlanView, int]:
         """A plan as it is now, with a number that grows with every new view.
@@ -101,7 +101,7 @@ class Plans:
             return self._follow(plan_id).follower
 
     def _follow(self, plan_id: str) -> FollowedPlan:
-        ledger = self._opened()
+        ledger = self._open_ledger()
         if plan_id not in self._followed:
             settings = installation.settings(ledger.plan(plan_id).planned_through)
             follower = PlanFollower(
@@ -115,8 +115,8 @@ class Plans:
             self._followed.popitem(last=False)
         return self._followed[plan_id]
 
-    def _opened(self) -> Ledger:
-        ledger = LEDGER.opened()
+    def _open_ledger(self) -> Ledger:
+        ledger = LEDGER.open()
         if ledger is not self._ledger:
             self._ledger = ledger
             self._followed.clear()

@@ -93,7 +93,9 @@ def answered(
             found.refused.append(str(error))
             return self.execute(context)
 
-    monkeypatch.setattr(hitl, "shown", lambda asking, ti_id: (asking.body, list(asking.options)))
+    monkeypatch.setattr(
+        hitl, "show_question", lambda asking, ti_id: (asking.body, list(asking.options))
+    )
     monkeypatch.setattr(ApprovalOperator, "execute", ask)
     return found
 

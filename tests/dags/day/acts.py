@@ -159,7 +159,9 @@ def nobody_answers(day: Day, patch: pytest.MonkeyPatch) -> None:
             day.clock.pass_until(day.clock.utc_now() + timedelta(days=1))
             return asking.execute_complete(context, {"timedout": True, "chosen_options": []})
 
-        patched.setattr("rehome.run.asking.hitl.shown", lambda a, _: (a.body, list(a.options)))
+        patched.setattr(
+            "rehome.run.asking.hitl.show_question", lambda a, _: (a.body, list(a.options))
+        )
         operator = "airflow.providers.standard.operators.hitl.ApprovalOperator"
         patched.setattr(f"{operator}.execute", lapses)
         day.restart(2)

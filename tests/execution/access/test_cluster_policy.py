@@ -84,7 +84,7 @@ def test_a_policy_that_cannot_be_read_counts_as_the_strictest() -> None:
 
 def test_what_was_recorded_with_a_plan_holds_as_it_was() -> None:
     recorded = other(approval=True, largest_throttle=5).to_json()
-    found = strictest(policy(), [PaceAndApproval.recorded(recorded)])
+    found = strictest(policy(), [PaceAndApproval.from_record(recorded)])
     with pytest.raises(PolicyError, match="kafka_strict said so when the plan was made"):
         found.require_approver("ann", Askers("ann"))
 

@@ -18,7 +18,7 @@ from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.findings import Finding, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.foreign_checks import foreign_findings
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from tests.ledger.small_plans import make_plan, move
 
 HUNG = TopicPartition("hung", 0)
@@ -44,7 +44,7 @@ def finding(
     )
     request = ReassignmentRequest(Action.REBALANCE)
     (found,) = foreign_findings(plan, request, now, ())  # type: ignore[arg-type]
-    return worded(found)
+    return put_in_words(found)
 
 
 def test_one_whose_target_is_alive_is_waited_for() -> None:

@@ -20,7 +20,7 @@ from rehome.execution.dry_run.words.replica_words import REPLICA_STEPS, REPLICA_
 from rehome.execution.dry_run.words.settings_words import SETTINGS_STEPS, SETTINGS_TEXTS
 from rehome.execution.dry_run.words.throttle_words import THROTTLE_STEPS, THROTTLE_TEXTS
 from rehome.execution.dry_run.words.version_words import VERSION_STEPS, VERSION_TEXTS
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.execution.observation.drifted import Drift, DriftKind
 from rehome.execution.observation.foreign_reassignments import Hindrance, NeverEnds
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LIST_LIMIT
@@ -41,7 +41,7 @@ TOPICS = (
 
 def said(kind: FoundKind, **values: Any) -> str:
     """What is so of it, behind its subject."""
-    return worded(TypedFinding(kind, "it", **values)).message
+    return put_in_words(TypedFinding(kind, "it", **values)).message
 
 
 def isr(kind: FoundKind, *shape: Any) -> str:
@@ -55,7 +55,7 @@ def test_each_kind_has_its_words_in_one_topic() -> None:
 
 
 def test_a_finding_has_its_kind_check_severity_and_code_and_is_read_again() -> None:
-    found = worded(TypedFinding(FoundKind.THROTTLE_REFUSED, "topic t", REFUSED))
+    found = put_in_words(TypedFinding(FoundKind.THROTTLE_REFUSED, "topic t", REFUSED))
     assert (found.what, found.check, found.severity) == (
         "throttle_refused",
         "throttle",
@@ -153,11 +153,13 @@ def test_words_for_copies_and_windows() -> None:
         "the partitions it is to send at once grow by"
     )
     found = TypedFinding(FoundKind.FITS_NO_WINDOW, "t-0", least_s=100.0, left_s=99.0)
-    assert worded(found).detail == "at least 1 min 40 s, and the window has 1 min 39 s left"
+    assert put_in_words(found).detail == "at least 1 min 40 s, and the window has 1 min 39 s left"
     found = TypedFinding(FoundKind.PAST_WINDOW, "plan", takes=TimeRange(90.0, 130.0), left_s=101.0)
-    assert worded(found).detail == ("1 min 30 s to 2 min 10 s, and the window has 1 min 41 s left")
+    assert put_in_words(found).detail == (
+        "1 min 30 s to 2 min 10 s, and the window has 1 min 41 s left"
+    )
     found = TypedFinding(FoundKind.GROWN, "t-0", before_bytes=1_000_000, size_bytes=3_000_000)
-    assert worded(found).detail == "from 1 MB to 3 MB"
+    assert put_in_words(found).detail == "from 1 MB to 3 MB"
 
 
 def test_words_for_free_space() -> None:
@@ -177,19 +179,21 @@ def test_words_for_what_a_plan_meets_on_its_cluster() -> None:
         "partition": TopicPartition("t", 0),
         "hindrance": Hindrance(NeverEnds.TARGET_AWAY, (4,)),
     }
-    found = worded(TypedFinding(FoundKind.FOREIGN_ON_MOVE, "t-0", **hung))
+    found = put_in_words(TypedFinding(FoundKind.FOREIGN_ON_MOVE, "t-0", **hung))
     assert found.message == (
         "another client is reassigning it to [1, 4], and cannot end: it adds a replica on broker "
         "4, which is not alive"
     )
     assert '{"topic": "t", "partition": 0, "replicas": [1, 4]}' in found.remedy
-    steps = [worded(TypedFinding(kind, "t-0")).remedy for kind in FoundKind if "foreign" in kind]
+    steps = [
+        put_in_words(TypedFinding(kind, "t-0")).remedy for kind in FoundKind if "foreign" in kind
+    ]
     assert steps == [
         "Wait for it to end; it will not be superseded.",
         *["Wait for it to end, or allow it with the parameter additional."] * 2,
     ]
     changed = TypedFinding(FoundKind.CHANGED, "t-0", drift=Drift(DriftKind.GONE))
-    assert worded(changed).detail == "it is gone"
+    assert put_in_words(changed).detail == "it is gone"
     assert said(FoundKind.CONTROLLER_REFUSES, error=REFUSED) == (
         "the controller would refuse it: TOPIC_AUTHORIZATION_FAILED: no"
     )
@@ -199,7 +203,7 @@ def test_words_for_what_versions_of_kafka_lack() -> None:
     assert said(FoundKind.CORDON_NOT_KNOWN) == (
         "its log dirs cannot be cordoned: brokers before Kafka 4.3 do not know that"
     )
-    stands = worded(TypedFinding(FoundKind.COPY_STANDS, "broker 1"))
+    stands = put_in_words(TypedFinding(FoundKind.COPY_STANDS, "broker 1"))
     assert "KAFKA-17190" in stands.message
     assert "restart the broker" in stands.remedy
 
@@ -213,8 +217,10 @@ def test_words_for_settings_policies_and_channels() -> None:
         "Connections to this cluster differ in pace without a throttle: allowed (a); "
         "not allowed (b)"
     )
-    found = worded(TypedFinding(FoundKind.SETTINGS_NOT_READ, "clusters file", value="Correct it."))
+    found = put_in_words(
+        TypedFinding(FoundKind.SETTINGS_NOT_READ, "clusters file", value="Correct it.")
+    )
     assert (found.check, found.remedy) == ("settings", "Correct it.")
     drift = Drift(DriftKind.REPLICAS, (3, 2), (1, 2))
-    changed = worded(TypedFinding(FoundKind.CHANGED, "t-0", drift=drift))
+    changed = put_in_words(TypedFinding(FoundKind.CHANGED, "t-0", drift=drift))
     assert changed.detail == "it has replicas [3, 2], not [1, 2]"

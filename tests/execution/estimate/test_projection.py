@@ -22,7 +22,7 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
 from rehome.execution.actions import Decision
 from rehome.execution.admission.backlog import Backlog
-from rehome.execution.admission.fair_share import Copy, copies_of, granted
+from rehome.execution.admission.fair_share import Copy, copies_of, grant
 from rehome.execution.admission.slots import Direction, Slot
 from rehome.execution.decide import decide
 from rehome.execution.estimate import projection
@@ -311,16 +311,16 @@ def test_what_is_granted_to_a_broker_is_what_the_other_ends_leave() -> None:
     )
     slots = {("in", 3): 1000, ("in", 4): 500, ("out", 1): 1000, ("out", 2): 500}
     expected = {Slot(Direction(way), broker): size for (way, broker), size in slots.items()}
-    assert granted(three, 10, lambda _: 100) == expected
+    assert grant(three, 10, lambda _: 100) == expected
     slow = {Slot(Direction.OUT, 1): 20.0}
-    passed = granted(three, 10, lambda slot: slow.get(slot, 100.0))
+    passed = grant(three, 10, lambda slot: slow.get(slot, 100.0))
     assert passed[Slot(Direction.IN, 4)] == 100
     assert passed[Slot(Direction.IN, 3)] == 1000
 
 
 def test_a_copy_that_ends_leaves_its_share_to_others() -> None:
     two = copies(move("t", 0, (1,), (3,), 250), move("t", 1, (2,), (3,), 10_000))
-    passed = granted(two, 10, lambda _: 100)
+    passed = grant(two, 10, lambda _: 100)
     assert passed[Slot(Direction.OUT, 1)] == 250
     assert passed[Slot(Direction.IN, 3)] == 1000
-    assert not granted([], 10, lambda _: 100)
+    assert not grant([], 10, lambda _: 100)

@@ -27,7 +27,7 @@ from rehome.execution.control.resume import check_continuable
 from rehome.execution.foreign.adopt import adopt, adopted_plan, still_in_flight
 from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.foreign.in_flight import Chosen
-from rehome.execution.foreign.named import NamedReassignments, named
+from rehome.execution.foreign.named import NamedReassignments, name_reassignments
 from rehome.execution.foreign.read_flights import describe_reassignments
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
@@ -53,7 +53,7 @@ def adopted(gateway: ClusterGateway, ledger: Ledger) -> Iterator[Adopted]:
 
     def take(topic: str, rate: int) -> tuple[Plan, NamedReassignments]:
         found = describe_reassignments(gateway, ledger, utc_now(), Chosen(topics=(topic,)))
-        chosen = named(found.reassignments, {})
+        chosen = name_reassignments(found.reassignments, {})
         asked = NamedReassignments(found.cluster_id, ForeignAction.ADOPT, chosen)
         own = OwnCluster.itself(gateway)
         moves = still_in_flight(asked, ledger, own)
@@ -200,7 +200,7 @@ def test_nothing_is_adopted_where_something_else_was_set_or_another_plan_runs(
         adopted(topic, MB)
     assert not ledger.reassignments(f"adopt-{topic}")
     found = describe_reassignments(gateway, ledger, utc_now())
-    chosen = named(found.reassignments, {})
+    chosen = name_reassignments(found.reassignments, {})
     asked = NamedReassignments(found.cluster_id, ForeignAction.ADOPT, chosen)
     gateway.alter_reassignments({one: [4, 2]})
     with pytest.raises(SetMeanwhileError):

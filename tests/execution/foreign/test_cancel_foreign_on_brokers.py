@@ -26,7 +26,7 @@ from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.foreign.cancel_foreign import SetMeanwhileError, cancel_foreign
 from rehome.execution.foreign.clean_throttles import clean_throttles
 from rehome.execution.foreign.in_flight import Chosen
-from rehome.execution.foreign.named import NamedReassignment, NamedReassignments, named
+from rehome.execution.foreign.named import NamedReassignment, NamedReassignments, name_reassignments
 from rehome.execution.foreign.read_flights import describe_reassignments
 from rehome.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from rehome.ledger.store import Ledger
@@ -69,7 +69,7 @@ def asked_about(
     gateway: ClusterGateway, ledger: Ledger, topic: str, orders: Mapping[TopicPartition, Replicas]
 ) -> NamedReassignments:
     found = describe_reassignments(gateway, ledger, utc_now(), Chosen(topics=(topic,)))
-    chosen = named(found.reassignments, orders)
+    chosen = name_reassignments(found.reassignments, orders)
     return NamedReassignments(found.cluster_id, ForeignAction.CANCEL, chosen)
 
 

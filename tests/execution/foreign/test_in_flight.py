@@ -17,8 +17,8 @@ from rehome.execution.foreign.in_flight import (
     Flight,
     ReplicaThrottle,
     ThrottlesSeen,
-    described,
-    noted,
+    all_in_flight,
+    describe,
 )
 from rehome.execution.observation.foreign_reassignments import (
     CancelOutlook,
@@ -55,7 +55,7 @@ def one(
 ) -> Flight:
     """The one reassignment as it is described."""
     before = {ONE: replace(KNOWN, **known)} if known != {"none": True} else {}
-    (found,) = described([ONE], seen, throttles, starts, before)
+    (found,) = describe([ONE], seen, throttles, starts, before)
     return found
 
 
@@ -233,5 +233,5 @@ def test_they_are_chosen_by_topics_partitions_and_brokers() -> None:
 
 
 def test_the_ledger_is_told_of_everything_that_is_in_flight() -> None:
-    seen = noted(SEEN)[ONE]
+    seen = all_in_flight(SEEN)[ONE]
     assert (seen.entry, seen.topic_id, seen.leader, seen.bytes_in_place) == (ENTRY, "id", 2, 400)

@@ -17,7 +17,7 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.run.progress import ReplicaState
 from rehome.execution.advance import advance
 from rehome.execution.foreign.flight_words import described_lines
-from rehome.execution.foreign.in_flight import Chosen, Flight, described
+from rehome.execution.foreign.in_flight import Chosen, Flight, describe
 from rehome.execution.foreign.read_flights import (
     DescribedFlights,
     describe_reassignments,
@@ -94,4 +94,4 @@ def _by_snapshot(
     seen, throttles = snapshot_flights(snapshot)
     known = ledger.seen_reassignments(snapshot.cluster_id)
     starts = ledger.open_starts(snapshot.cluster_id)
-    return described(sorted(seen.ongoing), seen, throttles, starts, known)
+    return describe(sorted(seen.ongoing), seen, throttles, starts, known)

@@ -21,9 +21,9 @@ from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
 from rehome.execution.actions import SetRate
-from rehome.execution.governor.cluster_health import FallingBehind, LeftIsr, suffered
+from rehome.execution.governor.cluster_health import FallingBehind, LeftIsr, newest_harm
 from rehome.execution.governor.control_loop import first_rate, govern
-from rehome.execution.governor.measured_rate import delivered, inflow_bytes_per_s
+from rehome.execution.governor.measured_rate import inflow_bytes_per_s, measure_delivered
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 RATE = 50_000_000
@@ -207,7 +207,7 @@ def test_the_silence_after_a_cut_does_not_change_the_measured_rate() -> None:
     cut = RateChange(after(60), RATE // 2, RATE // 2, RATE // 2, RateReason.REQUESTED, "requested")
     before = samples([0.9 * RATE] * 12)
     silent = samples([0, 0, RATE, 0.45 * RATE, *[0.45 * RATE] * 4], begin_s=60)
-    found = delivered((*before, *silent), (set_up(), cut))
+    found = measure_delivered((*before, *silent), (set_up(), cut))
     assert found is not None
     assert found.part == pytest.approx(0.9)
     assert found.bytes_per_s == pytest.approx(0.45 * RATE)
@@ -241,9 +241,9 @@ def test_replicas_that_leave_the_isr_halve_the_target_down_to_throttle_min() -> 
 
 def test_what_watched_partitions_suffer_is_a_fact_with_its_figures() -> None:
     left = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
-    assert suffered(left) == LeftIsr(replicas=2)
+    assert newest_harm(left) == LeftIsr(replicas=2)
     lags = [(0, lag) for lag in (10, 12, 9, 11, 400, 900)]
-    behind = suffered(strained(samples([RATE] * 6), *lags))
+    behind = newest_harm(strained(samples([RATE] * 6), *lags))
     assert behind == FallingBehind(messages=900, usual_messages=10.5)
     change = governed(view(strained(samples([RATE] * 6), *lags)))
     assert change is not None
@@ -264,10 +264,10 @@ def test_how_far_followers_are_behind_is_not_known_while_a_broker_gives_no_answe
     """The leader may be the one: what others lack of it would look like nothing, or like a lot."""
     lags = [(0, lag) for lag in (10, 12, 9, 11, 400, 900)]
     seen = strained(samples([RATE] * 6), *lags)
-    assert suffered(seen) is not None
-    assert suffered((*seen[:5], replace(seen[5], flows=(), silent=(5,)))) is None
+    assert newest_harm(seen) is not None
+    assert newest_harm((*seen[:5], replace(seen[5], flows=(), silent=(5,)))) is None
     usual = (replace(sample, flows=(), silent=(5,)) for sample in seen[:4])
-    assert suffered((*usual, *seen[4:])) is None, "nothing is known to be usual"
+    assert newest_harm((*usual, *seen[4:])) is None, "nothing is known to be usual"
 
 
 def test_the_target_does_not_grow_while_a_broker_gives_no_answer() -> None:
@@ -318,7 +318,7 @@ def test_followers_that_fall_further_behind_are_distinguished_from_the_usual_to_
     lags: list[int], suffers: bool
 ) -> None:
     flows = strained(samples([RATE] * len(lags)), *((0, lag) for lag in lags))
-    assert (suffered(flows) is not None) is suffers
+    assert (newest_harm(flows) is not None) is suffers
 
 
 def test_a_cut_is_given_time_and_then_the_target_grows_step_by_step() -> None:

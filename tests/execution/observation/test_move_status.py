@@ -13,7 +13,7 @@ from rehome.domain.kafka import OngoingReassignment, PartitionState, ReplicaId
 from rehome.domain.plan.move import Move
 from rehome.domain.run.observation import Observation
 from rehome.execution.observation.log_dir_copies import where_copied_from
-from rehome.execution.observation.move_status import Fate, fate, untouched
+from rehome.execution.observation.move_status import Fate, fate, is_untouched
 from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import move
 
@@ -54,7 +54,7 @@ def test_a_move_that_is_said_to_be_untouched_would_have_been_found_so(examples: 
     def holds(reading: tuple[Move, Observation]) -> None:
         made, seen = reading
         found, _ = fate(made, seen, NOW, sent_at=None, grace_s=0)
-        short = untouched(made, seen)
+        short = is_untouched(made, seen)
         event(f"{short}, {found.name}")
         if short:
             assert found is Fate.UNTOUCHED
@@ -66,4 +66,4 @@ def test_a_move_that_is_said_to_be_untouched_would_have_been_found_so(examples: 
 def test_a_partition_as_it_was_planned_from_is_untouched() -> None:
     made = move("t", 0, (1, 2), (1, 3))
     there = {made.partition: PartitionState(1, (1, 2), frozenset({1, 2}))}
-    assert untouched(made, Observation(NOW, there, {}, frozenset(BROKERS)))
+    assert is_untouched(made, Observation(NOW, there, {}, frozenset(BROKERS)))

@@ -9,7 +9,7 @@ import pytest
 from rehome.domain.kafka import PartitionState
 from rehome.domain.run.flows import BrokerFlow, FlowSample
 from rehome.execution.admission.slots import Direction
-from rehome.execution.progress.outpaced import may_be_outpaced, outpaced
+from rehome.execution.progress.outpaced import find_outpaced, may_be_outpaced
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -32,12 +32,14 @@ def flows(*spans: tuple[int, int], every_s: int = 10) -> list[FlowSample]:
 
 
 def where(spans: list[FlowSample]) -> dict[tuple[str, int], bool]:
-    found = outpaced(spans, [MOVE], STATES, THROTTLE, EFFICIENCY)
+    found = find_outpaced(spans, [MOVE], STATES, THROTTLE, EFFICIENCY)
     return {(each.direction.value, each.broker): each.lasts for each in found}
 
 
 def test_what_producers_take_counts_twice_where_a_follower_in_sync_fetches_it_too() -> None:
-    (sending,) = outpaced(flows(*[(100_000, 450_000)] * 5), [MOVE], STATES, THROTTLE, EFFICIENCY)
+    (sending,) = find_outpaced(
+        flows(*[(100_000, 450_000)] * 5), [MOVE], STATES, THROTTLE, EFFICIENCY
+    )
     assert (sending.direction, sending.broker, sending.lasts) == (Direction.OUT, 1, True)
     assert sending.inflow_bytes_per_s == 900_000
     assert sending.above_bytes_per_s == pytest.approx(1_000_000)

@@ -16,7 +16,7 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.errors import PlanConflictError
-from rehome.execution.access.lease import orphaned
+from rehome.execution.access.lease import is_orphaned
 from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from rehome.ledger.base.records import ThrottleEntry, ThrottleState, driver_name
 from rehome.ledger.store import Ledger
@@ -203,7 +203,7 @@ def test_runs_of_two_dags_that_have_the_same_id_are_distinguished(ledger: Ledger
     with pytest.raises(LeaseHeldError):
         ledger.take_up("p2", "another", night, {}, "ben", lease_s=60)
     assert not ledger.heartbeat("c1", driver_name("another", night), 60)
-    assert not orphaned(ledger.plan("p2"), ledger)
+    assert not is_orphaned(ledger.plan("p2"), ledger)
     ledger.take_up("p2", "by_night", night, {}, "ann", lease_s=60)
     assert ledger.plan("p2").driver == f"by_night/{night}"
 

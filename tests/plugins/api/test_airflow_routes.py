@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rehome.api.airflow_routes import CHANGING, ROUTES, asked
+from rehome.api.airflow_routes import CHANGING, ROUTES, parse_api_request
 from rehome.ledger.base.audit_entry import Decided
 
 NOT_OF_INTEREST = {
@@ -81,7 +81,7 @@ def test_a_request_is_known_by_its_path_wherever_airflow_is_mounted(
     method: str, path: str, decided: Decided | None, root: str
 ) -> None:
     for mounted in {path, root + path}:  # a proxy takes the prefix away, or leaves it
-        found = asked(scope(method, mounted, root))
+        found = parse_api_request(scope(method, mounted, root))
         assert found is not None
         assert (found.route.decided, found.dag_id) == (decided, "d")
 
@@ -97,10 +97,10 @@ def test_a_request_is_known_by_its_path_wherever_airflow_is_mounted(
     ],
 )
 def test_what_changes_nothing_of_a_dag_is_not_looked_at(method: str, path: str) -> None:
-    assert asked(scope(method, path)) is None
+    assert parse_api_request(scope(method, path)) is None
 
 
 def test_of_several_dags_the_path_names_none() -> None:
-    found = asked(scope("PATCH", "/api/v2/dags/~/dagRuns/~/taskInstances"))
+    found = parse_api_request(scope("PATCH", "/api/v2/dags/~/dagRuns/~/taskInstances"))
     assert found is not None
     assert (found.dag_id, found.route.decided) == ("", Decided.TASK_STATE_SET)

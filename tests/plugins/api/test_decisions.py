@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rehome.api import decisions
-from rehome.api.airflow_routes import asked
-from rehome.api.decisions import LONGEST_QUEUE, Followed, Recorder, entries_of, followed
+from rehome.api.airflow_routes import parse_api_request
+from rehome.api.decisions import LONGEST_QUEUE, Followed, Recorder, entries_of, follow_and_record
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from tests.ui.site import token_of
 
@@ -22,7 +22,7 @@ ENTRY = AuditEntry(Decided.TRIGGERED, Door.PAGE, user_name="ann")
 
 
 def done(method: str, path: str, body: Any = None, answer: Any = None) -> Followed:
-    what = asked({"type": "http", "method": method, "path": path})
+    what = parse_api_request({"type": "http", "method": method, "path": path})
     assert what is not None
     assert what.route.decided is not None
     values = what.values
@@ -174,7 +174,7 @@ def passed(status: int, monkeypatch: pytest.MonkeyPatch, role: str = "op") -> li
         "headers": headers,
         "client": ("192.0.2.7", 5),
     }
-    what = asked(scope)
+    what = parse_api_request(scope)
     assert what is not None
 
     async def app(_: Any, receive: Any, send: Any) -> None:
@@ -190,7 +190,7 @@ def passed(status: int, monkeypatch: pytest.MonkeyPatch, role: str = "op") -> li
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(followed(app, what, scope, receive, send))
+    asyncio.run(follow_and_record(app, what, scope, receive, send))
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     return put
 

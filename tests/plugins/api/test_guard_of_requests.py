@@ -328,7 +328,7 @@ def test_a_user_who_has_all_places_is_asked_to_wait(
 ) -> None:
     places = Places(1, 9)
     monkeypatch.setattr(guard, "BODIES", places)
-    with places.taken("user"):
+    with places.take("user"):
         answer = trigger(user, "reassign_partitions", {"plan_id": "p"})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
     assert trigger(user, "reassign_partitions", {"plan_id": "p"}).status_code == 200

@@ -13,10 +13,10 @@ def test_a_user_has_so_many_and_all_users_together_so_many() -> None:
     places = Places(per_user=2, in_all=3)
     with ExitStack() as open_:
         for user in ("ann", "ann", "bob"):
-            open_.enter_context(places.taken(user))
-        with pytest.raises(NoRoomError, match="You have 2") as own, places.taken("ann"):
+            open_.enter_context(places.take(user))
+        with pytest.raises(NoRoomError, match="You have 2") as own, places.take("ann"):
             pass
-        with pytest.raises(NoRoomError, match="All users together have 3"), places.taken("cid"):
+        with pytest.raises(NoRoomError, match="All users together have 3"), places.take("cid"):
             pass
         assert own.value.own
         assert places.open == 3
@@ -25,7 +25,7 @@ def test_a_user_has_so_many_and_all_users_together_so_many() -> None:
 
 def test_what_ends_in_an_error_frees_its_place() -> None:
     places = Places(1, 1)
-    with pytest.raises(ZeroDivisionError), places.taken("ann"):
+    with pytest.raises(ZeroDivisionError), places.take("ann"):
         1 / 0  # noqa: B018
-    with places.taken("ann"):
+    with places.take("ann"):
         assert places.open == 1

@@ -23,18 +23,18 @@ def named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def test_it_is_opened_once_for_all_threads(named: list[str]) -> None:
     shared = ProcessLedger()
     with ThreadPoolExecutor(8) as threads:
-        opened = {id(each) for each in threads.map(lambda _: shared.opened(), range(32))}
+        opened = {id(each) for each in threads.map(lambda _: shared.open(), range(32))}
     assert len(opened) == 1
-    shared.opened().close()
+    shared.open().close()
 
 
 def test_another_one_is_opened_when_the_settings_name_another(
     named: list[str], tmp_path: Path
 ) -> None:
     shared = ProcessLedger()
-    first = shared.opened()
+    first = shared.open()
     named.append(f"sqlite:///{tmp_path}/second.db")
-    second = shared.opened()
+    second = shared.open()
     assert second.ledger_id != first.ledger_id
-    assert shared.opened() is second
+    assert shared.open() is second
     second.close()

@@ -74,7 +74,7 @@ def test_an_edited_connection_heals_no_cluster_by_the_rules_of_another(
     with installation.open_ledger() as ledger:
         ledger.record_connection("kafka_first", "another")
         ledger.record_connection("kafka_second", CLUSTER)
-        assert bound.seen(ledger, "kafka_first", CLUSTER, BY_ANN) is not None
+        assert bound.record_binding(ledger, "kafka_first", CLUSTER, BY_ANN) is not None
         assert open_alerts(ledger) == ["kafka_first"]
         started = through("kafka_first", *snapshots(recorded, 0, 10, 20))
         assert asked_for(started) == [("kafka_second", 3)]
@@ -111,8 +111,8 @@ def test_the_snapshot_of_an_entry_whose_own_connection_leads_elsewhere_starts_no
     file(FILE)
     with installation.open_ledger() as ledger:
         for connection, cluster_id in (("kafka_first", CLUSTER), ("kafka_of_ann", CLUSTER)):
-            assert bound.seen(ledger, connection, cluster_id, BY_ANN) is None
-        assert bound.seen(ledger, "kafka_first", "another", BY_ANN) is not None
+            assert bound.record_binding(ledger, connection, cluster_id, BY_ANN) is None
+        assert bound.record_binding(ledger, "kafka_first", "another", BY_ANN) is not None
         assert through("kafka_of_ann", *snapshots(recorded, 0, 10, 20)) == []
 
 
@@ -167,14 +167,14 @@ def test_each_refusal_to_act_is_in_the_audit_and_what_lasts_is_told_once(
     elsewhere = ("ann", "X", MisledBy.CONNECTION_BOUND_ELSEWHERE)
     with installation.open_ledger() as ledger:
         bound.require(ledger, "kafka_first", "A", BY_ANN)
-        bound.seen(ledger, "kafka_first", "X", BY_ANN)
-        bound.seen(ledger, "kafka_first", "X", BY_ANN)
+        bound.record_binding(ledger, "kafka_first", "X", BY_ANN)
+        bound.record_binding(ledger, "kafka_first", "X", BY_ANN)
         assert refusals(ledger) == [elsewhere]
         for _ in range(2):
             with pytest.raises(MisledError):
                 bound.require(ledger, "kafka_first", "X", BY_ANN)
         assert refusals(ledger) == [elsewhere] * 3
-        bound.seen(ledger, "kafka_second", "A", BY_ANN)
+        bound.record_binding(ledger, "kafka_second", "A", BY_ANN)
         assert refusals(ledger)[3:] == [("ann", "A", MisledBy.TWO_ENTRIES)]
         (*_, told) = ledger.audit()
         assert told.detail == {
@@ -191,7 +191,7 @@ def test_a_broken_file_begins_nothing_and_hides_no_edited_connection(
 ) -> None:
     file("clusters: [")
     with installation.open_ledger() as ledger:
-        assert bound.seen(ledger, "kafka_first", "A", BY_ANN) is None
-        assert bound.seen(ledger, "kafka_first", "B", BY_ANN) is not None
+        assert bound.record_binding(ledger, "kafka_first", "A", BY_ANN) is None
+        assert bound.record_binding(ledger, "kafka_first", "B", BY_ANN) is not None
         with pytest.raises(ClustersFileError):
             bound.require(ledger, "kafka_first", "A", BY_ANN)

@@ -15,7 +15,7 @@ from rehome.domain.request.limits import read_caps
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.findings import Severity
 from rehome.errors import RehomeError
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.fleet import plan_settings
 from rehome.fleet.clusters import working_through
 from rehome.params import FORM_DEFAULTS
@@ -82,7 +82,7 @@ def test_a_clusters_file_that_cannot_be_used_refuses_what_has_not_begun(
     found = compared(directory, begun=True)
     (finding,) = found.findings(Rows().snapshot(), (), ())
     assert finding.severity is Severity.WARNING
-    assert "Correct the clusters file" in worded(finding).remedy
+    assert "Correct the clusters file" in put_in_words(finding).remedy
     assert (found.counting, found.caps, found.limited) == (None, None, False)
 
 
@@ -111,7 +111,7 @@ def test_caps_on_traffic_are_judged_by_the_history(
     now = tuple(r["broker"] for r in sorted(mine, key=lambda r: r["position"]))
     (free, *_) = {r["broker"] for r in snapshot.brokers.to_pylist()} - {*now}
     left = move(row["topic"], row["partition"], now, (free, *now[1:]))
-    (text,) = compared(directory).broken(snapshot, (), [left])
+    (text,) = compared(directory).broken_limits(snapshot, (), [left])
     assert text.startswith(f"Broker {free} would end with")
     assert "bytes in" in text
 
@@ -126,9 +126,9 @@ def test_a_plan_that_follows_up_keeps_the_limits_of_now_but_for_those_of_the_run
     sets = [{"name": "fast", "topics": ["a"], "brokers": [1]}]
     asked = parse_request({"action": "drain", "brokers": [4], "caps": {}, "broker_sets": sets})
     with working_through(HERE):
-        assert plan_settings.renewed(asked, directory) == asked, "of an earlier version"
+        assert plan_settings.renew_request(asked, directory) == asked, "of an earlier version"
         keep(directory, ("broker_sets",))
-        found = plan_settings.renewed(asked, directory)
+        found = plan_settings.renew_request(asked, directory)
     assert found.caps == read_caps({"default": {"replicas": 4}})
     assert found.broker_sets == asked.broker_sets
 
@@ -169,4 +169,4 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
         found = run_params.filled_params({"params": params, "dag_run": run})
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
-        assert ("tolerance" in plan_settings.stated(found)) is (tolerance == 0.02)
+        assert ("tolerance" in plan_settings.stated_params(found)) is (tolerance == 0.02)

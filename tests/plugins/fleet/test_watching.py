@@ -252,7 +252,7 @@ def test_brokers_that_are_meant_to_be_empty(
         for at, (action, request) in enumerate(requests)
     ]
     ledger: Any = SimpleNamespace(plans=lambda _: plans)
-    assert judged_snapshots.drained(ledger, "c1") == emptied
+    assert judged_snapshots.drained_brokers(ledger, "c1") == emptied
 
 
 def test_traffic_and_full_disks_are_judged_by_the_history(

@@ -12,7 +12,7 @@ from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.typed_finding import FoundKind
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.notifiers import delivery
 from rehome.operators.dry_run import channel_findings
 from tests.e2e.webhook import Webhook
@@ -36,7 +36,7 @@ def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> Non
     channels({"notifier": "x.Y", "kinds": ["nonsense"]}, {"notifier": "no.such.Notifier"}, CHANNEL)
     found = channel_findings()
     assert {each.kind for each in found} == {FoundKind.CHANNEL_UNUSABLE}
-    kinds, path = map(worded, found)
+    kinds, path = map(put_in_words, found)
     assert "alert_channels[0] has unknown kinds nonsense" in str(kinds)
     assert "alert_channels[1] (Notifier): its notifier no.such.Notifier cannot be imported" in str(
         path
@@ -51,7 +51,7 @@ def test_a_webhook_with_a_secret_gets_nothing_over_http_unless_that_is_set(
 ) -> None:
     with Webhook() as hook:
         connect(monkeypatch, hook.url, **secret)
-        (found,) = map(worded, channel_findings())
+        (found,) = map(put_in_words, channel_findings())
         assert "connection rehome_webhook has a secret, and its URL is http://" in str(found)
         raised()
         assert hook.requests == []
@@ -67,7 +67,7 @@ def test_a_webhook_with_a_secret_gets_nothing_over_http_unless_that_is_set(
 
 def test_a_webhook_without_a_connection_is_warned_of(channels: SetUp) -> None:
     channels({"notifier": WEBHOOK, "arguments": {"webhook_conn_id": "none"}})
-    (found,) = map(worded, channel_findings())
+    (found,) = map(put_in_words, channel_findings())
     assert "there is no connection none" in str(found)
 
 

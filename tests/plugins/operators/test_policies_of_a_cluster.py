@@ -19,7 +19,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.approval_terms import Terms
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import PolicyError
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.fleet import bound, policies
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.store import Ledger
@@ -69,7 +69,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect) ->
     connect("kafka_loose")
     with installation.open_ledger() as opened:
         for connection in ("kafka_strict", "kafka_loose"):
-            bound.seen(opened, connection, "c1", BY_ANN)
+            bound.record_binding(opened, connection, "c1", BY_ANN)
         yield opened
 
 
@@ -185,9 +185,9 @@ def test_a_cluster_that_is_not_known_yet_has_the_connections_own_policy(ledger: 
 
 
 def test_a_dry_run_says_where_policies_differ(ledger: Ledger, connect: Connect) -> None:
-    texts = [str(worded(each)) for each in policy_findings(ledger, "c1")]
+    texts = [str(put_in_words(each)) for each in policy_findings(ledger, "c1")]
     assert len(texts) == 2
     assert "nobody's approval (kafka_loose)" in texts[0]
     connect("kafka_loose", STRICT)
-    bound.seen(ledger, "kafka_loose", "c1", BY_ANN)
+    bound.record_binding(ledger, "kafka_loose", "c1", BY_ANN)
     assert policy_findings(ledger, "c1") == []

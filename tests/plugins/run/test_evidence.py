@@ -70,16 +70,16 @@ def test_a_dry_run_is_one_of_the_run_with_the_file_that_it_has_written(
 ) -> None:
     result = DryRunResult("p1", "h", (), (), rate_bytes_per_s=5, rate_cause="half")
     with pytest.raises(evidence.NotDoneError, match="so the task dry_run is not done"):
-        evidence.tried(RUN, ledger, "p1", directory)
+        evidence.read_dry_run(RUN, ledger, "p1", directory)
     evidence.record_dry_run(RUN, ledger, directory, result)
-    found = evidence.tried(RUN, ledger, "p1", directory)
+    found = evidence.read_dry_run(RUN, ledger, "p1", directory)
     assert (found.row.rate_bytes_per_s, found.content["rate_cause"]) == (5, "half")
     evidence.require_dry_run(RUN, "p1")
     with pytest.raises(evidence.NotDoneError, match="Clear the task dry_run"):
         evidence.require_dry_run(OTHER, "p1")
     directory.write_json("dry_run.json", result.to_json() | {"rate_bytes_per_s": 9})
     with pytest.raises(evidence.FileChangedError, match=r"dry_run\.json is not what was written"):
-        evidence.tried(RUN, ledger, "p1", directory)
+        evidence.read_dry_run(RUN, ledger, "p1", directory)
 
 
 def test_a_dry_run_that_refuses_is_none_to_go_on_with(
@@ -94,9 +94,9 @@ def test_a_proof_that_something_else_has_written_proves_nothing(
     ledger: Ledger, directory: PlanDirectory
 ) -> None:
     directory.write_json("verification.json", {"ok": True})
-    assert evidence.kept(ledger, directory, "p1", "verification.json") is None
+    assert evidence.read_kept(ledger, directory, "p1", "verification.json") is None
     evidence.keep(ledger, directory, "p1", "verification.json", {"ok": False})
-    assert evidence.kept(ledger, directory, "p1", "verification.json") == {"ok": False}
+    assert evidence.read_kept(ledger, directory, "p1", "verification.json") == {"ok": False}
     directory.write_json("verification.json", {"ok": True})
     with pytest.raises(evidence.FileChangedError, match=r"verification\.json"):
-        evidence.kept(ledger, directory, "p1", "verification.json")
+        evidence.read_kept(ledger, directory, "p1", "verification.json")

@@ -170,14 +170,14 @@ def test_a_follow_up_that_is_not_known_is_reported_as_that(
     site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
 ) -> None:
     plan_id = site.plan(recorded=True, action="drain").load().plan_id
-    known = plan_of_run.known
+    known = plan_of_run.known_plan
 
     def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
         if of != plan_id:
             raise UnknownPlanError(TaskEnd(TaskReason.FILES_UNREADABLE, of))
         return known(of, ledger)
 
-    monkeypatch.setattr(plan_of_run, "known", but_the_first)
+    monkeypatch.setattr(plan_of_run, "known_plan", but_the_first)
     reported = notified(site, makes_plan=True)
     assert f"Plan {plan_id} is planned" in reported
     assert "Whether a plan follows it up is not known here" in reported

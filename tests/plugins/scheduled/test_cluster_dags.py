@@ -246,7 +246,7 @@ def test_the_former_word_for_a_default_gives_way_to_a_target_like_the_present_on
     for word in ("drain", "finish"):
         filled = run_params.filled_params(context("kafka_berlin", on_window_end=word))
         assert filled.params["on_window_end"] == "cancel"
-        assert "on_window_end" not in plan_settings.stated(filled)
+        assert "on_window_end" not in plan_settings.stated_params(filled)
 
 
 def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:

@@ -283,7 +283,7 @@ OF_REQUESTS = (
     ),
     Mutant(
         "what plans have begun is listed as another client's",
-        f"{FOREIGN}.in_flight:described",
+        f"{FOREIGN}.in_flight:describe",
         _knows_no_starts,
         frozenset({Kind.FALSE_CLAIM}),
         (f"{FOREIGN}.read_flights",),

@@ -86,7 +86,7 @@ OLDER = (
     ),
     Mutant(
         "no alert is raised for a plan whose run is gone",
-        f"{EXECUTION}.access.lease:orphaned",
+        f"{EXECUTION}.access.lease:is_orphaned",
         returns(False),
         frozenset({Kind.NAMES_NOBODY}),
     ),

@@ -12,7 +12,7 @@ from rehome.account.hurts import hurts_of
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.states import PlanState
 from rehome.execution.access import cluster_policy
-from rehome.execution.access.lease import orphaned
+from rehome.execution.access.lease import is_orphaned
 from rehome.execution.access.policy_refusals import PolicyDifference
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.records import PlanRecord
@@ -93,7 +93,7 @@ def read_cluster(ledger: Ledger, cluster_id: str, now: datetime) -> ClusterEvide
             cluster_id,
             plan,
             hurts,
-            plan is not None and orphaned(plan, ledger),
+            plan is not None and is_orphaned(plan, ledger),
             ledger.plan_states_on(cluster_id),
             ledger.owed_on(cluster_id),
             ledger.watched_clusters().get(cluster_id),

@@ -61,7 +61,7 @@ class PaceAndApproval:
         return cls(connection, when, True, False, False, largest, by_broker)
 
     @classmethod
-    def recorded(cls, found: Mapping[str, Any]) -> PaceAndApproval:
+    def from_record(cls, found: Mapping[str, Any]) -> PaceAndApproval:
         """As the connection said that a plan was made through."""
         connection = str(found["connection"])
         values: dict[str, Any] = {name: found.get(name) for name in _KEYS}
@@ -71,7 +71,7 @@ class PaceAndApproval:
     @classmethod
     def last_read(cls, connection: str, found: Mapping[str, Any]) -> PaceAndApproval:
         """As a connection said when it was last read."""
-        read = cls.recorded({**found, "connection": connection})
+        read = cls.from_record({**found, "connection": connection})
         return replace(read, when=StricterWhen.LAST_READ)
 
     def to_json(self) -> dict[str, Any]:

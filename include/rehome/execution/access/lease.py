@@ -70,7 +70,7 @@ class _Fenced:
         return write
 
 
-def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
+def is_orphaned(record: PlanRecord, ledger: Ledger) -> bool:
     """Whether a plan runs, and the run that drives it no longer renews its lease."""
     holder = ledger.holder(record.cluster_id)
     alive = holder is not None and holder.owner == record.driver

@@ -102,13 +102,13 @@ class CronWindows:
     def open_at(self, at: datetime) -> FixedWindow | None:
         """The one that is open; None = none is."""
         begun = [(each.open_since(at), each) for each in self.each]
-        found = [_fixed(begins, each) for begins, each in begun if begins is not None]
+        found = [_fix(begins, each) for begins, each in begun if begins is not None]
         return max(found, key=lambda window: window.ends, default=None)
 
     def opened_by(self, at: datetime) -> FixedWindow | None:
         """The one that is open, or else the one that opened last; None = none ever did."""
         begun = [(each.opened_by(at), each) for each in self.each]
-        found = [_fixed(begins, each) for begins, each in begun if begins is not None]
+        found = [_fix(begins, each) for begins, each in begun if begins is not None]
         last = max(found, key=lambda window: window.begins, default=None)
         return self.open_at(at) or last
 
@@ -141,10 +141,10 @@ class CronWindows:
         begins = window.opens_after(at)
         while begins is not None and used is not None and begins + window.duration <= used.ends:
             begins = window.opens_after(begins)
-        return None if begins is None else _fixed(begins, window)
+        return None if begins is None else _fix(begins, window)
 
 
-def _fixed(begins: datetime, window: CronWindow) -> FixedWindow:
+def _fix(begins: datetime, window: CronWindow) -> FixedWindow:
     return FixedWindow(begins, begins + window.duration)
 
 

@@ -24,7 +24,7 @@ class ProgressTimeout:
         self._since: float | None = None
         self._looks = 0
 
-    def looked(self, *, progress: bool) -> None:
+    def note_answer(self, *, progress: bool) -> None:
         """An answer has come; the first one is progress in any case."""
         if progress or self._since is None:
             self._since, self._looks = monotonic_s(), 0

@@ -23,7 +23,7 @@ BytesPerS = Callable[[Slot], float]
 """What a broker copies in a direction."""
 DONE_BELOW_BYTES = 1e-3
 SETTLEMENTS = 32
-"""So many times at most shares are settled anew in :func:`granted`: of thousands of copies some end
+"""So many times at most shares are settled anew in :func:`grant`: of thousands of copies some end
 all the time."""
 
 
@@ -209,7 +209,7 @@ class Copies:
         self._stale = True
 
 
-def granted(copies: Collection[Copy], seconds: float, bytes_per_s: BytesPerS) -> Counter[Slot]:
+def grant(copies: Collection[Copy], seconds: float, bytes_per_s: BytesPerS) -> Counter[Slot]:
     """Bytes that pass each broker in that time, with what the other ends of its copies leave.
 
     :param copies: what is in flight in the beginning.

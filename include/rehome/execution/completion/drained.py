@@ -156,7 +156,10 @@ def read_drained(
     unread |= _offline(on_disk.value)
     left = {
         (item.broker, item.partition): item
-        for item in (*_on_disk(request, places, topics), *_assigned(request, places, topics))
+        for item in (
+            *_on_disk(request, places, topics),
+            *_assigned_replicas(request, places, topics),
+        )
     }
     return Drained(
         request.emptied, tuple(sorted(left.values())), unread, silent=frozenset(on_disk.missing)
@@ -205,7 +208,7 @@ def _where(
     return Where.ASSIGNED if state is not None and broker in state.replicas else Where.ON_DISK
 
 
-def _assigned(
+def _assigned_replicas(
     request: ReassignmentRequest,
     places: Mapping[tuple[BrokerId, TopicPartition], str],
     topics: Mapping[str, TopicDescription],

@@ -30,7 +30,7 @@ from rehome.execution.observation.agreed_topics import agreed_topics
 from rehome.execution.observation.data_loss import later
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
 from rehome.execution.observation.out_of_isr import OutOfIsr, out_of_isr
-from rehome.execution.throttle.configs import named
+from rehome.execution.throttle.configs import resource_text
 from rehome.execution.throttle.keys import (
     THROTTLE_KEYS,
     own_value,
@@ -135,7 +135,7 @@ def verify(
     dirs = _log_dirs(cluster, wanted_dirs)
     problems, findings, gone = {}, {}, {}
     for move in plan.moves:
-        if why := _gone(move, topics):
+        if why := _gone_kind(move, topics):
             gone[move.partition] = why
             continue
         problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
@@ -217,7 +217,7 @@ def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState
     return topics[move.partition.topic].partitions[move.partition.partition]
 
 
-def _gone(move: Move, topics: Mapping[str, TopicDescription]) -> GoneKind | None:
+def _gone_kind(move: Move, topics: Mapping[str, TopicDescription]) -> GoneKind | None:
     """What has become of what is not there any more; None = it is, or that is not known."""
     topic = topics.get(move.partition.topic)
     if topic is None:
@@ -271,12 +271,12 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple
     left, unread = [], []
     for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
         if isinstance(configs, BrokerError):
-            unread.append(f"{named(resource)} cannot be read: {configs}")
+            unread.append(f"{resource_text(resource)} cannot be read: {configs}")
             continue
         for key in THROTTLE_KEYS:
             value = own_value(resource, configs.get(key))
             if value:
-                left.append(f"{named(resource)} {key}={value}")
+                left.append(f"{resource_text(resource)} {key}={value}")
     return tuple(left), tuple(unread)
 
 

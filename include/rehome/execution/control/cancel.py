@@ -42,7 +42,7 @@ from rehome.execution.observation.log_dir_copies import (
     wanted_log_dirs,
 )
 from rehome.execution.observation.min_isr import too_few_without
-from rehome.execution.observation.move_status import recreated
+from rehome.execution.observation.move_status import is_recreated
 from rehome.execution.observation.observe import observe
 from rehome.ledger.base.records import EndReason
 from rehome.ledger.store import Ledger
@@ -237,7 +237,7 @@ def _ended_otherwise(move: Move, seen: Observation, step: MoveStep | None) -> Mo
         return None
     state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
     unknown = move.partition.topic in seen.unreadable
-    if (state is None and not unknown) or recreated(move, seen):
+    if (state is None and not unknown) or is_recreated(move, seen):
         return MoveState.GONE
     if entry is not None:
         ours = {move.target, *([] if step is None else [step.target])}
@@ -247,7 +247,7 @@ def _ended_otherwise(move: Move, seen: Observation, step: MoveStep | None) -> Mo
     if state is None:
         return None  # whether anything of it is in flight, the cancel itself will show
     if state.replicas == move.target and all_there(move, seen):
-        return MoveState.DONE if _arrived(move, state) or wanted_log_dirs(move) else None
+        return MoveState.DONE if _is_arrived(move, state) or wanted_log_dirs(move) else None
     if LogDirState.TAKEN in places(move, seen).values():
         return MoveState.SUPERSEDED
     if set(state.replicas) - set(move.current) - set(move.target):
@@ -255,7 +255,7 @@ def _ended_otherwise(move: Move, seen: Observation, step: MoveStep | None) -> Mo
     return None
 
 
-def _arrived(move: Move, state: PartitionState) -> bool:
+def _is_arrived(move: Move, state: PartitionState) -> bool:
     return state.replicas == move.target != move.current
 
 
@@ -301,7 +301,7 @@ def ended_before_cancel(
         topics = cluster.current_topics({move.partition.topic for move in left})
         unclear = {}
         for move in left:
-            if error := _refused(topics, move):
+            if error := _describe_error(topics, move):
                 unread[move.partition], ended[move.partition] = error, MoveState.FAILED
                 continue
             topic = topics.get(move.partition.topic)
@@ -313,12 +313,14 @@ def ended_before_cancel(
                 continue
             if move.partition in in_steps and move.copies_at(state.replicas) is not None:
                 continue
-            if set(state.replicas) == {*move.current, *move.target} and not _arrived(move, state):
+            if set(state.replicas) == {*move.current, *move.target} and not _is_arrived(
+                move, state
+            ):
                 unclear[move.partition] = _unclear(state)
             else:
-                done = _arrived(move, state)
+                done = _is_arrived(move, state)
                 ended[move.partition] = MoveState.DONE if done else MoveState.SUPERSEDED
-        timeout.looked(progress=len(unclear) < len(left))
+        timeout.note_answer(progress=len(unclear) < len(left))
         if not unclear or timeout.exhausted:
             return _EndedBeforeCancel(ended, unclear, unread)
         left = [move for move in left if move.partition in unclear]
@@ -326,7 +328,7 @@ def ended_before_cancel(
     return _EndedBeforeCancel(ended, {}, unread)
 
 
-def _refused(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError | None:
+def _describe_error(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError | None:
     """Why the brokers do not describe a move's topic; None where they do, or it has gone."""
     topic = topics.get(move.partition.topic)
     if (
@@ -339,7 +341,7 @@ def _refused(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError 
 
 
 def _is_back(move: Move, state: PartitionState) -> bool:
-    return set(state.replicas) == set(move.current) and not _arrived(move, state)
+    return set(state.replicas) == set(move.current) and not _is_arrived(move, state)
 
 
 _DISAGREE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(NOT_AGREED)
@@ -363,7 +365,9 @@ def restore_order(
         do not agree on.
     """
     topics = agreed_topics(cluster, {move.partition.topic for move in moves})
-    hidden = {m.partition: error for m in moves if (error := _refused(topics, m)) is not None}
+    hidden = {
+        m.partition: error for m in moves if (error := _describe_error(topics, m)) is not None
+    }
     unread = {m.partition: _DISAGREE for m in moves if m.partition.topic not in topics}
     back: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for move in moves:
@@ -372,7 +376,7 @@ def restore_order(
         reordered = state is not None and state.replicas != move.current
         if reordered or (move.partition in hidden and move.partition not in idle):
             back[move.partition] = move.current
-    resized = {m.partition for m in moves if _resized(m, topics)}
+    resized = {m.partition for m in moves if _is_resized(m, topics)}
     verdicts: dict[TopicPartition, BrokerError | None] = {}
     for allow in (False, True):
         some = {p: replicas for p, replicas in back.items() if (p in resized) is allow}
@@ -383,7 +387,7 @@ def restore_order(
     return {p: error for p, error in refused.items() if p not in hidden}, unread
 
 
-def _resized(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
+def _is_resized(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
     """Whether it has another number of replicas than before: it is between two steps."""
     topic = topics.get(move.partition.topic)
     state = topic.partitions.get(move.partition.partition) if topic else None

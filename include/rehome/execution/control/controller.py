@@ -16,7 +16,7 @@ from rehome.domain.request.request import Action
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import Control, PlanState
 from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy
-from rehome.execution.access.lease import hold, orphaned
+from rehome.execution.access.lease import hold, is_orphaned
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.control.answers import (
     CancelledHere,
@@ -107,7 +107,7 @@ class Controller:
         cluster.compare()
         self.policy.require_control(what, rate_bytes_per_s, by_broker or NO_OWN_RATES)
         if record.state.ended and what is not Control.ROLL_BACK:
-            raise _refused(record, what, NotPossible.ENDED)
+            raise _refusal(record, what, NotPossible.ENDED)
         match what:
             case Control.RUN:
                 return self._run(record, rate_bytes_per_s, now or utc_now())
@@ -131,7 +131,7 @@ class Controller:
         _refuse_begun(record, what)
         active = self.ledger.active_plan(record.cluster_id)
         if active is not None:
-            raise _refused(record, what, NotPossible.OTHER_ACTIVE, active)
+            raise _refusal(record, what, NotPossible.OTHER_ACTIVE, active)
         run = in_time(record.request, now)
         run |= {"dry_run": False, "plan_id": record.plan_id, **pace_of_run(record, rate)}
         run.pop("export", None)
@@ -158,22 +158,22 @@ class Controller:
 
     def _pause(self, record: PlanRecord) -> Controlled:
         if not record.state.active:
-            raise _refused(record, Control.PAUSE, NotPossible.NOTHING_TO_PAUSE)
+            raise _refusal(record, Control.PAUSE, NotPossible.NOTHING_TO_PAUSE)
         self.ledger.request_pause(record.plan_id, self.actor)
         when = Pausing.AT_NEXT_POLL
         if record.state is PlanState.PAUSED:
             when = Pausing.STAYS_PAUSED
-        elif orphaned(record, self.ledger):
+        elif is_orphaned(record, self.ledger):
             when = Pausing.WHEN_A_RUN_GOES_ON
         return Controlled(ToPause(when, record.driver))
 
     def _resume(self, record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
         if not record.state.active:
-            raise _refused(record, Control.RESUME, NotPossible.NOTHING_TO_RESUME)
+            raise _refusal(record, Control.RESUME, NotPossible.NOTHING_TO_RESUME)
         if record.state is PlanState.RUNNING:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
-            silent = orphaned(record, self.ledger)
-            if self._paused(record.dag_id) and (not silent or self._paused(STARTED_DAG)):
+            silent = is_orphaned(record, self.ledger)
+            if self._is_paused(record.dag_id) and (not silent or self._is_paused(STARTED_DAG)):
                 return Controlled(NotToPause(record.dag_id, record.run_id))
             if not silent:
                 return Controlled(NotToPause(), claims=(RunGoesOn(),))
@@ -181,13 +181,13 @@ class Controller:
         run |= {"plan_id": record.plan_id, **pace_of_run(record, rate)}
         return self._starts(RunFor.GO_ON, run)
 
-    def _paused(self, dag_id: str | None) -> bool:
+    def _is_paused(self, dag_id: str | None) -> bool:
         return dag_id is not None and self.dag_paused(dag_id) is True
 
     def _starts(
         self, purpose: RunFor, run: Mapping[str, Any], *, window_closed: bool = False
     ) -> Controlled:
-        return Controlled(RunNeeded(purpose, window_closed, self._paused(STARTED_DAG)), run)
+        return Controlled(RunNeeded(purpose, window_closed, self._is_paused(STARTED_DAG)), run)
 
     def _change_throttle(
         self, record: PlanRecord, rate: int | None, by_broker: BrokerRates | None
@@ -198,7 +198,7 @@ class Controller:
         by_broker = within_policy(self.policy, record, rate, by_broker)
         refuse_below_inflow(self.ledger, record, rate, by_broker)
         self._ask_for_rate(record, rate, by_broker)
-        return self._asked(record, rate_bytes_per_s=rate, by_broker=by_broker)
+        return self._ask_pace(record, rate_bytes_per_s=rate, by_broker=by_broker)
 
     def _change_moves(self, record: PlanRecord, moves: int | None) -> Controlled:
         if moves is None:
@@ -209,19 +209,19 @@ class Controller:
             self.actor,
             check=lambda now: refuse_more_moves(now, moves),
         )
-        return self._asked(record, moves_per_broker=moves)
+        return self._ask_pace(record, moves_per_broker=moves)
 
-    def _asked(self, record: PlanRecord, **pace: Any) -> Controlled:
+    def _ask_pace(self, record: PlanRecord, **pace: Any) -> Controlled:
         holds = self._holds_from(record)
         return Controlled(PaceAsked(holds, record.driver, record.dag_id, **pace))
 
     def _holds_from(self, record: PlanRecord) -> HoldsFrom:
         """From when on what was asked for holds."""
-        if orphaned(record, self.ledger):
+        if is_orphaned(record, self.ledger):
             return HoldsFrom.RUN_GOES_ON
         if record.state is not PlanState.RUNNING:
             return HoldsFrom.PLAN_RUNS
-        return HoldsFrom.DAG_UNPAUSED if self._paused(record.dag_id) else HoldsFrom.NEXT_POLL
+        return HoldsFrom.DAG_UNPAUSED if self._is_paused(record.dag_id) else HoldsFrom.NEXT_POLL
 
     def _ask_for_rate(
         self, record: PlanRecord, rate: int | None, by_broker: BrokerRates | None = None
@@ -239,7 +239,7 @@ class Controller:
         if record.state is PlanState.RUNNING:
             self.ledger.request_cancel(record.plan_id, self.actor)
             holder = self.ledger.holder(record.cluster_id)
-            if holder is not None and not orphaned(record, self.ledger):
+            if holder is not None and not is_orphaned(record, self.ledger):
                 ends_at = holder.expires_at
                 return Controlled(ToCancel(record.driver, ends_at, record.unthrottled))
         return self._end(record, cluster)
@@ -289,11 +289,11 @@ def give_up(
 
 def _roll_back(record: PlanRecord, rate: int | None) -> Mapping[str, Any]:
     if record.state.active:
-        raise _refused(record, Control.ROLL_BACK, NotPossible.ACTIVE)
+        raise _refusal(record, Control.ROLL_BACK, NotPossible.ACTIVE)
     if record.state is PlanState.ROLLED_BACK:
-        raise _refused(record, Control.ROLL_BACK, NotPossible.TAKEN_BACK)
+        raise _refusal(record, Control.ROLL_BACK, NotPossible.TAKEN_BACK)
     if record.started_at is None:
-        raise _refused(record, Control.ROLL_BACK, NotPossible.NEVER_STARTED)
+        raise _refusal(record, Control.ROLL_BACK, NotPossible.NEVER_STARTED)
     run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
     run |= pace_of_run(record, rate)
     if at_once := record.request.get("max_new_replicas_at_once"):
@@ -304,11 +304,11 @@ def _roll_back(record: PlanRecord, rate: int | None) -> Mapping[str, Any]:
 def _refuse_begun(record: PlanRecord, what: Control) -> None:
     """Refuse what only a plan can be asked for that a dry run has made, and nothing else yet."""
     if record.state is not PlanState.PLANNED:
-        raise _refused(record, what, NotPossible.BEGUN)
+        raise _refusal(record, what, NotPossible.BEGUN)
     if not only_planned(record):
-        raise _refused(record, what, NotPossible.CARRIED_OUT)
+        raise _refusal(record, what, NotPossible.CARRIED_OUT)
     if not can_be_run(record):
-        raise _refused(record, what, NotPossible.TAKES_BACK)
+        raise _refusal(record, what, NotPossible.TAKES_BACK)
 
 
 def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:
@@ -317,7 +317,7 @@ def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:
         raise PaceRefusedError(PaceMissing.NOTHING_TO_CHANGE)
 
 
-def _refused(
+def _refusal(
     record: PlanRecord, what: Control, why: NotPossible, other: PlanRecord | None = None
 ) -> StateRefusedError:
     return StateRefusedError(StateRefusal(record, what, why, other))

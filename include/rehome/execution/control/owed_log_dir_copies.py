@@ -17,7 +17,7 @@ from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.control.cancel import cancel_moves
 from rehome.execution.control.words.cancel_words import BROKER_BACK, FOUND_ENDED
 from rehome.execution.observation.log_dir_copies import stop_copies
-from rehome.execution.observation.move_status import Fate, fate, recreated
+from rehome.execution.observation.move_status import Fate, fate, is_recreated
 from rehome.execution.observation.observe import observe
 from rehome.ledger.store import Ledger
 
@@ -88,13 +88,13 @@ def _stop(
     seen: Observation,
 ) -> tuple[list[TopicPartition], dict[TopicPartition, BrokerError]]:
     """Take back copies between log dirs: those that are over, and those that are owed still."""
-    done = stop_copies(cluster, [m for m in moves if not recreated(m, seen)], seen)
+    done = stop_copies(cluster, [m for m in moves if not is_recreated(m, seen)], seen)
     open_still, over = {**done.owed, **done.errors}, []
     for move in moves:
         partition = move.partition
         if partition in open_still:
             continue
-        state = MoveState.DONE if _arrived(move, seen, partition in done.arrived) else then
+        state = MoveState.DONE if _is_arrived(move, seen, partition in done.arrived) else then
         ledger.settle(plan_id, partition, state, BROKER_BACK)
         over.append(partition)
     return over, open_still
@@ -143,6 +143,6 @@ _ENDS = {
 }
 
 
-def _arrived(move: Move, seen: Observation, in_log_dirs: bool) -> bool:
+def _is_arrived(move: Move, seen: Observation, in_log_dirs: bool) -> bool:
     state = seen.partitions.get(move.partition)
     return in_log_dirs and state is not None and state.replicas == move.target

@@ -13,7 +13,7 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.execution.access.lease import orphaned
+from rehome.execution.access.lease import is_orphaned
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.control.refusals import ContinueRefusal, NotContinued
 from rehome.execution.control.refused import NotContinuedError
@@ -82,7 +82,7 @@ def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
     """
     if record.state is PlanState.PAUSED:
         return not record.pause_requested
-    return orphaned(record, ledger)
+    return is_orphaned(record, ledger)
 
 
 def only_planned(record: PlanRecord) -> bool:
@@ -122,7 +122,7 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
     holder = ledger.holder(record.cluster_id)
     ends_at = None if holder is None else holder.expires_at
     refusal = partial(ContinueRefusal, record, lease_ends_at=ends_at)
-    if record.state is PlanState.RUNNING and not orphaned(record, ledger):
+    if record.state is PlanState.RUNNING and not is_orphaned(record, ledger):
         raise NotContinuedError(refusal(NotContinued.DRIVEN))
     if record.state is PlanState.PLANNED:
         raise NotContinuedError(refusal(NotContinued.TAKEN_UP))

@@ -21,8 +21,8 @@ from rehome.execution.throttle.configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
     ThrottleError,
-    named,
     read,
+    resource_text,
 )
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -118,7 +118,7 @@ def set_direct_throttle(
     :raises ClusterError: a broker did not answer, likewise.
     """
     alive = cluster.describe_cluster().brokers
-    wanted = _wanted(copies, rate_bytes_per_s, log_dir_brokers, alive)
+    wanted = _wanted_values(copies, rate_bytes_per_s, log_dir_brokers, alive)
     keys = {key for _, key in wanted}
     found = read(cluster, {resource for resource, _ in wanted}, keys)
     changes, kept = [], {}
@@ -128,7 +128,7 @@ def set_direct_throttle(
         if isinstance(ours, int):
             holds = NO_RATE_LIMIT if value is None or value.value is None else int(value.value)
             if holds <= ours:
-                kept[f"{named(resource)} {key}"] = holds
+                kept[f"{resource_text(resource)} {key}"] = holds
             else:
                 changes.append(ThrottleChange(resource, key, before, str(ours)))
         elif before != EVERY_REPLICA and (new := [i for i in ours if i not in split(before)]):
@@ -173,7 +173,7 @@ def clear_direct_throttle(cluster: ClusterPort, throttle: DirectThrottle) -> Tak
     return TakenBack(tuple(map(_place, ours)), tuple(map(_place, others)))
 
 
-def _wanted(
+def _wanted_values(
     copies: Collection[WantedCopy],
     rate_bytes_per_s: int,
     log_dir_brokers: Collection[BrokerId],
@@ -233,7 +233,7 @@ def _own(change: ThrottleChange, found: Configs) -> str | None:
 
 
 def _place(change: ThrottleChange) -> str:
-    return f"{named(change.resource)} {change.key}"
+    return f"{resource_text(change.resource)} {change.key}"
 
 
 def _read_changed(cluster: ClusterPort, changes: Collection[ThrottleChange]) -> Configs:
@@ -250,17 +250,19 @@ def _alter(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     verdicts = cluster.alter_configs(changes)
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
     if refused:
-        text = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
+        text = "; ".join(
+            f"{resource_text(resource)}: {error}" for resource, error in refused.items()
+        )
         raise DirectThrottleError(f"A change of the throttle was refused on {text}", refused)
     timeout, left = ProgressTimeout(VERIFY_TIMEOUT_S), list(changes)
     while left:
         found = read(cluster, {c.resource for c in left}, {c.key for c in left})
         still = [change for change in left if not _reads_back(change, found)]
-        timeout.looked(progress=len(still) < len(left))
+        timeout.note_answer(progress=len(still) < len(left))
         left = still
         if left and timeout.exhausted:
             raise ThrottleError(
-                f"{named(left[0].resource)} {left[0].key} does not read back as set",
+                f"{resource_text(left[0].resource)} {left[0].key} does not read back as set",
                 next_step="See who else changes it, and try again.",
             )
         if left:

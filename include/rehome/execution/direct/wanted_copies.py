@@ -184,7 +184,7 @@ def placed_replicas(
         if replicas is None or replica in replicas:
             (future if on_disk.is_future else current)[replica] = path, on_disk
     return {
-        replica: _placed(current.get(replica), future.get(replica))
+        replica: _place_of(current.get(replica), future.get(replica))
         for replica in sorted({*current, *future})
     }
 
@@ -195,7 +195,7 @@ def _on_disks(log_dirs: Collection[LogDir]) -> Iterator[tuple[ReplicaId, str, Re
             yield ReplicaId(*partition, log_dir.broker), log_dir.path, on_disk
 
 
-def _placed(
+def _place_of(
     now: tuple[str, ReplicaOnDisk] | None, then: tuple[str, ReplicaOnDisk] | None
 ) -> PlacedReplica:
     path, size = (None, 0) if now is None else (now[0], now[1].size_bytes)

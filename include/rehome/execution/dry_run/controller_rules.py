@@ -82,19 +82,19 @@ def _verdict(
     if topic is None or (
         topic.error is not None and topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ):
-        return _unknown(f"Unable to find a topic named {partition.topic}.")
+        return _unknown_error(f"Unable to find a topic named {partition.topic}.")
     if topic.error is not None:
         return topic.error  # hidden from this principal: what the controller sees is not known
     state = topic.partitions.get(partition.partition)
     if state is None:
-        return _unknown(f"Unable to find partition {partition.topic}:{partition.partition}.")
+        return _unknown_error(f"Unable to find partition {partition.topic}:{partition.partition}.")
     entry = facts.ongoing.get(partition)
     if target is None:
         return _cancel_verdict(partition, state, entry, facts)
     return _assignment_verdict(target, facts) or _factor_verdict(state, entry, target, facts)
 
 
-def _unknown(message: str) -> BrokerError:
+def _unknown_error(message: str) -> BrokerError:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.error(message)
 
 

@@ -77,13 +77,13 @@ def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
         if d.error is None and d.total_bytes is not None and d.usable_bytes is not None
     ]
     found: dict[BrokerId, list[Volume]] = {}
-    for volume in volumes_of(disks, lambda: _held(log_dirs)):
+    for volume in volumes_of(disks, lambda: _bytes_held(log_dirs)):
         if volume.paths:
             found.setdefault(volume.broker, []).append(volume)
     return found
 
 
-def _held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
+def _bytes_held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
     return {
         (log_dir.broker, log_dir.path): sum(r.size_bytes for r in log_dir.replicas.values())
         for log_dir in log_dirs
@@ -105,7 +105,7 @@ def _broker_findings(
     if needed > sum(free_bytes):
         yield _too_little(subject, needed, sum(free_bytes))
         return
-    lost = _lost(coming.free, left)
+    lost = _largest_misfit(coming.free, left)
     if lost:
         size, move = lost
         yield TypedFinding(
@@ -119,7 +119,9 @@ def _broker_findings(
         yield TypedFinding(*about, size_bytes=coming_free, usable_bytes=(min(left),))
 
 
-def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[int, Move] | None:
+def _largest_misfit(
+    free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]
+) -> tuple[int, Move] | None:
     """The largest copy that fits into no log dir together with the others."""
     sizes = np.array([size for size, _ in free], np.int64)
     placed = pack(np.array([free_bytes], np.int64), np.zeros(len(sizes), np.int64), sizes)

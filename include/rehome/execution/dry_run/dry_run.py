@@ -62,7 +62,7 @@ from rehome.execution.dry_run.typed_finding import (
 from rehome.execution.dry_run.version_checks import version_findings
 from rehome.execution.dry_run.words.plan_words import RIGHT_OF_OTHERS
 from rehome.execution.dry_run.words.rate_words import rate_cause_text
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
 from rehome.execution.observation.drift import drift, not_known
@@ -161,7 +161,7 @@ def dry_run(
     findings = [
         item
         for check in checks.values()
-        for item in _shortened([reworded(worded(each)) for each in check()])
+        for item in _shorten([reworded(put_in_words(each)) for each in check()])
     ]
     return DryRunResult(
         plan.plan_id,
@@ -222,7 +222,7 @@ def _rate(
     return found.rate_bytes_per_s, found.cause
 
 
-def _shortened(found: list[Finding]) -> Iterator[Finding]:
+def _shorten(found: list[Finding]) -> Iterator[Finding]:
     """The first of each kind, worst first, and how many there are beyond them."""
     by_kind: dict[FindingOfKind, list[Finding]] = {}
     for item in found:

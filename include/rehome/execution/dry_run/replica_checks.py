@@ -27,7 +27,7 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
         for broker in move.needs_alive:
             if broker in move.adding or broker not in now.cluster.brokers:
                 receiving.setdefault(broker, []).append(move)
-    closed = _closed(now)
+    closed = _closed_brokers(now)
     for broker, moves in sorted(receiving.items()):
         kind = closed.get(broker) if broker in now.cluster.brokers else FoundKind.BROKER_DEAD
         if kind is not None:
@@ -74,7 +74,7 @@ def rack_findings(
         yield TypedFinding(FoundKind.RACK_WITHOUT_LEVELS, f"rack {rack}")
 
 
-def _closed(now: ClusterState) -> dict[BrokerId, FoundKind]:
+def _closed_brokers(now: ClusterState) -> dict[BrokerId, FoundKind]:
     """Brokers that answered and have no log dir for new replicas, with the reason."""
     open_dirs: dict[BrokerId, int] = {}
     cordoned: set[BrokerId] = set()
@@ -108,13 +108,13 @@ def limit_findings(
     for item in request.broker_sets or ():
         gone = sorted({*item.brokers}.difference(brokers))
         if gone:
-            yield _gone(f"broker set {item.name}", gone)
+            yield _limits_of_no_broker(f"broker set {item.name}", gone)
     capped = sorted({*(request.caps.brokers if request.caps else ())}.difference(brokers))
     if capped:
-        yield _gone("caps", capped)
+        yield _limits_of_no_broker("caps", capped)
 
 
-def _gone(subject: str, brokers: Collection[BrokerId]) -> TypedFinding:
+def _limits_of_no_broker(subject: str, brokers: Collection[BrokerId]) -> TypedFinding:
     return TypedFinding(FoundKind.LIMITS_OF_NO_BROKER, subject, brokers=tuple(brokers))
 
 

@@ -11,7 +11,7 @@ from rehome.domain.run.findings import Finding, Severity
 from rehome.domain.text import bytes_text, count_text
 from rehome.domain.time_range import TimeRange
 from rehome.execution.dry_run.typed_finding import TypedFinding
-from rehome.execution.dry_run.words.worded import worded
+from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.execution.estimate.airflow_times import ENOUGH_RUNS
 
 
@@ -63,7 +63,7 @@ class DryRunResult:
 
     def and_of(self, check: str, found: Iterable[TypedFinding]) -> DryRunResult:
         """With another check, and what it found."""
-        findings = (*self.findings, *map(worded, found))
+        findings = (*self.findings, *map(put_in_words, found))
         return replace(self, checks=(*self.checks, check), findings=findings)
 
     def to_json(self) -> dict[str, Any]:

@@ -82,9 +82,9 @@ def before_start(plan: Plan, seen: Observation, terms: Beforehand) -> TimeRange 
     round_bytes = min(policy.max_moves_per_broker, len(plan.moves)) * FETCH_BYTES
     burst_s = min(max(BURST_S, round_bytes / terms.rate_bytes_per_s), QUOTA_WINDOW_S)
     least = round_bytes / QUOTA_WINDOW_S
-    fast = _all_of(plan, seen, often, pace, _delivered(terms, FASTEST_PART, least))
+    fast = _all_of(plan, seen, often, pace, _delivered_rates(terms, FASTEST_PART, least))
     grown = _grown(plan, seen, terms.growth_bytes_per_s, fast.seconds)
-    slow = _all_of(plan, grown, rarely, pace, _delivered(terms, SLOWEST_PART))
+    slow = _all_of(plan, grown, rarely, pace, _delivered_rates(terms, SLOWEST_PART))
     if not (fast.whole and slow.whole):
         return None
     ungoverned_s = min(slow.seconds, GOVERNED_AFTER_S) * (SLOWEST_PART / UNGOVERNED_PART - 1)
@@ -104,7 +104,7 @@ def around(sample: ProgressSample) -> TimeRange | None:
     return TimeRange(max(sample.eta_s - off_s, 0.0), sample.eta_s + off_s)
 
 
-def _delivered(terms: Beforehand, part: float, least: float = 0.0) -> Callable[[Slot], float]:
+def _delivered_rates(terms: Beforehand, part: float, least: float = 0.0) -> Callable[[Slot], float]:
     """What brokers deliver, by their rates.
 
     :param least: bytes per second that pass whatever the rate is.

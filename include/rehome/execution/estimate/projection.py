@@ -117,23 +117,23 @@ class _Playout:
         self._all_may_start = not waiting
 
     def run(self) -> Course:
-        began_with = sum(map(_made, self._left().items()))
+        began_with = sum(map(_bytes_where_made, self._bytes_left().items()))
         while self._work < WORK:
             started = self._backlog.pending_count and self._decide()
             if not started and self._copies.next_end_s() == inf:
                 whole = self._whole and not self._backlog.pending_count
-                return Course(self._now_s, whole, self._taken())
+                return Course(self._now_s, whole, self._work_taken())
             self._copy_until(self._next_poll_s())
-        return Course(self._now_s + self._rest_s(began_with), self._whole, self._taken())
+        return Course(self._now_s + self._rest_s(began_with), self._whole, self._work_taken())
 
-    def _taken(self) -> int:
+    def _work_taken(self) -> int:
         return self._work + START_WORK * self._starts
 
     def _rest_s(self, began_with: int) -> float:
         """Of what was not played: the pace of what was, the busiest broker, or places decide."""
-        left = self._left()
+        left = self._bytes_left()
         busiest_s = max((self._takes_s(*each) for each in left.items()), default=0.0)
-        size = sum(map(_made, left.items()))
+        size = sum(map(_bytes_where_made, left.items()))
         copied = began_with - size
         pace_s = size / copied * self._now_s if copied > 0 else 0.0
         return max(busiest_s, pace_s, self._turns_s())
@@ -175,7 +175,7 @@ class _Playout:
             return False
         return self._seen.live_brokers.issuperset(move.target)
 
-    def _left(self) -> Counter[Slot]:
+    def _bytes_left(self) -> Counter[Slot]:
         left = Counter(self._backlog.pending_bytes)
         for copy, size in self._copies.remaining().items():
             for slot in self._flying[copy].copy.slots:
@@ -272,7 +272,7 @@ class _Playout:
         return any((move.partition, broker) in self._flying for broker in move.target)
 
 
-def _made(left: tuple[Slot, int]) -> int:
+def _bytes_where_made(left: tuple[Slot, int]) -> int:
     """Bytes left of a slot where copies are made: so each counts once."""
     slot, size = left
     return 0 if slot.direction is Direction.OUT else size

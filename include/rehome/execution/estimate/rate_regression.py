@@ -120,12 +120,12 @@ def trend(
         part,
         float(line.ahead_s[0]),
         dict(zip(polls.slots, slopes, strict=True)),
-        stopped=_stopped(allowed, passed),
+        stopped=_is_stopped(allowed, passed),
         rates=own_rates,
     )
 
 
-def _stopped(allowed_s: Floats, passed_s: Floats) -> bool:
+def _is_stopped(allowed_s: Floats, passed_s: Floats) -> bool:
     """Whether nothing has come in the newest spans that make up the time which is believed."""
     newest = np.cumsum(allowed_s[::-1])
     spans = int(np.searchsorted(newest, BELIEVED_AFTER_S - 1e-9)) + 1

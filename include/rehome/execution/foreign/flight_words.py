@@ -99,7 +99,7 @@ def _ended_by(found: Hindrance) -> str:
     back = again and f"It ends when {again}"
     match found.cancel:
         case CancelOutlook.REFUSED:
-            return " ".join(filter(None, (back and f"{back}.", _refused(found))))
+            return " ".join(filter(None, (back and f"{back}.", _refused_text(found))))
         case CancelOutlook.TAKEN if found.kind is NeverEnds.NO_SOURCE:
             return f"{back}. A cancel leaves the partition without a leader until then, too."
         case CancelOutlook.TAKEN:
@@ -110,7 +110,7 @@ def _ended_by(found: Hindrance) -> str:
             return f"{back}. Whether a cancel ends it is not known.".removeprefix(". ")
 
 
-def _refused(found: Hindrance) -> str:
+def _refused_text(found: Hindrance) -> str:
     another = another_target_text(found)
     return (
         "No replica of before is in sync: until one is, the controller refuses a cancel, unless "

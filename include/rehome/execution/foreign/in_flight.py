@@ -123,7 +123,7 @@ class Flight:
         return tuple(b for b in self.entry.replicas if b not in self.entry.adding)
 
 
-def noted(seen: Observation) -> dict[TopicPartition, SeenReassignment]:
+def all_in_flight(seen: Observation) -> dict[TopicPartition, SeenReassignment]:
     """Everything that a reading shows in flight, for the ledger to remember."""
     return {
         partition: SeenReassignment(
@@ -154,7 +154,7 @@ def copied_bytes(
     return in_place, left
 
 
-def described(
+def describe(
     chosen: Collection[TopicPartition],
     seen: Observation,
     throttles: ThrottlesSeen,
@@ -171,10 +171,10 @@ def described(
         for start in starts
         if (entry := seen.ongoing.get(start.partition)) and entry.leads_to(start.replicas_target)
     }
-    return tuple(_described(p, seen, throttles, ours.get(p), known.get(p)) for p in chosen)
+    return tuple(_describe_one(p, seen, throttles, ours.get(p), known.get(p)) for p in chosen)
 
 
-def _described(
+def _describe_one(
     partition: TopicPartition,
     seen: Observation,
     throttles: ThrottlesSeen,

@@ -116,7 +116,7 @@ class NamedReassignments:
         )
 
 
-def named(
+def name_reassignments(
     found: Collection[Flight], orders: Mapping[TopicPartition, Replicas]
 ) -> tuple[NamedReassignment, ...]:
     """Those of other clients among what is in flight.

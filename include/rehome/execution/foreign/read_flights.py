@@ -22,8 +22,8 @@ from rehome.execution.foreign.in_flight import (
     Chosen,
     Flight,
     ThrottlesSeen,
-    described,
-    noted,
+    all_in_flight,
+    describe,
 )
 from rehome.execution.observation.observe import moves_of, observe
 from rehome.execution.progress.progress import replica_statuses
@@ -78,12 +78,12 @@ def describe_reassignments(
     seen = read_flights(cluster, now)
     partitions = chosen.among(seen.ongoing)
     starts = ledger.open_starts(cluster_id)
-    known = ledger.note_seen(cluster_id, now, noted(seen))
+    known = ledger.note_seen(cluster_id, now, all_in_flight(seen))
     moves = moves_of({partition: seen.ongoing[partition] for partition in partitions})
     return DescribedFlights(
         cluster_id,
         now,
-        described(partitions, seen, read_throttles(cluster, partitions, seen), starts, known),
+        describe(partitions, seen, read_throttles(cluster, partitions, seen), starts, known),
         len(seen.ongoing) - len(partitions),
         tuple(replica_statuses(moves, seen)),
     )

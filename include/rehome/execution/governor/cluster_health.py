@@ -105,7 +105,7 @@ class FallingBehind:
         )
 
 
-def suffered(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
+def newest_harm(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
     """What watched partitions suffer by the newest reading of them; None = nothing is known.
 
     :param flows: all of them, oldest first; what the older ones show is what is usual. Not every
@@ -115,17 +115,17 @@ def suffered(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
     readings = _readings(flows)
     if not readings or flows[-1].at - readings[-1].at > KNOWN_FOR:
         return None
-    return _suffered(readings)
+    return _harm_of(readings)
 
 
 def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
     """Whether no poll after a moment shows strain, and by the newest one followers are up again.
 
-    :param flows: as for :func:`suffered`.
+    :param flows: as for :func:`newest_harm`.
     """
     readings = _readings(flows)
     before = sum(reading.at <= since for reading in readings)
-    later = (_suffered(readings[: end + 1]) for end in range(before, len(readings)))
+    later = (_harm_of(readings[: end + 1]) for end in range(before, len(readings)))
     if any(found is not None for found in later):
         return False
     if readings and readings[-1].messages_behind is None:
@@ -157,7 +157,7 @@ def _lags(readings: Sequence[_Reading]) -> list[int]:
     return [item.messages_behind for item in readings if item.messages_behind is not None]
 
 
-def _suffered(readings: Sequence[_Reading]) -> LeftIsr | FallingBehind | None:
+def _harm_of(readings: Sequence[_Reading]) -> LeftIsr | FallingBehind | None:
     if len(readings) < RISING_READINGS:
         return None
     out = readings[-1].outside_isr - min(item.outside_isr for item in readings)

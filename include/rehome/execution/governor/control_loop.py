@@ -16,13 +16,13 @@ from rehome.domain.run.flows import OwnRate, RateChange, RateReason, answered
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.run_policy import Policy
 from rehome.execution.actions import SetRate
-from rehome.execution.governor.cluster_health import suffered, well_since
+from rehome.execution.governor.cluster_health import newest_harm, well_since
 from rehome.execution.governor.measured_rate import (
     LARGEST_RAISE,
     Delivered,
     beginning,
-    delivered,
     inflow_bytes_per_s,
+    measure_delivered,
 )
 from rehome.execution.governor.rate_lines import (
     asked_change,
@@ -101,16 +101,16 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     if asked is not None:
         return asked
     lines: dict[RateKey | None, SetRate | None] = {}
-    lines[None] = _governed(of_others(view), now, policy)
+    lines[None] = _governed_rate(of_others(view), now, policy)
     for own in last.own:
-        lines[own.key] = _governed(of_one(view, own), now, policy)
+        lines[own.key] = _governed_rate(of_one(view, own), now, policy)
     changed = {key: change for key, change in lines.items() if change is not None}
     if not last.own:
         return changed.get(None)
     return together(last, changed, now) if changed else None
 
 
-def _governed(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
+def _governed_rate(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     """The change that is due of a rate, by what brokers deliver that have it."""
     last = _last_change(view, now)
     if last is None:
@@ -118,7 +118,7 @@ def _governed(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None
     compared = replace(view, flows=answered(view.flows))
     return (
         _cut(view, compared, last, now, policy)
-        or _corrected(compared, last, now)
+        or _corrected_rate(compared, last, now)
         or _grown(view, last, now)
     )
 
@@ -139,14 +139,14 @@ def _towards(last: RateChange, target: int, limit: int, reason: RateReason, caus
     return SetRate(max(1, rate), cause, reason, target, limit)
 
 
-def _corrected(view: LedgerView, last: RateChange, now: datetime) -> SetRate | None:
+def _corrected_rate(view: LedgerView, last: RateChange, now: datetime) -> SetRate | None:
     rates = view.rates or (last,)
-    since_change = delivered(view.flows, rates, last.at)
+    since_change = measure_delivered(view.flows, rates, last.at)
     if since_change is not None and _brought_nothing(rates, since_change):
         before = rates[-2].rate_bytes_per_s
         cause = f"{_measured_text(since_change)}: the raise brought nothing, something else limits"
         return _set(last, before, RateReason.UNBOUND, cause, since_change)
-    found = delivered(view.flows, rates)
+    found = measure_delivered(view.flows, rates)
     if found is not None and since_change is not None:  # one change at a time
         return _nearer(last, found, now, DEADBAND, LARGEST_RAISE)
     if last.reason is not RateReason.SET_UP:
@@ -216,7 +216,7 @@ def _cut(
 ) -> SetRate | None:
     if last.reason is RateReason.STRAIN and not _calm_for(last, now):
         return None  # the effect of the last cut is not visible yet
-    found = suffered(view.flows)
+    found = newest_harm(view.flows)
     if found is None:
         return None
     limit, target = last.limit_bytes_per_s, last.target_bytes_per_s

@@ -49,7 +49,7 @@ class Delivered:
     blur: float
 
 
-def delivered(
+def measure_delivered(
     flows: Sequence[FlowSample],
     rates: Sequence[RateChange],
     since: datetime | None = None,
@@ -68,7 +68,7 @@ def delivered(
     :param settled_s: nor do so many seconds from the beginning of a spell on.
     :param at_least_s: of a broker that was measured for less, nothing is known.
     """
-    run = _unbroken(flows, since or rates[0].at)
+    run = _newest_run(flows, since or rates[0].at)
     slots = {(flow.direction, flow.broker) for flow in run[-1].flows} if run else set()
     found = (_of_slot(run, slot, rates, timedelta(seconds=settled_s)) for slot in slots)
     known = (one for one in found if one is not None and one.seconds >= at_least_s)
@@ -82,7 +82,7 @@ def beginning(flows: Sequence[FlowSample], begun: RateChange) -> Delivered | Non
     """
     run = [sample for sample in flows if sample.since >= begun.at]
     until = run[0].since + timedelta(seconds=BEGINNING_S) if run else begun.at
-    return delivered(
+    return measure_delivered(
         [sample for sample in run if sample.at <= until],
         (begun,),
         settled_s=STARTED_AFTER_S,
@@ -94,7 +94,7 @@ def _by_part(one: Delivered) -> tuple[float, str, BrokerId]:
     return one.part, one.direction, one.broker
 
 
-def _unbroken(flows: Sequence[FlowSample], since: datetime) -> list[FlowSample]:
+def _newest_run(flows: Sequence[FlowSample], since: datetime) -> list[FlowSample]:
     """The newest samples, without any poll missing between them."""
     run: list[FlowSample] = []
     for sample in reversed(flows):

@@ -88,7 +88,7 @@ def together(last: RateChange, changed: Mapping[RateKey | None, SetRate], now: d
     :param changed: by whose it is; None = the plan's.
     """
     base = changed.get(None, _as_it_is(last))
-    own = tuple(_changed(each, changed.get(each.key), now) for each in last.own)
+    own = tuple(_apply_change(each, changed.get(each.key), now) for each in last.own)
     return replace(base, cause="; ".join(_causes(changed)), own=own)
 
 
@@ -110,7 +110,7 @@ def _of_one_alone(change: SetRate) -> bool:
     return change.reason not in (RateReason.STRAIN, RateReason.RECOVERY)
 
 
-def _changed(own: OwnRate, change: SetRate | None, now: datetime) -> OwnRate:
+def _apply_change(own: OwnRate, change: SetRate | None, now: datetime) -> OwnRate:
     if change is None:
         return own
     return replace(

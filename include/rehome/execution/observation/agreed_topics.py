@@ -35,7 +35,7 @@ def agreed_topics(
     while left := set(names) - found.keys():
         answer = cluster.current_topics(left)
         found |= answer
-        timeout.looked(progress=bool(answer))
+        timeout.note_answer(progress=bool(answer))
         if answer.keys() >= left or timeout.exhausted:
             break
         pause(AGREED_POLL_S)
@@ -48,7 +48,7 @@ def _agreed_on_all(cluster: ClusterPort) -> dict[str, TopicDescription]:
         try:
             return cluster.current_topics(None)
         except BrokersDisagreeError:
-            timeout.looked(progress=False)
+            timeout.note_answer(progress=False)
             if timeout.exhausted:
                 raise
         pause(AGREED_POLL_S)

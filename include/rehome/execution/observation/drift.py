@@ -49,7 +49,7 @@ def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicParti
     :param topics: the plan's, also those that are gone or hidden; of those left out nothing is said
         (:func:`not_known`).
     """
-    found = {move.partition: _drifted(move, topics) for move in plan.moves}
+    found = {move.partition: _drift_of(move, topics) for move in plan.moves}
     return {partition: what for partition, what in found.items() if what is not None}
 
 
@@ -76,7 +76,7 @@ def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
         raise BrokersDisagreeError(what, state_left=left, next_step=next_step)
 
 
-def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> Drift | None:
+def _drift_of(move: Move, topics: Mapping[str, TopicDescription]) -> Drift | None:
     topic = topics.get(move.partition.topic)
     if topic is None:
         return None

@@ -66,7 +66,7 @@ def hindrance(
 
     :param state: of its partition; None = not known.
     """
-    found = _hindered(entry, live, state)
+    found = _hindrance_of(entry, live, state)
     if found is None or state is None:
         return None if found is None else Hindrance(*found)
     originals = (broker for broker in entry.replicas if broker not in entry.adding)
@@ -75,7 +75,7 @@ def hindrance(
     return Hindrance(*found, cancel, tuple(in_sync))
 
 
-def _hindered(
+def _hindrance_of(
     entry: OngoingReassignment, live: Collection[BrokerId], state: PartitionState | None
 ) -> tuple[NeverEnds, tuple[BrokerId, ...]] | None:
     reversed_ = tuple(broker for broker in entry.adding if broker in entry.removing)

@@ -63,7 +63,7 @@ def _place(
     return LogDirState.STAYED if planned in (None, "", ANY_LOG_DIR, here) else LogDirState.TAKEN
 
 
-def misplaced(move: Move, seen: Observation) -> dict[ReplicaId, str]:
+def misplaced_replicas(move: Move, seen: Observation) -> dict[ReplicaId, str]:
     """New replicas that their brokers have put into another log dir, with the one wanted."""
     wanted = wanted_log_dirs(move)
     return {
@@ -137,12 +137,12 @@ def stop_copies(cluster: ClusterPort, moves: Collection[Move], seen: Observation
     owed, errors = _silent(moves, seen)
     now = seen
     if back:
-        errors |= _refused(cluster.alter_replica_log_dirs(back))
+        errors |= _refusals_in(cluster.alter_replica_log_dirs(back))
         found, silent = _log_dirs(cluster, back.keys())
         errors |= {r.topic_partition: silent[r.broker] for r in back if r.broker in silent}
         late = {r: found[r] for r in back if r in found and found[r] != back[r]}
         if late:
-            errors |= _refused(cluster.alter_replica_log_dirs(late))
+            errors |= _refusals_in(cluster.alter_replica_log_dirs(late))
         now = replace(seen, log_dirs={**seen.log_dirs, **found}, future_log_dirs={})
     arrived = {move.partition for move in moves if wanted_log_dirs(move) and all_there(move, now)}
     return Stopped(frozenset(arrived), owed, errors)
@@ -174,7 +174,7 @@ def _may_copy(move: Move, broker: BrokerId, seen: Observation) -> bool:
     return broker in move.relocating or (arrived and broker in move.adding)
 
 
-def _refused(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:
+def _refusals_in(verdicts: Mapping[ReplicaId, BrokerError | None]) -> Errors:
     return {replica.topic_partition: error for replica, error in verdicts.items() if error}
 
 

@@ -51,11 +51,11 @@ def fate(
     """
     if move.partition in seen.unconfirmed:
         return Fate.IN_FLIGHT, DISAGREE
-    if recreated(move, seen):
+    if is_recreated(move, seen):
         return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
-        return _listed(move, entry, step)
+        return _status_listed(move, entry, step)
     topic = move.partition.topic
     if topic in seen.unreadable:
         return Fate.UNREADABLE, f"topic {topic} cannot be read: {seen.unreadable[topic]}"
@@ -64,7 +64,7 @@ def fate(
         missing = topic in seen.topics_missing
         return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
     if state.replicas == move.target:
-        return _arrived(move, state, seen, sent_at)
+        return _status_on_target(move, state, seen, sent_at)
     between = step is not None and step.of_several(move) and move.copies_at(state.replicas)
     if step is not None and between and (sent_at is None or state.replicas == step.target):
         return Fate.BETWEEN, ""
@@ -75,7 +75,9 @@ def fate(
     return _elsewhere(move, state, sent_at)
 
 
-def _listed(move: Move, entry: OngoingReassignment, step: MoveStep | None) -> tuple[Fate, str]:
+def _status_listed(
+    move: Move, entry: OngoingReassignment, step: MoveStep | None
+) -> tuple[Fate, str]:
     """What the controller lists of a move's partition."""
     if entry.leads_to(move.target if step is None else step.target):
         return Fate.IN_FLIGHT, ""
@@ -97,23 +99,23 @@ def on_its_way(
     """
     if entry is None or not entry.leads_to(move.target if step is None else step.target):
         return False
-    return not recreated(move, seen)
+    return not is_recreated(move, seen)
 
 
-def untouched(move: Move, seen: Observation) -> bool:
+def is_untouched(move: Move, seen: Observation) -> bool:
     """Whether the partition is as it was planned from: what is true of most that wait."""
     state = seen.partitions.get(move.partition)
     if state is None or state.replicas != move.current or move.target_log_dirs:
         return False
     if move.partition in seen.ongoing or move.current == move.target:
         return False
-    return not recreated(move, seen)
+    return not is_recreated(move, seen)
 
 
 RECREATED = "its topic was deleted, and another one created under its name"
 
 
-def recreated(move: Move, seen: Observation) -> bool:
+def is_recreated(move: Move, seen: Observation) -> bool:
     """Whether the name now belongs to another topic: nothing that is found there is ours.
 
     Of a topic that cannot be read this is not known: then it counts as the same.
@@ -123,7 +125,7 @@ def recreated(move: Move, seen: Observation) -> bool:
     return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
 
 
-def _arrived(
+def _status_on_target(
     move: Move, state: PartitionState, seen: Observation, sent_at: datetime | None
 ) -> tuple[Fate, str]:
     """What the log dirs say of a partition whose replicas are the target.
@@ -138,11 +140,11 @@ def _arrived(
     for replica, place in places(move, seen).items():
         found.setdefault(place, replica)
     if LogDirState.TAKEN in found:
-        return Fate.SUPERSEDED, _taken(found[LogDirState.TAKEN], seen)
+        return Fate.SUPERSEDED, _moved_text(found[LogDirState.TAKEN], seen)
     if LogDirState.STAYED in found and sent_at is None:
         return Fate.UNTOUCHED, ""
     if LogDirState.STAYED in found:
-        return Fate.UNDONE, _stopped(move, found[LogDirState.STAYED])
+        return Fate.UNDONE, _stopped_text(move, found[LogDirState.STAYED])
     if LogDirState.STARTED_ELSEWHERE in found:
         return Fate.MISPLACED, ""
     if LogDirState.COPYING in found:
@@ -152,7 +154,7 @@ def _arrived(
     return done
 
 
-def _stopped(move: Move, replica: ReplicaId) -> str:
+def _stopped_text(move: Move, replica: ReplicaId) -> str:
     log_dir = wanted_log_dirs(move)[replica]
     return (
         f"nothing copies it to {log_dir} on broker {replica.broker} any more: another client has "
@@ -160,7 +162,7 @@ def _stopped(move: Move, replica: ReplicaId) -> str:
     )
 
 
-def _taken(replica: ReplicaId, seen: Observation) -> str:
+def _moved_text(replica: ReplicaId, seen: Observation) -> str:
     to = seen.future_log_dirs.get(replica)
     if to is not None:
         return f"another client is moving it to {to} on broker {replica.broker}"

@@ -38,12 +38,12 @@ class AssumedStates:
             if state is not MoveState.PENDING:
                 self._states.pop(partition, None)
             else:
-                self._states[partition] = _led(_as_planned(moves[partition]), live)
+                self._states[partition] = _with_leader(_as_planned(moves[partition]), live)
                 new.append(partition)
         if live == self._live:
             return new
         self._live = live
-        self._states = {p: _led(state, live) for p, state in self._states.items()}
+        self._states = {p: _with_leader(state, live) for p, state in self._states.items()}
         return list(self._states)
 
     def remember(self, seen: Observation, partitions: Iterable[TopicPartition]) -> None:
@@ -69,7 +69,7 @@ def _as_planned(move: Move) -> PartitionState:
     return PartitionState(None, move.current, frozenset(move.current))
 
 
-def _led(state: PartitionState, live: frozenset[BrokerId]) -> PartitionState:
+def _with_leader(state: PartitionState, live: frozenset[BrokerId]) -> PartitionState:
     """By whom it is led; by the first that lives of its replicas, where that is not known."""
     if state.leader in live:
         return state

@@ -27,7 +27,7 @@ from rehome.execution.estimate.rate_regression import COMMON_WINDOW, Trend, tren
 from rehome.execution.estimate.reaction import measured_reaction_s
 from rehome.execution.governor.cluster_health import strain_of
 from rehome.execution.progress.flow_samples import Copied, flow_sample
-from rehome.execution.progress.outpaced import Outpaced, may_be_outpaced, outpaced
+from rehome.execution.progress.outpaced import Outpaced, find_outpaced, may_be_outpaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def foretell(
         before,
         since,
         strain_of(seen),
-        _delivered(view.flows, view, seen, left, policy),
+        _delivered_trend(view.flows, view, seen, left, policy),
         frozenset(last.silent if last else ()),
     )
     known = view.flows if flows is None else (*view.flows, flows)
@@ -159,7 +159,7 @@ def foretell(
     slow, known = _after_outpaced(known, view, in_flight, seen, policy)
     if slow:
         return Foretold(flows, left.busiest_bytes, None, outpaced=slow)
-    now = _delivered(known, view, seen, left, policy)
+    now = _delivered_trend(known, view, seen, left, policy)
     if foreseen is not None and left.moves and not now.stopped and foreseen.holds(view, seen):
         return Foretold(flows, left.busiest_bytes, foreseen.eta_at(seen), foreseen)
     if parts.reaction:
@@ -189,7 +189,7 @@ def _after_outpaced(
     for end in range(len(flows), 0, -1):
         if not may_be_outpaced(flows[end - 1]):
             continue
-        slow = outpaced(
+        slow = find_outpaced(
             *(flows[:end], admitted, seen.partitions, target, policy.throttle_efficiency),
             view.own_targets,
         )
@@ -198,7 +198,7 @@ def _after_outpaced(
     return (), flows
 
 
-def _delivered(
+def _delivered_trend(
     flows: Sequence[FlowSample],
     view: LedgerView,
     seen: Observation,

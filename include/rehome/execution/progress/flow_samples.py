@@ -13,7 +13,7 @@ from rehome.domain.run.flows import BrokerFlow, FlowSample, Strain, answered
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
 from rehome.domain.text import bytes_text
-from rehome.execution.admission.fair_share import Copy, granted, source_of
+from rehome.execution.admission.fair_share import Copy, grant, source_of
 from rehome.execution.admission.slots import Direction, Slot, slots_of
 from rehome.execution.estimate.rate_regression import Trend
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
@@ -81,7 +81,7 @@ def flow_sample(
             left[slot] += size
             copies[slot] += size > 0
     seconds = (seen.taken_at - since).total_seconds()
-    allowed = {} if known is None else _allowed(spans, seconds, known)
+    allowed = {} if known is None else _bytes_allowed(spans, seconds, known)
     unknown = _linked_to(silent | seen.missing.keys(), moves, seen)
     flows = (
         BrokerFlow(
@@ -108,14 +108,16 @@ def _linked_to(silent: Set[BrokerId], moves: Collection[Move], seen: Observation
     return {slot for slots in linked for slot in slots}
 
 
-def _allowed(spans: Collection[_CopyProgress], seconds: float, known: Trend) -> dict[Slot, int]:
+def _bytes_allowed(
+    spans: Collection[_CopyProgress], seconds: float, known: Trend
+) -> dict[Slot, int]:
     """What the whole throttle would have let through each broker, by ``BrokerFlow``.
 
     Shares follow from what brokers deliver. Who delivers all that its copies' other ends leave
     has shown nothing but what is known of it: so much counts as allowed.
     """
     begun = [span.copy for span in spans if span.copy is not None and span.copy.left_bytes > 0]
-    passed = granted(begun, seconds, known.bytes_per_s)
+    passed = grant(begun, seconds, known.bytes_per_s)
     return {slot: round(size / known.part_of(slot)) for slot, size in passed.items()}
 
 

@@ -60,7 +60,7 @@ def may_be_outpaced(sample: FlowSample) -> bool:
     return any(flow.grown_bytes and flow.copied_bytes <= flow.grown_bytes for flow in sample.flows)
 
 
-def outpaced(
+def find_outpaced(
     flows: Sequence[FlowSample],
     admitted: Collection[Move],
     partitions: Mapping[TopicPartition, PartitionState],
@@ -106,7 +106,7 @@ def _over(
         if copied > grown:
             continue
         direction, broker = Direction(key[0]), key[1]
-        inflow = grown / seconds * _counted(direction, broker, admitted, partitions)
+        inflow = grown / seconds * _times_counted(direction, broker, admitted, partitions)
         throttle = own.get(key, throttle_bytes_per_s)
         if inflow < MOST_OF * efficiency * throttle:
             continue
@@ -135,7 +135,7 @@ def _newest(flows: Sequence[FlowSample], least_s: float) -> list[_Span]:
     return []
 
 
-def _counted(
+def _times_counted(
     direction: Direction,
     broker: BrokerId,
     admitted: Collection[Move],

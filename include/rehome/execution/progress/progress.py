@@ -57,7 +57,7 @@ class Progress:
         return "\n".join(line for line in (table, self.throttle, unknown) if line)
 
 
-def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
+def admitted_moves(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
     """The moves that are, or are about to be, at the controller; by partition."""
     partitions = (p for p, state in view.moves.items() if state is MoveState.ADMITTED)
     return tuple(plan.by_partition[partition] for partition in sorted(partitions))
@@ -80,9 +80,9 @@ def record_progress(
     :param backlog: the view's open moves.
     :returns: with the view as the ledger gives it now.
     """
-    flying = admitted(plan, view)
+    flying = admitted_moves(plan, view)
     unsure = [move for move in flying if move.partition not in view.sent]
-    listed = [m.partition for m in unsure if _accepted(m, seen, view.steps.get(m.partition))]
+    listed = [m.partition for m in unsure if _is_accepted(m, seen, view.steps.get(m.partition))]
     if listed:
         sent_at = ledger.mark_sent(plan.plan_id, listed)
         view = replace(view, sent={**view.sent, **dict.fromkeys(listed, sent_at)})
@@ -178,7 +178,7 @@ def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[Re
     return copies
 
 
-def _accepted(move: Move, seen: Observation, step: MoveStep | None) -> bool:
+def _is_accepted(move: Move, seen: Observation, step: MoveStep | None) -> bool:
     entry, state = seen.ongoing.get(move.partition), seen.partitions.get(move.partition)
     if entry is not None or state is None or not move.target_log_dirs:
         return entry is not None and entry.target == (step.target if step else move.target)

@@ -186,7 +186,7 @@ class _Clearing:
             if known is None or found is None or found.error is not None:
                 continue
             if found.topic_id not in ("", known):
-                self._done(entry, "the topic is gone; another one has its name")
+                self._mark_cleared(entry, "the topic is gone; another one has its name")
         self._record()
 
     def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:
@@ -215,7 +215,7 @@ class _Clearing:
         alter_default(self._cluster, [c for e in taken for c in steps[_place(e)] if is_mark(c.key)])
         for entry in (e for e in entries if _place(e) in steps):
             if entry in taken:
-                self._done(entry, "taken back at the controllers: its broker is not alive")
+                self._mark_cleared(entry, "taken back at the controllers: its broker is not alive")
             else:
                 self._owe(entry, f"{entry.resource} is not alive")
 
@@ -245,7 +245,7 @@ class _Clearing:
             if error is not None and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._owe(entry, str(error))
         self._record()
-        self._timeout.looked(progress=another or len(self._left) < before)
+        self._timeout.note_answer(progress=another or len(self._left) < before)
 
     def _is_new(self, change: ConfigChange) -> bool:
         made = self._made.get((change.resource, change.key))
@@ -260,7 +260,7 @@ class _Clearing:
     ) -> tuple[ConfigChange, ...]:
         if isinstance(found, BrokerError):
             if found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self._done(entry, "the topic is gone, and its throttle with it")
+                self._mark_cleared(entry, "the topic is gone, and its throttle with it")
             else:
                 self._owe(entry, str(found))
             return ()
@@ -274,13 +274,13 @@ class _Clearing:
             return ()
         if not entry.asked:
             found_now = never_asked(entry, current)
-            self._done(replace(entry, set_by=found_now.set_by), found_now.detail)
+            self._mark_cleared(replace(entry, set_by=found_now.set_by), found_now.detail)
             return ()
         step = first_step(entry, current) if first else next_step(entry, current)
         if isinstance(step, ConfigChange):
             return (step,)
         if not self._is_behind(entry, current):
-            self._done(replace(entry, set_by=step.set_by), step.detail)
+            self._mark_cleared(replace(entry, set_by=step.set_by), step.detail)
         return ()
 
     def _leave(
@@ -297,7 +297,7 @@ class _Clearing:
             self._owe(entry, UNMARKED)
             return ()
         if isinstance(step, Restored):
-            self._done(replace(entry, set_by=step.set_by), step.detail)
+            self._mark_cleared(replace(entry, set_by=step.set_by), step.detail)
             return ()
         given = [c.value for c in step if c.key == entry.key and c.value in held.values]
         ours = tuple(dict.fromkeys((*entry.ours, *(value for value in given if value))))
@@ -327,14 +327,16 @@ class _Clearing:
             return False
         return self._read_at - made.at < VERIFY_TIMEOUT_S / 2
 
-    def _done(self, entry: ThrottleEntry, detail: str) -> None:
-        self.cleared.append(self._ended(entry, ThrottleState.CLEARED, detail))
+    def _mark_cleared(self, entry: ThrottleEntry, detail: str) -> None:
+        self.cleared.append(self._mark_ended(entry, ThrottleState.CLEARED, detail))
 
     def _owe(self, entry: ThrottleEntry, detail: str) -> None:
         asked = entry.asked or entry.set_by is SetBy.OTHERS
-        self.owed.append(self._ended(entry, ThrottleState.OWED if asked else entry.state, detail))
+        self.owed.append(
+            self._mark_ended(entry, ThrottleState.OWED if asked else entry.state, detail)
+        )
 
-    def _ended(self, entry: ThrottleEntry, state: ThrottleState, detail: str) -> ThrottleEntry:
+    def _mark_ended(self, entry: ThrottleEntry, state: ThrottleState, detail: str) -> ThrottleEntry:
         del self._left[_place(entry)]
         marked = replace(entry, state=state, detail=detail)
         self._marks.append(marked)

@@ -64,7 +64,7 @@ def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
 
 def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
     return ClusterError(
-        f"The present throttle of {named(resource)} cannot be read",
+        f"The present throttle of {resource_text(resource)} cannot be read",
         error=error,
         next_step="Rehome changes a throttle only where it knows the one before. Mend what the "
         "broker "
@@ -120,7 +120,7 @@ def read_with_marks(
         if marks == before:
             return found, unread, marks
         before = marks
-        timeout.looked(progress=False)
+        timeout.note_answer(progress=False)
         if timeout.exhausted:
             raise _keeps_changing(DEFAULT)
 
@@ -145,14 +145,14 @@ def settle_what_can_be(
     settled: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
     last, unread = read_what_can_be(cluster, resources, keys)
     timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
-    timeout.looked(progress=True)
+    timeout.note_answer(progress=True)
     while last:
         pause(SETTLE_S)
         again, unread_now = read_what_can_be(cluster, last.keys(), keys)
         unread |= unread_now
         agreed = {where: found for where, found in again.items() if found == last[where]}
         settled |= agreed
-        timeout.looked(progress=bool(agreed) or len(again) < len(last))
+        timeout.note_answer(progress=bool(agreed) or len(again) < len(last))
         last = {where: found for where, found in again.items() if where not in agreed}
         if last and timeout.exhausted:
             raise _keeps_changing(min(last))
@@ -244,7 +244,9 @@ def _change(
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
     refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
     if refused:
-        text = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
+        text = "; ".join(
+            f"{resource_text(resource)}: {error}" for resource, error in refused.items()
+        )
         left = "What was set is in the ledger, and clear_throttle takes it back."
         if all(error.code in NO_ANSWER for error in refused.values()):
             raise ClusterError(
@@ -277,11 +279,11 @@ def _wait_until_read_back(
         refusing |= unread
         sought = [change for change in missing if change.resource not in unread]
         left = [change for change in sought if not _reads_back(change, found)]
-        timeout.looked(progress=len(left) < len(missing))
+        timeout.note_answer(progress=len(left) < len(missing))
         missing = left
         if missing and timeout.exhausted:
             raise ThrottleError(
-                f"The throttle on {named(missing[0].resource)} does not read back as set: "
+                f"The throttle on {resource_text(missing[0].resource)} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",
                 state_left="What was set is in the ledger, and clear_throttle takes it back.",
                 next_step="See who else changes this configuration, then trigger a new run.",
@@ -315,6 +317,6 @@ def goes_by_broker(cluster: ClusterPort) -> bool:
     return hangs_on_default(cluster.describe_topics(CRUISE_CONTROL_TOPICS))
 
 
-def named(resource: ConfigResource) -> str:
+def resource_text(resource: ConfigResource) -> str:
     """A resource in words: "topic payments", "broker 3", "the brokers' default"."""
     return str(resource)

@@ -67,7 +67,7 @@ def look_at_throttles(
     if view.rate_bytes_per_s is None or not keys:
         return Coverage()
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(moves)}
-    brokers = {b for move in moves for b in _involved(move)} & seen.live_brokers
+    brokers = {b for move in moves for b in _brokers_of(move)} & seen.live_brokers
     resources = [*sorted(topics), DEFAULT, *map(ConfigResource.broker, sorted(brokers))]
     found, unread = _read(cluster, resources)
     entries = ledger.throttles(plan.plan_id, open_only=True, keys=RATE_KEYS)
@@ -75,11 +75,11 @@ def look_at_throttles(
     rates = {resource: configs for resource, configs in found.items() if resource in where}
     rate = view.rate_bytes_per_s
     own = own_by_key({each.key: each.rate_bytes_per_s for each in view.own_rates})
-    unruled = _unruled(rates, keys, rate, own, entries)
+    unruled = _unruled_resources(rates, keys, rate, own, entries)
     if unruled and (marks := _marks(ledger, cluster)) is not None:
         # Another Rehome may have set what is there: no other client has changed it then.
         rates[DEFAULT] = marks.default
-        unruled = _unruled(rates, keys, rate, own, entries, marks)
+        unruled = _unruled_resources(rates, keys, rate, own, entries, marks)
     lacking = _lacking(found, moves)
     concerned = [
         move.partition
@@ -101,12 +101,12 @@ def _copies(move: Move, seen: Observation, step: MoveStep | None) -> bool:
     return bool(copied_across(move, seen))
 
 
-def _involved(move: Move) -> set[BrokerId]:
+def _brokers_of(move: Move) -> set[BrokerId]:
     return {*move.current, *move.target}
 
 
 def _involved_resources(move: Move) -> set[ConfigResource]:
-    return set(map(ConfigResource.broker, _involved(move)))
+    return set(map(ConfigResource.broker, _brokers_of(move)))
 
 
 def _read(
@@ -152,7 +152,7 @@ def _lacking(found: Configs, moves: Iterable[Move]) -> set[TopicPartition]:
     return lacking
 
 
-def _unruled(
+def _unruled_resources(
     found: Configs,
     keys: Collection[str],
     rate_bytes_per_s: int,

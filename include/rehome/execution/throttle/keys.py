@@ -145,11 +145,11 @@ def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
     if now == entry.prior_value:
         return Restored()
     if items != split(entry.prior_value):
-        return changed(entry, now)
+        return restored_as_changed(entry, now)
     return put_back(entry) if items else Restored(detail=EMPTY_BEFORE)
 
 
-def changed(entry: ThrottleEntry, now: str | None) -> Restored:
+def restored_as_changed(entry: ThrottleEntry, now: str | None) -> Restored:
     """Another client has changed it since: it stays."""
     return Restored(SetBy.OTHERS, f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
 
@@ -159,7 +159,7 @@ def never_asked(entry: ThrottleEntry, now: str | None) -> Restored:
     ours.
     """
     same = split(now) == split(entry.prior_value)
-    return Restored() if same else changed(entry, now)
+    return Restored() if same else restored_as_changed(entry, now)
 
 
 def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:

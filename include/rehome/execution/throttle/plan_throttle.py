@@ -254,7 +254,7 @@ class Setting:
         if not _fits(present, missing):
             work.too_long.add(resource.name)
         elif missing or entry.ours:
-            if work.in_flight and (lost := _lost(missing, before)):
+            if work.in_flight and (lost := _lost_items(missing, before)):
                 gone = f"{','.join(lost)} was not on it any more, and is set again"
                 entry = replace(entry, detail=gone)
                 work.lost.append(entry)
@@ -369,7 +369,7 @@ def _missing(wanted: Collection[str], present: str | None) -> tuple[str, ...]:
     return () if EVERY_REPLICA in there else tuple(i for i in wanted if i not in there)
 
 
-def _lost(missing: Collection[str], before: ThrottleEntry | None) -> list[str]:
+def _lost_items(missing: Collection[str], before: ThrottleEntry | None) -> list[str]:
     """Missing items that have been on the list. Not those that an earlier version of Rehome has not
     put there: of the same partition, the entry has other ones. One that another client has put
     there since counts as such, too.

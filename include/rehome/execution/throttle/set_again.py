@@ -70,10 +70,10 @@ def cover(
             next_step="Remove what others have left on that list, or allow fewer partitions "
             "in flight (max_partitions_in_flight).",
         )
-    return _unthrottled(moves, {**rates.unset, **lists.unset})
+    return _unthrottled_moves(moves, {**rates.unset, **lists.unset})
 
 
-def _unthrottled(moves: Collection[Move], unset: Refusals) -> dict[TopicPartition, str]:
+def _unthrottled_moves(moves: Collection[Move], unset: Refusals) -> dict[TopicPartition, str]:
     """Moves that rely on one of these resources, and the reasons."""
     found = {}
     for move in moves:

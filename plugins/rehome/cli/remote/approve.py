@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean, console, say, say_json
-from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirmed, opened
+from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirm, open_airflow
 from rehome.cli.remote.show import add_plan, path_of
 from rehome.cli.remote.watch import follow
 from rehome.cli.verbs import Verb
@@ -42,7 +42,7 @@ def _approve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _approve(chosen: argparse.Namespace) -> int:
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         plan = client.page(path_of(chosen.plan))
         if not plan["asking"]:
             raise CommandError(
@@ -61,7 +61,7 @@ def _approve(chosen: argparse.Namespace) -> int:
             say(f"It takes: {', '.join(question['options'])}")
             return ExitCode.DONE
         option = option_of(chosen, question["options"])
-        if chosen.code is None and not confirmed(_asked_for(chosen), f"{option}?"):
+        if chosen.code is None and not confirm(_asked_for(chosen), f"{option}?"):
             say("Nothing was answered.")
             return ExitCode.REFUSED
         given = {"throttle": chosen.send_back} if chosen.send_back else {}

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import say, say_json
-from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirmed, opened
+from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirm, open_airflow
 from rehome.cli.remote.screen import COMMANDS
 from rehome.cli.remote.show import add_plan, path_of
 from rehome.cli.remote.watch import EACH_LOOK_S, follow
@@ -95,7 +95,7 @@ def _arguments(control: Control, parser: argparse.ArgumentParser) -> None:
 
 
 def _ask(control: Control, chosen: argparse.Namespace) -> int:
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         where = path_of(chosen.plan, f"/controls/{control.value}")
         offered = client.page(where)
         if offered["refusal"]:
@@ -105,7 +105,7 @@ def _ask(control: Control, chosen: argparse.Namespace) -> int:
             require_running(client, dag)
         if not chosen.json:
             say(*offered["effects"])
-        if not confirmed(chosen, f"{offered['button']} {chosen.plan}?"):
+        if not confirm(chosen, f"{offered['button']} {chosen.plan}?"):
             say("Nothing was done.")
             return ExitCode.REFUSED
         asked = client.press(where, _form(chosen))

@@ -54,7 +54,7 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
 
 
 @contextlib.contextmanager
-def opened(chosen: argparse.Namespace) -> Iterator[AirflowClient]:
+def open_airflow(chosen: argparse.Namespace) -> Iterator[AirflowClient]:
     """The Airflow that a command names, as the person who asks.
 
     :raises CommandError: the token or the password cannot be had.
@@ -89,7 +89,7 @@ def _password(user: str) -> str:
     return getpass.getpass(f"Password of {user}: ")
 
 
-def confirmed(chosen: argparse.Namespace, question: str) -> bool:
+def confirm(chosen: argparse.Namespace, question: str) -> bool:
     """Whether the person says yes.
 
     :raises CommandError: there is no terminal to ask at, and no ``--yes``.

@@ -11,7 +11,7 @@ from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.local_plan import add_local, plan_here
 from rehome.cli.output import clean, say, say_json
 from rehome.cli.remote.ask import PLANS_DAG, require_running, run_failed
-from rehome.cli.remote.options import add_airflow, add_json, opened
+from rehome.cli.remote.options import add_airflow, add_json, open_airflow
 from rehome.cli.remote.screen import plan_lines
 from rehome.cli.remote.show import path_of
 from rehome.cli.remote.watch import EACH_LOOK_S, run_path
@@ -50,7 +50,7 @@ def _plan(chosen: argparse.Namespace) -> int:
     if chosen.local:
         return plan_here(chosen, request_of(chosen))
     asked = {**request_of(chosen), "dry_run": True}
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         require_running(client, PLANS_DAG)
         body = {"logical_date": None, "conf": asked}
         run_id = str(client.api("POST", f"/dags/{PLANS_DAG}/dagRuns", body)["dag_run_id"])
@@ -58,7 +58,7 @@ def _plan(chosen: argparse.Namespace) -> int:
             found = {"dag_id": PLANS_DAG, "run_id": run_id}
             say_json(found) if chosen.json else say(run_id)
             return ExitCode.DONE
-        run = _made(client, run_id)
+        run = _await_dry_run(client, run_id)
         plan = client.page(path_of(run["plan_id"]))
         moves = client.page(path_of(run["plan_id"], "/tabs/partitions"), sort="size")
     if chosen.json:
@@ -70,7 +70,7 @@ def _plan(chosen: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _made(client: AirflowClient, run_id: str) -> dict[str, Any]:
+def _await_dry_run(client: AirflowClient, run_id: str) -> dict[str, Any]:
     """Wait for the end of a dry run; what is known of it then.
 
     :raises CommandError: it has ended without a plan.

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean, console, local_moment, local_time, say, say_json
-from rehome.cli.remote.options import add_airflow, add_json, opened
+from rehome.cli.remote.options import add_airflow, add_json, open_airflow
 from rehome.cli.remote.screen import plan_lines, standing, whole_percent
 from rehome.cli.verbs import Verb
 
@@ -55,7 +55,7 @@ def _status_arguments(parser: argparse.ArgumentParser) -> None:
 
 def status(chosen: argparse.Namespace) -> int:
     """Show one plan, or the newest."""
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         if chosen.plan:
             plan = client.page(path_of(chosen.plan))
             say_json(plan) if chosen.json else say(*plan_lines(plan))
@@ -107,7 +107,7 @@ def _clusters_arguments(parser: argparse.ArgumentParser) -> None:
 
 def clusters(chosen: argparse.Namespace) -> int:
     """List the fleet."""
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         found = client.page("/clusters")
     if chosen.json:
         say_json(found)
@@ -153,7 +153,7 @@ def explain(chosen: argparse.Namespace) -> int:
     """Print the explanations that are asked for."""
     if not chosen.partition and not chosen.broker:
         raise CommandError(ExitCode.USAGE, "What is to be explained? Give --partition or --broker.")
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         asked = {"partition": chosen.partition, "broker": chosen.broker}
         found = client.page(path_of(chosen.plan, "/explanations"), **asked)
     say_json(found) if chosen.json else say("\n\n".join(found["texts"]))
@@ -171,7 +171,7 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
 
 def report(chosen: argparse.Namespace) -> int:
     """Print the report, or write it to a file."""
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         text = client.file(f"/files/{quote(chosen.plan, safe='')}/report.html")
     if chosen.out is None:
         sys.stdout.write(text)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.output import clean, console, say, say_json_line
-from rehome.cli.remote.options import add_airflow, add_json, opened
+from rehome.cli.remote.options import add_airflow, add_json, open_airflow
 from rehome.cli.remote.screen import picture, plan_lines, standing, whole_percent
 from rehome.cli.remote.show import add_plan, path_of
 from rehome.cli.verbs import Verb
@@ -48,7 +48,7 @@ def _watch_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _watch(chosen: argparse.Namespace) -> int:
-    with opened(chosen) as client:
+    with open_airflow(chosen) as client:
         return follow(client, chosen.plan, as_json=chosen.json)
 
 
@@ -74,7 +74,7 @@ def follow(client: AirflowClient, plan_id: str, *, as_json: bool) -> ExitCode:
     if as_json:
         last = _as_json(found)
     elif (screen := console()).is_terminal:
-        last = _drawn(screen, found)
+        last = _draw_until_end(screen, found)
     else:
         last = _as_lines(found)
     return ExitCode.DONE if last.well else ExitCode.FAILED
@@ -149,7 +149,7 @@ def _as_lines(found: Iterator[Look]) -> Look:
     return one
 
 
-def _drawn(screen: Any, found: Iterator[Look]) -> Look:
+def _draw_until_end(screen: Any, found: Iterator[Look]) -> Look:
     with Live(console=screen, auto_refresh=False) as live:
         for one in found:
             shown = picture(one.plan, one.moves)

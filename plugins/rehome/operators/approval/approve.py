@@ -86,7 +86,7 @@ class ApprovePlanOperator(AskingOperator):
         """Wait for a person, or record that none has to be asked."""
         with installation.open_ledger() as ledger:
             run_authority.refuse_unasked(context)
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
             plan_id = record.plan_id
             if record.state.ended:
                 self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
@@ -94,7 +94,7 @@ class ApprovePlanOperator(AskingOperator):
             task = run_request.task_plan(context, ledger, record)
             plan, request = task.plan, task.request
             recorded_plans.refuse_changed_files(plan, task.directory)
-            tried = self._tried(task)
+            tried = self._try_out(task)
             terms = approval_terms.terms_of(task)
             why = ""
             if record.state is not PlanState.PLANNED:
@@ -160,7 +160,7 @@ class ApprovePlanOperator(AskingOperator):
             files={REPORT_FILE: directory.digest(REPORT_FILE)},
         )
 
-    def _tried(self, task: TaskPlan) -> Mapping[str, Any]:
+    def _try_out(self, task: TaskPlan) -> Mapping[str, Any]:
         """The dry run at the throttle of now, and with what the cluster has now: made anew where it
         had another throttle, other caps, broker sets or targets, or where its file was changed.
 
@@ -171,7 +171,7 @@ class ApprovePlanOperator(AskingOperator):
         context, ledger, record = task.context, task.ledger, task.record
         plan, request, directory = task.plan, task.request, task.directory
         try:
-            found = evidence.tried(context, ledger, plan.plan_id, directory).content
+            found = evidence.read_dry_run(context, ledger, plan.plan_id, directory).content
         except evidence.FileChangedError as error:
             self.log.warning("%s It is tried out anew.", error)
             found = {}
@@ -242,7 +242,7 @@ class ApprovePlanOperator(AskingOperator):
             self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
             raise
         seen = Terms.from_json(asked.question.terms)
-        if changed := self._changed(context, asked, seen):
+        if changed := self._changes_text(context, asked, seen):
             self.ask_again(context, asked, answer, Fault(AnswerFault.CHANGED, changed))
         given: dict[str, Any] = {
             "by_person": True,
@@ -255,7 +255,7 @@ class ApprovePlanOperator(AskingOperator):
             ledger.approve(plan_id, seen.plan_hash, name, seen, **given)
         self.log.info("Plan %s approved by %s: %s", plan_id, person, "; ".join(seen.lines()))
 
-    def _changed(self, context: Context, asked: QuestionRecord, seen: Terms) -> str:
+    def _changes_text(self, context: Context, asked: QuestionRecord, seen: Terms) -> str:
         """What has changed while a person decided, in words; "" = nothing."""
         directory = recorded_plans.plan_directory(context)
         try:

@@ -74,7 +74,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         self.body = body + (APPROVE_EXACTLY.format(option=option) if may_approve else "")
         with installation.open_ledger() as ledger:
             ledger.ask(question)
-        text, options = hitl.shown(self, context["ti"].id)
+        text, options = hitl.show_question(self, context["ti"].id)
         if (text, options) != (self.body, self.options):
             raise AskedAgainError(STALE_TEXT)
         return ApprovalOperator.execute(self, context)

@@ -130,7 +130,7 @@ class ApproveProposedOperator(AskingOperator):
         super().__init__(**{**kwargs, **asking})
 
     @abstractmethod
-    def proposed(self, context: Context) -> Proposed:
+    def proposal(self, context: Context) -> Proposed:
         """What the ledger knows that the run proposes.
 
         :raises NotDoneError: the task before has proposed nothing.

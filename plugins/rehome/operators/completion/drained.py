@@ -59,7 +59,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def step(self, context: Context) -> None:
         """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
             if plan_ids.in_follow_up(context):
                 record = ledger.plan(plan_ids.first_plan_id(context))
             request = recorded_plans.recorded_request(record)
@@ -142,7 +142,7 @@ def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
         warehouse.snapshot_uri(plan.summary.snapshot),
         ledger.taken_snapshot(plan.summary.snapshot),
     )
-    planned_on = read_snapshot(uri if taken is None else own_snapshot.unchanged(taken))
+    planned_on = read_snapshot(uri if taken is None else own_snapshot.require_unchanged(taken))
     rows = planned_on.replicas.select(["broker", "topic", "partition"])
     there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
     return less_unpaid(found, plan, there)

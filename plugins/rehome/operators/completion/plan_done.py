@@ -29,7 +29,7 @@ class PlanDoneOperator(RecordedOperator):
     def step(self, context: Context) -> str:
         """Look in the ledger."""
         with installation.open_ledger() as ledger:
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
             follow_up = plan_of_run.follow_up(context, ledger)
         for plan in (record, *([] if follow_up is None else [follow_up])):
             if plan.state is not PlanState.DONE:

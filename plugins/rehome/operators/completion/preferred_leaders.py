@@ -42,7 +42,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         with installation.open_ledger() as ledger:
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
         if record.state is not PlanState.DONE:
             raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
         cleared = record.ended_at is None or utc_now() - record.ended_at >= OWN_END

@@ -39,7 +39,7 @@ class WriteReportOperator(ClusterOperator):
 
         directory = recorded_plans.plan_directory(context)
         with installation.open_ledger() as ledger:
-            record = plan_of_run.recorded(context, ledger)
+            record = plan_of_run.recorded_plan(context, ledger)
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
             self._prove_losses(context, record, ledger)

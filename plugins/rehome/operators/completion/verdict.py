@@ -45,7 +45,7 @@ class VerdictOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
         with installation.open_ledger() as ledger:
-            record = plan_of_run.recorded(context, ledger)
+            record = plan_of_run.recorded_plan(context, ledger)
             follow_up = plan_of_run.follow_up(context, ledger) if record else None
             plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]
             owed = [entry for plan in plans for entry in ledger.throttles(plan, open_only=True)]
@@ -167,4 +167,4 @@ class _Kept:
         :raises FileChangedError: something else has written one of the files.
         """
         files = (PROOF, DRAINED, LEADERS, DEMOTED)
-        return cls(*(evidence.kept(ledger, directory, plan_id, name) for name in files))
+        return cls(*(evidence.read_kept(ledger, directory, plan_id, name) for name in files))

@@ -53,7 +53,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         from rehome.execution.completion.words.proof_words import proof_text
 
         with installation.open_ledger() as ledger:
-            record = plan_of_run.required(context, ledger)
+            record = plan_of_run.require_plan(context, ledger)
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:

@@ -20,8 +20,8 @@ from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.foreign.asked import (
     refuse_by_policy,
+    require_named,
     require_person,
-    required,
 )
 from rehome.run import (
     drivers,
@@ -70,7 +70,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
         """Policy, approval, plan, lease, ledger, throttle."""
         from rehome.execution.foreign.adopt import adopt
 
-        asked, plan_id = required(context), plan_ids.plan_id_of(context)
+        asked, plan_id = require_named(context), plan_ids.plan_id_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.carried_on(context, ledger)
             if record is not None and record.state is PlanState.DONE:
@@ -189,7 +189,7 @@ class AdoptionVerdictOperator(VerdictOperator):
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
         with installation.open_ledger() as ledger:
-            if plan_of_run.recorded(context, ledger) is None:
+            if plan_of_run.recorded_plan(context, ledger) is None:
                 self.log.info("Nothing was adopted.")
                 return
         super().step(context)

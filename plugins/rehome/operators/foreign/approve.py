@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rehome.operators.approval.without_plan import ApproveProposedOperator
-from rehome.operators.foreign.asked import begun, proposed_by, required
+from rehome.operators.foreign.asked import has_begun, proposed_by, require_named
 from rehome.run import plan_ids
 from rehome.run.words.proposal_words import FOREIGN_SUBJECT, foreign_question
 
@@ -30,13 +30,13 @@ class ApproveForeignOperator(ApproveProposedOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(subject=FOREIGN_SUBJECT, **kwargs)
 
-    def proposed(self, context: Context) -> Proposed:
+    def proposal(self, context: Context) -> Proposed:
         """What the task `look` has named."""
-        return proposed_by(required(context), plan_ids.plan_id_of(context))
+        return proposed_by(require_named(context), plan_ids.plan_id_of(context))
 
     def has_begun(self, context: Context) -> bool:
         """Whether something was cancelled or adopted."""
-        return begun(context)
+        return has_begun(context)
 
     def needs_person(self, context: Context) -> bool:
         """Whatever the policy says."""
@@ -44,4 +44,4 @@ class ApproveForeignOperator(ApproveProposedOperator):
 
     def text(self, context: Context, file: str, again: str) -> str:
         """Each one by name, and what is done with them."""
-        return foreign_question(required(context), file, again)
+        return foreign_question(require_named(context), file, again)

@@ -52,11 +52,11 @@ def named_by_run(context: Context) -> NamedReassignments | None:
     plan_id = plan_ids.plan_id_of(context)
     with installation.open_ledger() as ledger:
         directory = recorded_plans.plan_directory(context)
-        content = evidence.kept(ledger, directory, plan_id, NAMED_FILE)
+        content = evidence.read_kept(ledger, directory, plan_id, NAMED_FILE)
     return None if content is None else NamedReassignments.from_json(content)
 
 
-def required(context: Context) -> NamedReassignments:
+def require_named(context: Context) -> NamedReassignments:
     """The same, in tasks that come after it.
 
     :raises NotDoneError: it has named nothing.
@@ -86,7 +86,7 @@ def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
     )
 
 
-def begun(context: Context) -> bool:
+def has_begun(context: Context) -> bool:
     """Whether the run has begun to carry out what it was asked."""
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
@@ -132,6 +132,6 @@ def orders_before(
     for since in sorted(by_time, reverse=True)[:_SNAPSHOTS_READ]:
         taken = ledger.newest_snapshot(cluster_id, before=since)
         if taken is not None:
-            snapshot = read_snapshot(own_snapshot.unchanged(taken))
+            snapshot = read_snapshot(own_snapshot.require_unchanged(taken))
             orders |= orders_at_rest(snapshot, by_time[since])
     return orders

@@ -10,10 +10,10 @@ from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
-    begun,
+    has_begun,
     refuse_by_policy,
+    require_named,
     require_person,
-    required,
 )
 from rehome.run import drivers, plan_ids, run_authority, run_params
 from rehome.run.causes.errors import EndedError
@@ -50,11 +50,11 @@ class CancelForeignOperator(ClusterOperator):
         from rehome.execution.foreign.cancel_foreign import cancel_foreign
         from rehome.execution.foreign.flight_words import cancelled_lines
 
-        asked, plan_id = required(context), plan_ids.plan_id_of(context)
+        asked, plan_id = require_named(context), plan_ids.plan_id_of(context)
         policy = self.policy_on(asked.cluster_id)
         refuse_by_policy(asked, policy)
         answered = require_person(context, asked, policy)
-        if not begun(context):
+        if not has_begun(context):
             run_authority.refuse_unasked(context)
         about = {"plan_id": plan_id, "cluster_id": asked.cluster_id}
         with installation.open_ledger() as ledger, self.gateway() as cluster:

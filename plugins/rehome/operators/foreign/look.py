@@ -17,12 +17,12 @@ from rehome.operators.approval.without_plan import APPROVE_TASK, refuse_rejected
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
     NAMED_FILE,
-    begun,
+    has_begun,
     orders_before,
     proposed_by,
     refuse_by_policy,
     request_of,
-    required,
+    require_named,
 )
 from rehome.run import evidence, plan_ids, recorded_plans, run_authority
 from rehome.run.causes.operator import RecordedOperator
@@ -87,7 +87,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         request = request_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
-            bound.seen(ledger, self.kafka_config_id, cluster_id, context)
+            bound.record_binding(ledger, self.kafka_config_id, cluster_id, context)
             found = describe_reassignments(cluster, ledger, utc_now(), chosen_by(request))
             for line in described_lines(found):
                 self.log.info("%s", line)
@@ -104,11 +104,11 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         """Write down what the run is about; its digest, None = there is nothing. What it has begun
         stays.
         """
-        from rehome.execution.foreign.named import NamedReassignments, named
+        from rehome.execution.foreign.named import NamedReassignments, name_reassignments
 
-        if begun(context):
+        if has_begun(context):
             self.log.info("Carrying it out has begun: what was named stays.")
-            return required(context).digest
+            return require_named(context).digest
         refuse_unshared(context, installation.settings())
         run_authority.refuse_unasked(context)
         bound.require(ledger, self.kafka_config_id, found.cluster_id, context)
@@ -121,7 +121,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         asked = NamedReassignments(
             found.cluster_id,
             request.action,
-            named(found.reassignments, orders),
+            name_reassignments(found.reassignments, orders),
             request.clean_throttles,
             rate,
         )

@@ -48,11 +48,11 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
             installation.open_ledger() as ledger,
             told_of_refusal(context, ledger),
         ):
-            requested = self._requested(context, ledger)
+            requested = self._require_request(context, ledger)
         self.trigger_dag_id, self.conf = requested.dag_id, dict(requested.conf)
         TriggerDagRunOperator.execute(self, context)
 
-    def _requested(self, context: Context, ledger: Ledger) -> RequestedRun:
+    def _require_request(self, context: Context, ledger: Ledger) -> RequestedRun:
         run_id = str(self.trigger_run_id)
         requested = ledger.requested_through(RunDoor(self.door), run_id)
         if requested is None:

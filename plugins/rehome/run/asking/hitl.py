@@ -2,7 +2,7 @@
 
 What is kept of a question belongs to the task instance, and goes on to its next attempt: Airflow
 then shows the old text and options, whatever the new attempt asks. :func:`forget_earlier_questions`
-ends that, in the API server and the scheduler; :func:`shown` says whether it has.
+ends that, in the API server and the scheduler; :func:`show_question` says whether it has.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def answer_in(event: Mapping[str, Any]) -> HumanAnswer:
     )
 
 
-def shown(operator: HITLOperator, ti_id: Any) -> tuple[str | None, list[str]]:
+def show_question(operator: HITLOperator, ti_id: Any) -> tuple[str | None, list[str]]:
     """Put the question to Airflow; the text and the options that it shows by then."""
     kept: Any = task_runner.SUPERVISOR_COMMS.send(
         msg=CreateHITLDetailPayload(

@@ -55,7 +55,7 @@ def require(context: Context | Mapping[str, Any], ledger: Ledger) -> None:
 
 def is_over(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
     """Whether the run has no plan, and may make none."""
-    return plan_of_run.recorded(context, ledger) is None and not may_be_made(context, ledger)
+    return plan_of_run.recorded_plan(context, ledger) is None and not may_be_made(context, ledger)
 
 
 def is_idle(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:

@@ -64,10 +64,10 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
         none = TaskEnd(TaskReason.NO_SNAPSHOT, task=task_id, run_id=run.run_id)
         missing = steps.not_before(context, steps.ChainStep.SNAPSHOT)
         raise missing or SnapshotChangedError(none)
-    return unchanged(taken)
+    return require_unchanged(taken)
 
 
-def unchanged(taken: TakenSnapshot) -> str:
+def require_unchanged(taken: TakenSnapshot) -> str:
     """URI of a snapshot that the ledger knows.
 
     :raises SnapshotChangedError: its files are not those that were written.

@@ -115,7 +115,7 @@ def kind_of(error: BaseException) -> CauseKind:
     """The kind of what an error says; of one that Rehome does not know, a fault."""
     if isinstance(error, TypedError):
         return error.end.reason.cause
-    if _misconfigured(error):
+    if _is_misconfigured(error):
         return CauseKind.CONNECTION
     return next((KINDS[each] for each in type(error).__mro__ if each in KINDS), CauseKind.FAULT)
 
@@ -124,8 +124,8 @@ def is_final(error: RehomeError) -> bool:
     """Whether another attempt would meet it again."""
     if isinstance(error, EndedError):
         return not error.end.reason.passing
-    return isinstance(error, _FINAL) or _misconfigured(error)
+    return isinstance(error, _FINAL) or _is_misconfigured(error)
 
 
-def _misconfigured(error: BaseException) -> bool:
+def _is_misconfigured(error: BaseException) -> bool:
     return isinstance(error, ClusterUnreachableError) and error.cause in _MISCONFIGURED

@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator
 from rehome.airflow_versions import TaskDeferralError
 from rehome.notifiers import delivery
 from rehome.run.causes.errors import EndedError
-from rehome.run.causes.recorded import recorded
+from rehome.run.causes.recorded import record_cause
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ class RecordedOperator(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Run the step; what it raises on purpose becomes one clear line."""
-        with delivery.one_task(), recorded(context):
+        with delivery.one_task(), record_cause(context):
             return self.step(context)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """Go on after a deferral, also where that has failed."""
-        with delivery.one_task(), recorded(context):
+        with delivery.one_task(), record_cause(context):
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
             except TaskDeferralError as error:

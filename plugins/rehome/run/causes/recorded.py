@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def recorded(context: AnyContext) -> Iterator[None]:
+def record_cause(context: AnyContext) -> Iterator[None]:
     """Record what ends the task, and turn Rehome's errors into Airflow's: one sentence in the log,
     before any traceback. An error that another attempt would meet again fails the task at once.
     """

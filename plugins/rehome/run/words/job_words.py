@@ -41,7 +41,7 @@ def lapsed_text(*, in_window: bool) -> str:
     return f"nobody has answered whether it may run {until}"
 
 
-def _begun(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -52,7 +52,7 @@ def _no_java(end: TaskEnd) -> str:
     return f"There is no Java on this worker, and spark-submit needs one: {where}"
 
 
-def _rejected(end: TaskEnd) -> str:
+def _rejected_text(end: TaskEnd) -> str:
     begun = end.state is not None and end.state.active
     return f"{'Going on with plan' if begun else 'Plan'} {end.plan_id} was rejected by {end.who}"
 
@@ -104,13 +104,13 @@ JOB_TEXTS: EndTexts = {
         "machine is gone, or a person has marked it as failed."
     ),
     R.NO_ANSWER: lambda end: f"Plan {end.plan_id}: {end.said}",
-    R.REJECTED: _rejected,
+    R.REJECTED: _rejected_text,
     R.PROPOSAL_REJECTED: lambda end: f"What {end.plan_id} proposes was rejected by {end.who}",
     R.REJECTED_BEFORE: lambda end: (
         f"{end.who} has rejected {proposal_text(end)}, and no other person is asked in this run"
     ),
     R.NOT_APPROVED: lambda end: (
-        f"{_begun(proposal_text(end))} are not approved: {_NOT_APPROVED[end.why]}. The task "
+        f"{_capitalize(proposal_text(end))} are not approved: {_NOT_APPROVED[end.why]}. The task "
         f"{end.task} is not done, whatever its state says"
     ),
 }

@@ -46,16 +46,16 @@ def other_cluster_text(connection: str, found: str, asked: str) -> str:
     return f"Connection {connection} leads to cluster {found}, not to {asked}."
 
 
-def _unknown(end: TaskEnd) -> str:
+def _unknown_text(end: TaskEnd) -> str:
     return f"This ledger ({end.ledger_id}) knows no plan {end.plan_id}, but"
 
 
 def _made_for(end: TaskEnd) -> str:
     where = f"ledger {end.other_id}" if end.other_id else "no ledger that they name"
-    return f"{_unknown(end)} its files are at {end.place}, made for {where}"
+    return f"{_unknown_text(end)} its files are at {end.place}, made for {where}"
 
 
-def _held(end: TaskEnd) -> str:
+def _held_text(end: TaskEnd) -> str:
     return f"Plan {end.plan_id} is {end.state} on this cluster (run {end.run_id})"
 
 
@@ -110,9 +110,9 @@ RUN_TEXTS: EndTexts = {
         f"The files of plan {end.plan_id} at {end.place} were made for the ledger {end.other_id}, "
         f"but this is the ledger {end.ledger_id}"
     ),
-    R.RECORDED_ELSEWHERE: lambda end: f"{_unknown(end)} the task {end.task} has recorded it",
+    R.RECORDED_ELSEWHERE: lambda end: f"{_unknown_text(end)} the task {end.task} has recorded it",
     R.FILES_UNREADABLE: lambda end: (
-        f"{_unknown(end)} its files in the warehouse cannot be read: {end.said}"
+        f"{_unknown_text(end)} its files in the warehouse cannot be read: {end.said}"
     ),
     R.MADE_FOR_ANOTHER: _made_for,
     R.NOT_FOLLOWED_UP: lambda end: (
@@ -130,8 +130,8 @@ RUN_TEXTS: EndTexts = {
         f"Plan {end.plan_id} of this run has ended ({end.state}: {end.said}), and a run makes one "
         "plan only"
     ),
-    R.CLUSTER_HELD: _held,
-    R.CLUSTER_HELD_SILENT: lambda end: f"{_held(end)}, and its run sends no heartbeat",
+    R.CLUSTER_HELD: _held_text,
+    R.CLUSTER_HELD_SILENT: lambda end: f"{_held_text(end)}, and its run sends no heartbeat",
 }
 RUN_STEPS: EndTexts = {
     R.NOT_TRIED_OUT: f"Clear the task dry_run, {_AFTER}.",

@@ -83,7 +83,7 @@ def request_control(
     view = view_for(plan_id, user)
     through = view.record.planned_through or connection.strip() or None
     form = {"throttle_by_broker": throttle_by_broker, "max_moves_per_broker": max_moves_per_broker}
-    asked, problem = _asked(plan_id, control, throttle, form)
+    asked, problem = _request_params(plan_id, control, throttle, form)
     by_broker = None
     if not problem and "throttle_by_broker" in asked:
         by_broker = BrokerRates.from_json(asked["throttle_by_broker"])
@@ -117,7 +117,7 @@ def request_control(
     return HTMLResponse(html)
 
 
-def _asked(
+def _request_params(
     plan_id: str, control: Control, throttle: str, form: Mapping[str, str]
 ) -> tuple[dict[str, Any], str]:
     """What goes with a request, as parameters of its run; and why that would be refused, "" = it

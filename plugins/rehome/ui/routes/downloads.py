@@ -84,7 +84,7 @@ def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
 
 
 @router.get("/files/{plan_id}/export/{name}")
-def exported(user: UserDep, plan_id: str, name: str) -> Response:
+def export_file(user: UserDep, plan_id: str, name: str) -> Response:
     """One of the files for Kafka's own tools."""
     files = files_of(plans.ledger, view_for(plan_id, user).record)
     text = files.exported_text(name)

@@ -94,7 +94,7 @@ def _line(ledger: Ledger, line: PlanLine) -> tuple[PlanLine, PlanBytes, Fact[End
 @router.get("/requests")
 def list_requests(user: UserDep) -> JSONResponse:
     """Requests that go on, were refused or have failed, as JSON; those about a plan, too."""
-    return JSONResponse([line.facts() for line in requests.listed(plans.ledger, user)])
+    return JSONResponse([line.facts() for line in requests.list_requests(plans.ledger, user)])
 
 
 @router.get("/clusters")
@@ -219,7 +219,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
     planner's answer.
     """
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
-    account, files = _unplanned(dag_id, run_id, steps)
+    account, files = _account_without_plan(dag_id, run_id, steps)
     return render(
         "no_plan.html",
         **values_for(request, user),
@@ -231,7 +231,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
     )
 
 
-def _unplanned(
+def _account_without_plan(
     dag_id: str, run_id: str, steps: Mapping[str, str]
 ) -> tuple[RunAccount, PlanFiles | None]:
     directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
@@ -254,7 +254,7 @@ def _run_json(dag_id: str, run_id: str, plan_id: str | None) -> dict[str, Any]:
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
     cause = plans.ledger.cause_of(dag_id, run_id)
     found = programs.run_json(dag_runs.outcome(dag_id, run_id), cause)
-    account = _unplanned(dag_id, run_id, steps)[0] if plan_id is None else None
+    account = _account_without_plan(dag_id, run_id, steps)[0] if plan_id is None else None
     without = None if account is None else programs.without_plan_json(account)
     named = {"dag_id": dag_id, "run_id": run_id, "plan_id": plan_id}
     return {**found, **named, "steps": steps, "without_plan": without}

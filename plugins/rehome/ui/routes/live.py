@@ -52,7 +52,7 @@ class LiveStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         try:
-            with STREAMS.taken(self._user_id):
+            with STREAMS.take(self._user_id):
                 await super().__call__(scope, receive, send)
         except NoRoomError as error:
             refusal = error_page(scope, 429, str(error))
@@ -111,7 +111,7 @@ def throughput(user: UserDep, plan_id: str) -> Response:
     view = view_for(plan_id, user)
     follower = plans.follower(view.record.plan_id)
 
-    def made() -> str:
+    def make_json() -> str:
         columns = follower.throughput(view.account.rates)
         found = {item.name: getattr(columns, item.name) for item in fields(columns)}
         changes = [
@@ -120,5 +120,5 @@ def throughput(user: UserDep, plan_id: str) -> Response:
         ]
         return json.dumps({**found, "changes": changes})
 
-    content = plans.once(view, "throughput", made)
+    content = plans.once(view, "throughput", make_json)
     return Response(content, media_type="application/json")

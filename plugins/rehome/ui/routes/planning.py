@@ -30,7 +30,7 @@ TOPICS_COUNTED = 100
 """Names and patterns that are looked for, among all topics of the cluster, while they are typed."""
 
 
-def written(
+def read_form(
     action: Annotated[str, Form()],
     brokers: Annotated[list[str] | None, Form()] = None,
     topics: Annotated[str, Form()] = "",
@@ -66,7 +66,7 @@ def plan_a_move(
     broker: Annotated[list[str] | None, Query()] = None,
 ) -> str:
     """The form, with an action and brokers chosen where the address names them."""
-    view = _seen(cluster_id)
+    view = _newest_view(cluster_id)
     form = PlanForm(action or Action.DRAIN.value, tuple(broker or ()))
     return render("plan_form.html", **values_for(request, user), **_form_values(view, form))
 
@@ -104,11 +104,11 @@ def have_it_planned(
     request: Request,
     user: PlannerDep,
     cluster_id: str,
-    form: Annotated[PlanForm, Depends(written)],
+    form: Annotated[PlanForm, Depends(read_form)],
     connection: Annotated[str, Form()] = "",
 ) -> Response:
     """Trigger a dry run in the user's name, and go where its plan will be."""
-    view = _seen(cluster_id)
+    view = _newest_view(cluster_id)
     through = connection.strip() or connection_offered(cluster_id)
     try:
         params = form.params()
@@ -158,7 +158,7 @@ def _go_to_run(request: Request, run_id: str) -> Response:
     return Response(headers={"HX-Redirect": there})
 
 
-def _seen(cluster_id: str) -> ClusterView:
+def _newest_view(cluster_id: str) -> ClusterView:
     return clusters.newest(cluster_id, plans.ledger, load=False)
 
 

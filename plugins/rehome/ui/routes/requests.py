@@ -16,10 +16,10 @@ LISTED, LISTED_FOR = 50, timedelta(days=7)
 SHOWN = 10
 
 
-def listed(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
+def list_requests(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
     """Those that go on first, then those that have ended, newest first."""
     may_read = cache(lambda dag_id: access.may_read(user, dag_id))
-    going_on = [line for line in dag_runs.unfinished() if _has_no_plan(ledger, line)]
+    going_on = [line for line in dag_runs.unfinished_runs() if _has_no_plan(ledger, line)]
     ended = ledger.ended_runs(LISTED, datetime.now(UTC) - LISTED_FOR)
     return [line for line in in_order(going_on, ended) if may_read(line.dag_id)]
 
@@ -28,7 +28,7 @@ def without_plan(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
     """Those of them that no plan's own page shows: the first so many."""
     found = [
         line
-        for line in listed(ledger, user)
+        for line in list_requests(ledger, user)
         if line.state in (RequestState.PLANNING, RequestState.STARTING)
         or (line.plan_id is None and _has_no_plan(ledger, line))
     ]

@@ -27,7 +27,7 @@ from rehome.execution.throttle.ownership.marks import (
     Marks,
     Need,
     is_mark,
-    parsed,
+    parse_mark,
 )
 from rehome.execution.throttle.rate_scope import RateChoice, choose_rates
 from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
@@ -57,14 +57,14 @@ def hidden(names: Names, rate: str | None = None) -> dict[str, ConfigValue]:
 )
 def test_all_of_a_mark_is_in_its_name(mark: AnyMark) -> None:
     assert is_mark(mark.name)
-    assert parsed(mark.name) == mark
+    assert parse_mark(mark.name) == mark
 
 
 @pytest.mark.parametrize(
     "name", ["rehome.x", "rehome.needs.a", "rehome.lists.a.b.c.many", "leader.replication", ""]
 )
 def test_what_is_no_mark_is_not_taken_for_one(name: str) -> None:
-    assert parsed(name) is None
+    assert parse_mark(name) is None
 
 
 def entry(prior: str | None, *ours: str) -> ThrottleEntry:

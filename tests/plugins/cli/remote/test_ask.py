@@ -184,7 +184,7 @@ def test_a_plan_that_a_run_is_about_to_take_up_is_watched_on(
     going = [
         RequestLine("reassign_partitions", "r2", RequestState.STARTING, site.clock(), "ann", "p1")
     ]
-    monkeypatch.setattr(dag_runs, "unfinished", lambda: going)
+    monkeypatch.setattr(dag_runs, "unfinished_runs", lambda: going)
     looked: list[float] = []
 
     def next_step(seconds: float) -> None:

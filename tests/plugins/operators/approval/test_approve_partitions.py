@@ -36,7 +36,9 @@ def placed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": policy}
     kafka = json.dumps({"conn_type": "kafka", "extra": extra})
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
-    monkeypatch.setattr(hitl, "shown", lambda asking, ti_id: (asking.body, list(asking.options)))
+    monkeypatch.setattr(
+        hitl, "show_question", lambda asking, ti_id: (asking.body, list(asking.options))
+    )
     monkeypatch.setattr(ApprovalOperator, "execute", lambda self, context: "waits")
     params = {"partitions": {"t": 2}, "kafka_config_id": "kafka_default"}
     context = task_of(run_of("r1", dag_id="add_partitions", conf=params), "approve", **params)

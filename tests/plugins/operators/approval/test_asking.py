@@ -36,7 +36,9 @@ Asked = tuple[ApprovePlanOperator, dict[str, Any]]
 @pytest.fixture
 def asked(directory: PlanDirectory, monkeypatch: pytest.MonkeyPatch) -> Asked:
     """The task that has asked, and waits; its context."""
-    monkeypatch.setattr(hitl, "shown", lambda asking, ti_id: (asking.body, list(asking.options)))
+    monkeypatch.setattr(
+        hitl, "show_question", lambda asking, ti_id: (asking.body, list(asking.options))
+    )
     monkeypatch.setattr(ApprovalOperator, "execute", lambda self, context: "waits")
     run = tried_out(directory, context("ann", APPROVED, "first"), APPROVED)
     task = ApprovePlanOperator(task_id="approve")
@@ -211,7 +213,9 @@ def test_an_old_text_of_airflows_is_noticed_and_nothing_is_asked_by_it(
     directory: PlanDirectory, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the API server runs without Rehome's plugin."""
-    monkeypatch.setattr(hitl, "shown", lambda asking, ti_id: ("an older text", asking.options))
+    monkeypatch.setattr(
+        hitl, "show_question", lambda asking, ti_id: ("an older text", asking.options)
+    )
     run = tried_out(directory, context("ann", APPROVED, "first"), APPROVED)
     with pytest.raises(
         AskedAgainError, match="Airflow still shows the text of an earlier question"

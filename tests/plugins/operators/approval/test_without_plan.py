@@ -70,7 +70,9 @@ def context(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Context:
     """A run whose task `look` has named a reassignment."""
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
-    monkeypatch.setattr(hitl, "shown", lambda asking, ti_id: (asking.body, list(asking.options)))
+    monkeypatch.setattr(
+        hitl, "show_question", lambda asking, ti_id: (asking.body, list(asking.options))
+    )
     monkeypatch.setattr(ApprovalOperator, "execute", lambda self, context: "waits")
     found = context_of()
     name(ledger, found, NAMED)

@@ -86,7 +86,7 @@ def test_windows_that_a_cluster_gets_later_make_plans_where_that_is_said(
 
     def seen(text: str) -> None:
         path.write_text(text + "}}")
-        bound.seen(ledger, "kafka_default", CLUSTER, task_of(run_of("r1")))
+        bound.record_binding(ledger, "kafka_default", CLUSTER, task_of(run_of("r1")))
 
     seen(before + windows)
     assert own_plan.may_be_made(in_window(), ledger), "it has always had them"

@@ -20,11 +20,11 @@ def drained_text(found: Drained) -> str:
     verdict = "not empty" if found.left or found.unpaid else "empty"
     if found.unproved and not found.left:
         verdict = "not proved to be empty"
-    said = f"{_begun(where)} {are} {verdict}."
+    said = f"{_capitalize(where)} {are} {verdict}."
     lines = [said if emptied else "No log dir was to be emptied."]
     then = "what lies there is not known" if found.log_dirs else "only metadata was read"
-    lines += _listed("What ought not to be there:", found.left)
-    lines += _listed("What the plan has left there because its budget was spent:", found.unpaid)
+    lines += _list_lines("What ought not to be there:", found.left)
+    lines += _list_lines("What the plan has left there because its budget was spent:", found.unpaid)
     lines += [
         f"Broker {broker}: its log dirs could not be read ({why}); {then}."
         for broker, why in sorted(found.unread.items())
@@ -36,12 +36,12 @@ def _log_dirs(names: Sequence[Any]) -> str:
     return f"log {'dir' if len(names) == 1 else 'dirs'} {listed([str(name) for name in names])}"
 
 
-def _begun(text: str) -> str:
+def _capitalize(text: str) -> str:
     """At the beginning of a sentence."""
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
+def _list_lines(head: str, items: Sequence[LeftOver]) -> list[str]:
     lines = [head, *(f"  {item}" for item in items[:_SHOWN])] if items else []
     return [*lines, f"  and {len(items) - _SHOWN} more"] if len(items) > _SHOWN else lines
 
@@ -77,7 +77,7 @@ def not_ended(content: Mapping[str, Any], why: str) -> str:
 
 def demotion_text(content: Mapping[str, Any]) -> str:
     """The text of demoted.json, for a log."""
-    who, one = _begun(brokers_text(content["brokers"])), len(content["brokers"]) == 1
+    who, one = _capitalize(brokers_text(content["brokers"])), len(content["brokers"]) == 1
     lead, are = ("leads", "is") if one else ("lead", "are")
     lines = [f"{who} {lead} nothing that others could lead."]
     if content["led"]:

@@ -45,7 +45,9 @@ def proof_json(proof: Verification) -> dict[str, Any]:
             str(tp): out_of_isr_text(found) for tp, found in sorted(proof.findings.items())
         },
         "lost": {str(tp): found.lost_text for tp, found in sorted(proof.lost.items())},
-        "data_unknown": {str(tp): _unknown(why) for tp, why in sorted(proof.data_unknown.items())},
+        "data_unknown": {
+            str(tp): _unknown_text(why) for tp, why in sorted(proof.data_unknown.items())
+        },
         "throttles": list(proof.throttles),
         "unread": list(proof.unread),
     }
@@ -96,7 +98,7 @@ def _elsewhere(found: Elsewhere) -> str:
             return f"broker {found.broker} holds it in {found.found_dir}, not in {found.wanted_dir}"
 
 
-def _unknown(why: UnknownData | BrokerError) -> str:
+def _unknown_text(why: UnknownData | BrokerError) -> str:
     if isinstance(why, BrokerError):
         return f"its high watermark cannot be read now: {why}"
     return _UNKNOWN[why]

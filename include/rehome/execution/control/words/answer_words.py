@@ -46,7 +46,7 @@ def answer_text(answer: ControlAnswer) -> str:
             return _to_cancel(answer)
         case CancelledUnstarted():
             return "The plan is cancelled. By the ledger nothing of it had started."
-    return _cancelled(answer)
+    return _cancel_text(answer)
 
 
 def _run(answer: RunNeeded) -> str:
@@ -94,7 +94,7 @@ def _no_pause(answer: NotToPause) -> str:
 
 
 def _pace(answer: PaceAsked) -> str:
-    asked = _asked(answer)
+    asked = _pace_text(answer)
     match answer.holds:
         case HoldsFrom.RUN_GOES_ON:
             return (
@@ -111,7 +111,7 @@ def _pace(answer: PaceAsked) -> str:
     return f"{asked}. This holds when the plan runs."
 
 
-def _asked(answer: PaceAsked) -> str:
+def _pace_text(answer: PaceAsked) -> str:
     if answer.moves_per_broker is not None:
         moves = count_text(answer.moves_per_broker, "move")
         return f"The plan is to make at most {moves} at once for each broker and direction"
@@ -131,7 +131,7 @@ def _to_cancel(answer: ToCancel) -> str:
     )
 
 
-def _cancelled(answer: CancelledHere) -> str:
+def _cancel_text(answer: CancelledHere) -> str:
     said = ["The plan is cancelled.", *_what_flew(answer), _throttles(answer.throttles)]
     return " ".join(said)
 

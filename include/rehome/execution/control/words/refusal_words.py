@@ -106,7 +106,7 @@ def pace_text(found: PaceRefusal) -> str:
             )
         case AboveApproval():
             return (
-                f"{found.by} approved {_approved(found)}. "
+                f"{found.by} approved {_above_approval_text(found)}. "
                 "The throttle stays as it is. Pause the plan and resume it with the higher "
                 "throttle: that run asks for another approval."
             )
@@ -119,7 +119,7 @@ def pace_text(found: PaceRefusal) -> str:
     return _MISSING[found]
 
 
-def _approved(found: AboveApproval) -> str:
+def _above_approval_text(found: AboveApproval) -> str:
     if not found.brokers:
         return f"at most {found.was.rate_bytes_per_s} bytes per second"
     above = ", ".join(f"broker {broker} ({side})" for side, broker in found.brokers)

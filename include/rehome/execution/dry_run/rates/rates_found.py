@@ -69,7 +69,7 @@ def find_rates(
     by_broker = goes_by_broker(cluster)
     singly = own_by_key(own.by_key())
     choices = tuple(choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker, own=singly))
-    held = _held(choices, sorted(involved), rate_bytes_per_s)
+    held = _rates_by_slot(choices, sorted(involved), rate_bytes_per_s)
     for (direction, broker), rate in own.by_key().items():
         slot = Slot(Direction(direction), broker)
         if broker in involved:
@@ -77,7 +77,7 @@ def find_rates(
     return RatesFound(choices, unreadable, held)
 
 
-def _held(
+def _rates_by_slot(
     choices: Sequence[RateChoice], brokers: Sequence[BrokerId], rate_bytes_per_s: int
 ) -> dict[Slot, int]:
     """A broker's own rate goes before their default."""

@@ -11,12 +11,12 @@ def _few(found: TypedFinding) -> str:
     return f"min.insync.replicas={found.isr.minimum}"
 
 
-def _synced(found: TypedFinding) -> str:
+def _isr_text(found: TypedFinding) -> str:
     are = "is" if found.isr.in_sync == 1 else "are"
     return f"{found.isr.in_sync} of {count_text(found.isr.replicas, 'replica')} {are} in sync"
 
 
-def _wanted(found: TypedFinding) -> str:
+def _lack_text(found: TypedFinding) -> str:
     return f"{count_text(found.isr.wanted, 'replica is', 'replicas are')} fewer than {_few(found)}"
 
 
@@ -38,22 +38,22 @@ ISR_TEXTS: Texts = {
         f"has no live leader to copy from; its replicas are on {brokers_text(found.isr.brokers)}"
     ),
     Kind.TOO_FEW_REPLICAS: lambda found: (
-        f"{_wanted(found)}: producers with acks=all would be refused"
+        f"{_lack_text(found)}: producers with acks=all would be refused"
     ),
     Kind.LOSES_IN_SYNC: lambda found: (
-        f"{_synced(found)}; the move leaves {found.isr.least} of these, fewer than {_few(found)}, "
-        "though it could keep more"
+        f"{_isr_text(found)}; the move leaves {found.isr.least} of these, fewer than "
+        f"{_few(found)}, though it could keep more"
     ),
     Kind.ALREADY_TOO_FEW: lambda found: (
-        f"{_wanted(found)}, as its {count_text(found.isr.replicas, 'is', 'are')} now: producers "
+        f"{_lack_text(found)}, as its {count_text(found.isr.replicas, 'is', 'are')} now: producers "
         "with acks=all are refused before and after"
     ),
     Kind.BELOW_MINIMUM: lambda found: (
-        f"{_synced(found)}, fewer than {_few(found)}: producers with acks=all are refused now, and "
-        "while it moves"
+        f"{_isr_text(found)}, fewer than {_few(found)}: producers with acks=all are refused now, "
+        "and while it moves"
     ),
-    Kind.AT_MINIMUM: lambda found: f"{_synced(found)}; {_while_it_moves(found)}",
-    Kind.UNDER_REPLICATED: lambda found: f"is under-replicated: {_synced(found)}",
+    Kind.AT_MINIMUM: lambda found: f"{_isr_text(found)}; {_while_it_moves(found)}",
+    Kind.UNDER_REPLICATED: lambda found: f"is under-replicated: {_isr_text(found)}",
     Kind.WAITS_FOR_ISR: lambda found: (
         f"keeps replicas that are out of sync ({brokers_text(found.isr.brokers)}): from Kafka "
         "3.8 on the controller ends the move only when they are in the ISR"

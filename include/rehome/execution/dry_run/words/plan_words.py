@@ -26,7 +26,7 @@ _ACTIVE = "this plan is running or paused: it holds the cluster, which one plan 
 _WAIT = "Wait until that plan has ended; if it is paused, resume or cancel it."
 
 
-def _changed(found: TypedFinding) -> str:
+def _drift_sentence(found: TypedFinding) -> str:
     return "" if found.drift is None else f"it {drift_text(found.drift)}"
 
 
@@ -98,7 +98,7 @@ PLAN_TEXTS: Texts = {
         f"{count_text(found.count, 'partition')} would be refused: {found.why}"
     ),
 }
-PLAN_DETAILS: Texts = {Kind.CHANGED: _changed}
+PLAN_DETAILS: Texts = {Kind.CHANGED: _drift_sentence}
 PLAN_STEPS: Texts = {
     Kind.PLAN_ACTIVE: f"{_WAIT} Then trigger a new run.",
     Kind.PLAN_ACTIVE_BESIDE: f"{_WAIT} Then have this plan carried out.",

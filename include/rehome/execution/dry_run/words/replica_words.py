@@ -11,7 +11,7 @@ def _silent(found: TypedFinding) -> str:
     return f"did not answer: {found.why}"
 
 
-def _weakened(found: TypedFinding) -> str:
+def _weakened_text(found: TypedFinding) -> str:
     return str(found.weakened)
 
 
@@ -36,9 +36,9 @@ REPLICA_TEXTS: Texts = {
     Kind.BROKER_OFFLINE: lambda found: f"has every log dir offline, {_is_to_hold(found)}",
     Kind.BROKER_SILENT: _silent,
     Kind.OTHER_BROKER_SILENT: _silent,
-    Kind.WEAKENED: _weakened,
-    Kind.WEAKENED_AGAINST_SETTING: _weakened,
-    Kind.WEAKENED_AS_ASKED: _weakened,
+    Kind.WEAKENED: _weakened_text,
+    Kind.WEAKENED_AGAINST_SETTING: _weakened_text,
+    Kind.WEAKENED_AS_ASKED: _weakened_text,
     Kind.NO_RACK: _without_rack,
     Kind.RACK_WITHOUT_LEVELS: "does not begin with a slash: it is one rack of this name, without "
     "levels",

@@ -23,7 +23,7 @@ def _holds(found: TypedFinding) -> str:
     return f"already has {rate}, set by another client, and the plan leaves it there"
 
 
-def _held(found: TypedFinding) -> str:
+def _held_text(found: TypedFinding) -> str:
     whose = "of the busiest broker pass" if not found.brokers else "pass through it"
     return f"{_holds(found)}: {bytes_text(found.size_bytes)} {whose} at that rate"
 
@@ -49,7 +49,7 @@ THROTTLE_TEXTS: Texts = {
     Kind.THROTTLE_UNREADABLE: lambda found: f"its present throttle cannot be read: {found.why}",
     Kind.RATE_NOT_PUT_BACK: _not_put_back,
     Kind.OTHERS_RATE_STOPS: lambda found: f"{_holds(found)}: nothing would ever move",
-    Kind.OTHERS_RATE_HOLDS: _held,
+    Kind.OTHERS_RATE_HOLDS: _held_text,
     Kind.CORDON_REFUSED: lambda found: f"its log dirs cannot be cordoned: {found.why}",
     Kind.CORDON_NOT_KNOWN: f"its log dirs cannot be cordoned: {CORDONS_NOT_KNOWN}",
     Kind.CORDON_AWAY: "is not alive, so its log dirs cannot be cordoned",

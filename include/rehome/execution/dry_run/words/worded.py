@@ -20,7 +20,7 @@ _STEPS |= SETTINGS_STEPS | VERSION_STEPS
 _DETAILS: Texts = COPY_DETAILS | PLAN_DETAILS
 
 
-def worded(found: TypedFinding) -> Finding:
+def put_in_words(found: TypedFinding) -> Finding:
     """As people read it, and ``dry_run.json`` has it."""
     kind = found.kind
     message, remedy, detail = (_text(each, found) for each in (_TEXTS, _STEPS, _DETAILS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rehome.domain.configs import ConfigChange
-from rehome.execution.throttle.keys import Restored, changed, put
+from rehome.execution.throttle.keys import Restored, put, restored_as_changed
 from rehome.execution.throttle.ownership.marks import Held
 from rehome.ledger.base.records import SetBy, ThrottleEntry
 
@@ -34,7 +34,9 @@ def leave_step(
     before = held.before(entry.prior_value)
     ours = now in {*entry.ours, *held.values}
     if held.others and not held.mine:  # whoever has a mark sees to the value
-        return Restored(SetBy.OTHERS, NEEDED_BY_OTHERS) if ours else _found(entry, now, before)
+        return (
+            Restored(SetBy.OTHERS, NEEDED_BY_OTHERS) if ours else _what_is_found(entry, now, before)
+        )
     target = before if held.wanted_by_others is None else held.wanted_by_others
     restore = (ours and now != target) or (first and now == before == target)
     if now != target and restore and not _may_put(target, held):
@@ -47,7 +49,7 @@ def leave_step(
         return (*leaving, *([put(entry, target)] if restore else ()))
     if held.mine or held.befores:
         return tuple(held.leave())
-    return _found(entry, now, before)
+    return _what_is_found(entry, now, before)
 
 
 def in_place_of(entry: ThrottleEntry, held: Held) -> tuple[ConfigChange, ...] | Unsettled:
@@ -66,5 +68,5 @@ def _may_put(target: str | None, held: Held) -> bool:
     return target is None or bool(held.mine)
 
 
-def _found(entry: ThrottleEntry, now: str | None, before: str | None) -> Restored:
-    return Restored() if now == before else changed(entry, now)
+def _what_is_found(entry: ThrottleEntry, now: str | None, before: str | None) -> Restored:
+    return Restored() if now == before else restored_as_changed(entry, now)

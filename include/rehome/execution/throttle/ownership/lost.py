@@ -108,10 +108,10 @@ def look_for_lost(
     recorded = [e for e in found.values() if looking.state_of(e.plan_id) is not None]
     ledger.journal_throttles(recorded)
     if found and cluster.list_reassignments():
-        ledger.mark_throttles([_owed(entry, RELIED_ON) for entry in recorded])
+        ledger.mark_throttles([_as_owed(entry, RELIED_ON) for entry in recorded])
         return Lost(tuple(entry for where, entry in known.items() if where not in found))
     shared = [entry for entry in recorded if entry.set_by is SetBy.OTHERS]
-    ledger.mark_throttles([_owed(entry, NOT_TOLD_APART) for entry in shared])
+    ledger.mark_throttles([_as_owed(entry, NOT_TOLD_APART) for entry in shared])
     return Lost(tuple((known | found).values()), marks, frozenset(looking.on_lists))
 
 
@@ -209,7 +209,7 @@ def _with_lost(
     )
 
 
-def _owed(entry: ThrottleEntry, detail: str) -> ThrottleEntry:
+def _as_owed(entry: ThrottleEntry, detail: str) -> ThrottleEntry:
     return replace(entry, state=ThrottleState.OWED, detail=detail)
 
 

@@ -61,7 +61,9 @@ class Need:
         """As the cluster has it."""
         kind = _LEAVES if self.leaves else _NEEDS
         where = _place(self.resource, self.key)
-        return ".".join((_PREFIX, kind, self.ledger_id, self.plan_id, *where, _written(self.value)))
+        return ".".join(
+            (_PREFIX, kind, self.ledger_id, self.plan_id, *where, _encode_value(self.value))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Before:
     @property
     def name(self) -> str:
         """As the cluster has it."""
-        return ".".join((_PREFIX, _BEFORE, *_place(self.resource, self.key), _written(self.value)))
+        return ".".join(
+            (_PREFIX, _BEFORE, *_place(self.resource, self.key), _encode_value(self.value))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def _place(resource: ConfigResource, key: str) -> tuple[str, str]:
     return resource.name or "default", _KEYS[key]
 
 
-def _written(value: str | None) -> str:
+def _encode_value(value: str | None) -> str:
     if value is None:
         return _NOTHING
     return value if value.isdecimal() else f"x{value.encode().hex()}"
@@ -120,18 +124,18 @@ def _read(text: str) -> str | None:
     return bytes.fromhex(text[1:]).decode() if text.startswith("x") else text
 
 
-def parsed(name: str) -> AnyMark | None:
+def parse_mark(name: str) -> AnyMark | None:
     """The mark of this name; None = it is none, or one of a later version of Rehome."""
     kind, _, rest = name.removeprefix(f"{_PREFIX}.").partition(".")
     if not is_mark(name) or not name.isprintable():
         return None
     try:
-        return _parsed(kind, rest.split("."))
+        return _parse_parts(kind, rest.split("."))
     except (IndexError, KeyError, ValueError):
         return None
 
 
-def _parsed(kind: str, parts: list[str]) -> AnyMark:
+def _parse_parts(kind: str, parts: list[str]) -> AnyMark:
     if kind in (_LISTS, _SHARES):
         plan_id, items = ".".join(parts[1:-2]), int(parts[-1])
         return Lists(parts[0], plan_id, items, parts[-2], shared=kind == _SHARES)
@@ -272,7 +276,7 @@ class Marks:
     @classmethod
     def of(cls, me: str, configs: Mapping[str, ConfigValue]) -> Marks:
         """By what is set on the brokers' default."""
-        found = [mark for name in sorted(configs) if (mark := parsed(name)) is not None]
+        found = [mark for name in sorted(configs) if (mark := parse_mark(name)) is not None]
         return cls(
             me,
             tuple(mark for mark in found if isinstance(mark, Need)),
