@@ -84,9 +84,10 @@ endif
 
 FAST := not brokers and not spark and not browser and not airflow and not postgresql and not slow and not long and not simulated
 
+# In one process: each more would import all that tests import, for 14 s of processor.
 .PHONY: test-fast
 test-fast: python ## the tests that need no Java, Chromium or Airflow's database: a minute or two
-	$(PY) -m pytest -n 2 --dist loadfile -m "$(FAST)" $(ARGS)
+	$(PY) -m pytest -m "$(FAST)" $(ARGS)
 
 .PHONY: watch
 watch: python ## run the fast tests of each file that you save; ARGS="-x" goes to pytest

@@ -77,6 +77,7 @@ def test_every_setting_is_documented_in_full() -> None:
             assert setting.unit == "s", setting.name
 
 
+@pytest.mark.slow
 def test_settings_cost_little_to_import() -> None:
     """Airflow parses the DAG that reads them again and again."""
     code = "import sys, rehome.settings; print(len([n for n in sys.modules if n in %r]))"

@@ -54,6 +54,7 @@ def a_plan() -> Plan:
     return make_plan(snapshot(), DRAIN, PlanOptions(plan_id="p", rate_bytes_per_s=1_000_000))
 
 
+@pytest.mark.slow
 def test_a_snapshot_comes_back_as_it_was(warehouse: Warehouse) -> None:
     written = replace(snapshot(), hidden_topics=("salaries",))
     uri = warehouse.write_snapshot(written)
@@ -72,6 +73,7 @@ def test_many_rows_are_written_so_that_several_tasks_can_read_them(tmp_path: Pat
     assert directory.read_table("numbers.parquet").equals(table)
 
 
+@pytest.mark.slow
 def test_the_newest_snapshot_of_a_cluster_is_found(warehouse: Warehouse) -> None:
     assert warehouse.latest_snapshot("test") is None
     newest = [warehouse.write_snapshot(snapshot(hours)) for hours in (1, 3, 2)][1]
@@ -80,6 +82,7 @@ def test_the_newest_snapshot_of_a_cluster_is_found(warehouse: Warehouse) -> None
     assert read_snapshot(newest).taken_at == TAKEN_AT + timedelta(hours=3)
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_was_never_finished_is_not_read(warehouse: Warehouse) -> None:
     finished = warehouse.write_snapshot(snapshot())
     half = warehouse.write_snapshot(snapshot(1))
@@ -101,6 +104,7 @@ def test_the_tables_are_written_before_what_finishes_a_snapshot(
     assert warehouse.latest_snapshot("test") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -122,6 +126,7 @@ def test_a_damaged_snapshot_is_an_error_that_names_the_file(
         read(uri)
 
 
+@pytest.mark.slow
 def test_replicas_are_counted_in_one_file_and_in_many(warehouse: Warehouse) -> None:
     uri, replicas = warehouse.write_snapshot(snapshot()), snapshot().replicas
     assert replicas_in(uri) == len(replicas)
@@ -133,6 +138,7 @@ def test_replicas_are_counted_in_one_file_and_in_many(warehouse: Warehouse) -> N
     assert replicas_in(uri) == len(read_snapshot(uri).replicas) == 2 * len(replicas)
 
 
+@pytest.mark.slow
 def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:
     plan, directory = a_plan(), warehouse.plan("p")
     assert plan.moves
@@ -141,6 +147,7 @@ def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:
     assert parse_request(directory.read_json("request.json")) == DRAIN
 
 
+@pytest.mark.slow
 def test_a_finished_plan_is_never_replaced(warehouse: Warehouse) -> None:
     directory = warehouse.plan("p")
     directory.save(a_plan(), DRAIN)
@@ -153,6 +160,7 @@ def test_a_plan_that_is_not_there_is_an_error_that_says_so(warehouse: Warehouse)
         warehouse.plan("other").load()
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_written_again_keeps_nothing_of_before(warehouse: Warehouse) -> None:
     """As of a dry run that exports fewer batches than the last one."""
     directory = warehouse.plan("p1")
@@ -165,6 +173,7 @@ def test_a_folder_that_is_written_again_keeps_nothing_of_before(warehouse: Wareh
     assert not folder.exists("reassignment-0002.json")
 
 
+@pytest.mark.slow
 def test_discarding_a_plan_leaves_the_request_alone(warehouse: Warehouse) -> None:
     directory = warehouse.plan("p")
     directory.save(a_plan(), DRAIN)
@@ -205,6 +214,7 @@ def test_a_folder_that_cannot_be_made_is_left_to_who_writes_there(tmp_path: Path
     Warehouse((tmp_path / "file" / "warehouse").as_uri()).close_to_others(0o750)
 
 
+@pytest.mark.slow
 def test_a_plan_that_names_no_snapshot_keeps_none(warehouse: Warehouse) -> None:
     uri = warehouse.write_snapshot(snapshot())
     named = {"good": uri.split("/snapshots/")[1], "empty": "", "hostile": "../../elsewhere"}

@@ -58,6 +58,7 @@ def of_their_own(source: str) -> Iterator[str]:
             yield from (FIGURES | FIGURES_OF_RECORDS) & {node.attr}
 
 
+@pytest.mark.slow
 def test_views_of_a_plan_read_no_figure_that_its_account_holds() -> None:
     found: dict[str, set[str]] = {}
     for folder in VIEWS:

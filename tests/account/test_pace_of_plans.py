@@ -105,6 +105,7 @@ def test_a_copy_that_has_ended_counts_for_what_it_received_meanwhile(
     assert rate_of_partition(known, C.partition, in_flight=False)[0] is None
 
 
+@pytest.mark.slow
 def test_what_came_more_than_a_minute_ago_counts_no_more(
     ledger: Ledger, plan: Plan, clock: SetClock
 ) -> None:

@@ -98,6 +98,7 @@ def test_what_is_taken_back_is_no_longer_in_place_and_stays_received(
     assert (value(found.received), value(found.taken_back)) == (1000, 400)
 
 
+@pytest.mark.slow
 def test_received_never_falls_where_a_copy_shrinks_or_begins_anew(
     ledger: Ledger, plan: Plan, clock: SetClock
 ) -> None:

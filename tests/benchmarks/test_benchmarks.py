@@ -105,6 +105,7 @@ def test_the_page_of_a_small_plan_is_measured() -> None:
     assert result["news_ms_10"] > 0
 
 
+@pytest.mark.slow
 def test_what_a_day_leaves_is_measured_of_files_and_of_rows(tmp_path: Path) -> None:
     asked = Namespace(partitions=100, moves=20, hours=0.01, poll_s=12.0)
     rows = growth.measured(asked, tmp_path)

@@ -69,6 +69,7 @@ def test_each_way_in_which_replicas_may_not_lie_is_counted_by_itself(
         assert judged(made, rows, {}).violations == violations
 
 
+@pytest.mark.slow
 def test_the_table_shows_what_was_asked_along_with_what_the_planner_made_of_it(
     tmp_path: Path,
 ) -> None:
@@ -127,6 +128,7 @@ def test_replicas_in_one_rack_are_counted_by_partition() -> None:
     assert goals_of(replace(of, arrays=racks), rows)["RackAwareGoal"] == 2
 
 
+@pytest.mark.slow
 def test_replicas_outside_of_their_set_are_those_that_the_planner_finds_and_brings_in() -> None:
     of = replace(instance(), drained=np.zeros(12, bool))
     bound = limited(of.arrays, None, sets_of(of))

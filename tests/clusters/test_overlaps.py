@@ -12,6 +12,7 @@ from rehome.clusters.overlaps import overlap_notes
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)  # a Tuesday
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("windows", "noted"),
     [

@@ -119,6 +119,7 @@ def test_a_poll_of_a_plan_ten_times_as_large_reads_as_much(tmp_path: Path) -> No
     assert read[0] == read[1]
 
 
+@pytest.mark.slow
 def test_what_is_chosen_is_read_before_it_starts(tmp_path: Path) -> None:
     """Of three that are next, one is gone, one is in place already, and one may start."""
     plan = InProgress(tmp_path, 57, 50)
@@ -136,6 +137,7 @@ def test_what_is_chosen_is_read_before_it_starts(tmp_path: Path) -> None:
     plan.ledger.close()
 
 
+@pytest.mark.slow
 def test_partitions_that_others_reassign_before_their_turn_are_read_and_settled(
     tmp_path: Path,
 ) -> None:
@@ -150,6 +152,7 @@ def test_partitions_that_others_reassign_before_their_turn_are_read_and_settled(
     plan.ledger.close()
 
 
+@pytest.mark.slow
 def test_what_was_not_read_neither_starts_nor_ends_a_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_leader_is_assumed_among_the_living_and_kept_as_it_was_read() -> None:
     assert leaders() == {one: None}
 
 
+@pytest.mark.slow
 def test_a_reassignment_by_another_client_is_recorded_once(tmp_path: Path) -> None:
     """Of a partition that waits for its turn, and of one that the plan does not know."""
     plan = InProgress(tmp_path, 57, 50)

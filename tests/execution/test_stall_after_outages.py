@@ -60,6 +60,7 @@ def killed_at(cluster: SimulatedCluster, call: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [1, 2], ids=["before the request", "after it"])
 def test_a_run_that_comes_back_after_an_outage_goes_on(
     call: int,
@@ -81,6 +82,7 @@ def test_a_run_that_comes_back_after_an_outage_goes_on(
     assert simulated.started == sorted(plan.by_partition), "each move once"
 
 
+@pytest.mark.slow
 def test_a_move_without_progress_stalls_once_it_was_polled_for_the_timeout_after_an_outage(
     simulated: SimulatedCluster,
     ledger: Ledger,

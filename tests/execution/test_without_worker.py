@@ -60,6 +60,7 @@ def flying(ledger: Ledger, approved: Any, clock: SetClock) -> Flying:
     return Flying(ledger, approved, clock)
 
 
+@pytest.mark.slow
 def test_at_its_windows_end_a_plan_is_stopped_its_throttles_taken_back_and_its_lease_given_back(
     flying: Flying,
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_stop_that_is_due_no_more_starts_nothing(
     assert ledger.holder("sim") is not None, "its run goes on"
 
 
+@pytest.mark.slow
 def test_another_runs_plan_is_stopped_only_once_that_run_is_silent(flying: Flying) -> None:
     flying.clock.pass_s(50)
     flying.ledger.heartbeat("sim", "run-1", 60.0)
@@ -91,6 +93,7 @@ def test_another_runs_plan_is_stopped_only_once_that_run_is_silent(flying: Flyin
     flying.check_stopped()
 
 
+@pytest.mark.slow
 def test_of_two_triggers_the_second_fences_the_first_off(flying: Flying) -> None:
     first = flying.ledger.acquire_lease("sim", "run-1", 60.0)
     flying.clock.pass_s(100)
@@ -105,6 +108,7 @@ def kept(flying: Flying, within_s: float) -> PlanState | None:
     return None if done is None else done.finished
 
 
+@pytest.mark.slow
 def test_the_sweep_waits_for_a_windows_end_that_comes_before_the_next_sweep(
     flying: Flying, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def test_a_seed_draws_the_same_messages_again() -> None:
     assert set(found) <= set(messages())
 
 
+@pytest.mark.slow
 def test_messages_are_joined_as_people_see_them() -> None:
     found = messages()
     run_together = re.compile(r"[a-z}] (Trigger|Clear|This step|Nothing was) ")

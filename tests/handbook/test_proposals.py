@@ -36,6 +36,7 @@ def missing(demand: Demand) -> Iterator[str]:
         yield demand.test
 
 
+@pytest.mark.slow
 def test_each_demand_names_a_module_and_a_test_that_exist() -> None:
     assert {demand.ask: list(missing(demand)) for demand in every() if list(missing(demand))} == {}
 

@@ -17,6 +17,7 @@ written = cache(pages)
 """Once, and not while tests are collected: every process of them would wait for it."""
 
 
+@pytest.mark.slow
 def test_each_page_is_there_and_no_other() -> None:
     assert {path.name for path in REFERENCE.glob("*.md")} == written().keys()
 
@@ -26,6 +27,7 @@ def test_a_page_is_what_the_code_says(name: str) -> None:
     assert (REFERENCE / name).read_text() == written()[name], "run `make docs-reference`"
 
 
+@pytest.mark.slow
 def test_every_parameter_says_what_it_means() -> None:
     params = {
         (dag.dag_id, name): dag.params.get_param(name).description

@@ -79,6 +79,7 @@ def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
         build(config)
 
 
+@pytest.mark.slow
 def test_a_file_outside_the_handbook_is_named_without_a_link(tmp_path: Path) -> None:
     docs, site_dir = tmp_path / "docs", tmp_path / "site"
     docs.mkdir()
@@ -92,6 +93,7 @@ def test_a_file_outside_the_handbook_is_named_without_a_link(tmp_path: Path) -> 
     assert "<code>code.py</code>" in (site_dir / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_page_that_no_menu_leads_to_ends_the_build(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()

@@ -77,6 +77,7 @@ def exported(ledger: Ledger) -> io.BytesIO:
     return file
 
 
+@pytest.mark.slow
 def test_every_row_of_every_table_comes_through_and_so_does_the_way_back(
     full: Ledger, ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def something_else(lines: list[bytes]) -> list[bytes]:
     return [b"topic,partition\n", b"orders,1\n", b"orders,2\n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -35,6 +35,7 @@ def day(kept: list[int]) -> Rollup:
     return so_far
 
 
+@pytest.mark.slow
 def test_one_interval_without_the_cleaner_shows_what_was_written_all_day() -> None:
     rollup = day([100 * MB, *[5 * MB] * (A_DAY - 1)])
     assert rollup.numbers["bytes_in"] == pytest.approx(14.4 * GB)
@@ -46,6 +47,7 @@ def test_one_interval_without_the_cleaner_shows_what_was_written_all_day() -> No
     assert row["record_bytes"] == 1000
 
 
+@pytest.mark.slow
 def test_where_the_cleaner_is_always_at_work_a_lower_bound_is_reported_as_that() -> None:
     rollup = day([5 * MB] * A_DAY)
     assert rollup.numbers["measured_bytes"] == 0

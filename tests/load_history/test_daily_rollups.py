@@ -42,6 +42,7 @@ def same(one: Rollup, other: Rollup) -> bool:
     return bool(one.table().equals(other.table(), check_metadata=True))
 
 
+@pytest.mark.slow
 def test_two_days_are_rolled_up_each_by_itself_and_add_up(cluster: Cluster) -> None:
     for number in range(13):  # from 22:00 to 2:00
         cluster.snapshot(20 * number)
@@ -125,6 +126,7 @@ def test_a_topic_created_anew_starts_a_history_of_its_own(cluster: Cluster) -> N
     assert total.rates["in"].quantile(0.95, PARTITIONS).tolist() == [0] * PARTITIONS
 
 
+@pytest.mark.slow
 def test_a_rollup_that_was_lost_is_made_again(cluster: Cluster) -> None:
     for number in range(9):
         cluster.snapshot(20 * number)
@@ -136,6 +138,7 @@ def test_a_rollup_that_was_lost_is_made_again(cluster: Cluster) -> None:
     assert same(cluster.rollup(), before)
 
 
+@pytest.mark.slow
 def test_old_snapshots_go_once_they_are_rolled_up_and_no_plan_needs_them(
     cluster: Cluster,
 ) -> None:
@@ -156,6 +159,7 @@ def test_old_snapshots_go_once_they_are_rolled_up_and_no_plan_needs_them(
     assert cluster.rollup().numbers["in_s"].tolist() == [130 * 60] * PARTITIONS
 
 
+@pytest.mark.slow
 def test_old_rollups_go_as_well(cluster: Cluster) -> None:
     for number in range(9):
         cluster.snapshot(20 * number)

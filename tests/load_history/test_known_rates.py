@@ -62,6 +62,7 @@ def test_a_history_that_is_long_enough_gives_the_planner_its_rates(cluster: Clus
     assert found.growth == pytest.approx(wanted)
 
 
+@pytest.mark.slow
 def test_a_plan_is_made_by_rates_once_they_are_known(cluster: Cluster) -> None:
     watched(cluster)
     snapshot = now(cluster)

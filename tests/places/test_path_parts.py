@@ -18,6 +18,7 @@ HOSTILE = st.text(st.sampled_from("./\\~%2EeFf*?[]:\0\n\u2028é\udc80 Aa-_")) | 
 SHORT = HOSTILE.filter(lambda text: len(text.encode(errors="surrogatepass")) <= LONGEST_PART // 3)
 
 
+@pytest.mark.slow
 @given(SHORT)
 def test_no_id_is_more_than_one_part_of_a_path(text: str) -> None:
     part = path_part(text)

@@ -120,6 +120,7 @@ def test_a_missing_driver_is_named_with_what_to_install(monkeypatch: pytest.Monk
         Directory("s3://bucket/rehome")
 
 
+@pytest.mark.slow
 def test_what_others_write_is_seen_at_once_and_folders_are_kept_or_removed(s3: S3) -> None:
     with s3.logged_in():
         uri = s3.new_warehouse()

@@ -172,6 +172,7 @@ def _refuses(node: ast.AST) -> bool:
     return isinstance(called, ast.Name) and called.id in RAISES
 
 
+@pytest.mark.slow
 def test_everything_that_refuses_has_a_case_or_judges_no_state() -> None:
     assert refusing() == {*BAD_ALREADY, *OF_NO_STATE}
     assert not BAD_ALREADY.keys() & OF_NO_STATE.keys()

@@ -31,6 +31,7 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", alias.name) for alias in node.names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["dags", "include", "plugins", "spark_jobs"])
 def test_what_has_moved_is_imported_from_one_place(room: str) -> None:
     files = [path for path in (ROOT / room).rglob("*.py") if path != ONE_PLACE]
@@ -43,6 +44,7 @@ def test_what_has_moved_is_imported_from_one_place(room: str) -> None:
     assert found == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["dags", "plugins"])
 def test_a_run_of_a_timetable_is_not_made_by_its_fields(room: str) -> None:
     """Airflow 3.2 asks for two more of them; without these it plans no run of the DAG."""

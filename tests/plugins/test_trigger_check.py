@@ -33,6 +33,7 @@ def test_each_dag_has_its_own_check(dag_id: str, conf: dict[str, Any], problem: 
     assert problem in " ".join(problems_of(dag_id, conf))
 
 
+@pytest.mark.slow
 def test_every_dag_of_the_project_is_ours_and_no_other_is() -> None:
     from handbook.sources import dags
 
@@ -45,6 +46,7 @@ def test_every_dag_of_the_project_is_ours_and_no_other_is() -> None:
 MANY = 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "conf",
     [

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+import pytest
+
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.quality.engine.rules import DEFECT, every_rule
@@ -155,6 +157,7 @@ def test_every_rule_that_an_operator_can_break_has_a_case_or_judges_no_state() -
     assert not {*PLANS, *SNAPSHOTS} & OF_NO_STATE.keys()
 
 
+@pytest.mark.slow
 def test_a_plan_that_leaves_what_is_bad_or_makes_it_better_passes_its_gate() -> None:
     cases = {case.__name__: case() for some in PLANS.values() for case in some}
     assert all(checked.plan.moves for checked in cases.values())

@@ -333,6 +333,7 @@ def test_a_failed_gate_shows_rows_and_remedy() -> None:
     assert "Find out why." in reported
 
 
+@pytest.mark.slow
 def test_a_large_plan_stays_readable_and_names_the_file_with_the_rest() -> None:
     plan = plan_of(*moves(count=20_000))
     html = render(replace(dry_run_only(), plan=plan, moves={}))

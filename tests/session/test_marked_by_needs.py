@@ -33,6 +33,7 @@ def test_a_test_has_the_markers_of_its_fixtures_and_of_theirs(
     assert marked == {Need.AIRFLOW}
 
 
+@pytest.mark.slow
 def test_without_java_tests_on_brokers_are_skipped_and_name_the_target(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--skip-missing"]
     done = subprocess.run(

@@ -15,6 +15,7 @@ JOBS = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_explains_itself(job: str, tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

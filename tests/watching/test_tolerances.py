@@ -98,6 +98,7 @@ def planned(of: Cluster, request: ReassignmentRequest) -> Plan:
     return make_plan(of.snapshot(), request, PlanOptions(plan_id="p", rate_bytes_per_s=10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [{}, WIDE], ids=["no targets", "wide targets"])
 @pytest.mark.parametrize("tolerance", [0.04, 0.3, 1.5])
 @pytest.mark.parametrize("name", ["bytes", "bytes_in", "bytes_out"])
@@ -122,6 +123,7 @@ def test_the_plan_ends_well_within_the_rule(
     assert name not in imbalance(after, within)
 
 
+@pytest.mark.slow
 def test_the_plan_moves_no_more_than_it_has_to() -> None:
     """The form's default of 2 % would move more than the half of 40 %."""
     of, rules = loaded("bytes"), WatchRules(policy=WatchPolicy.HEAL, balance_tolerance=0.4)
@@ -154,6 +156,7 @@ def test_disks_that_fill_up_are_evened_out_as_in_any_rebalance() -> None:
     assert "tolerance" not in start.params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bytes", "bytes_in"])
 def test_shares_are_judged_as_they_are_planned_by_the_size_of_disks(name: str) -> None:
     """What a plan has brought to its shares is no finding, and what is even by number is one."""

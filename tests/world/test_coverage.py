@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from world import cases, coverage
 from world.outcome import run
 from world.simulate import DOCUMENT, RESULT
 
 
+@pytest.mark.slow
 def test_what_a_run_reaches_is_counted_and_the_rest_is_named() -> None:
     found = run(cases.TOPIC_DELETED).reached
     assert found["event", "move gone"] == 2
@@ -21,6 +24,7 @@ def test_what_a_run_reaches_is_counted_and_the_rest_is_named() -> None:
     assert "move gone" not in shown["never"]["event"]
 
 
+@pytest.mark.slow
 def test_waits_are_counted_by_what_is_waited_for() -> None:
     to_one = (("t", 0, (4, 2)), ("t", 1, (2, 4)))
     plan = replace(cases.PLAN, moves=to_one, slots=1)

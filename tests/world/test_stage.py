@@ -46,6 +46,7 @@ def test_a_plan_that_nothing_disturbs_is_done_and_leaves_nothing() -> None:
     assert judge(stage.seen()).violations == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", [20, 40, 61, 80, 100, 130, 180])
 def test_a_process_that_is_killed_is_followed_by_another_that_ends_the_plan(point: int) -> None:
     stage = played(strikes=(Strike("A", point, Blow.DEATH),))
@@ -80,6 +81,7 @@ def test_of_a_run_that_is_deleted_the_sweep_and_a_person_are_left() -> None:
     assert judge(stage.seen()).violations == ()
 
 
+@pytest.mark.slow
 def test_a_drain_is_planned_tried_out_and_looked_at_when_it_is_done() -> None:
     drain = Plan("A", (), drains=(1,), tried_out=True, cordons=True)
     script = Script(1, 4, (TOPIC,), (drain,), does=(START,), quiet_s=200.0)
@@ -102,6 +104,7 @@ def test_a_plan_that_the_dry_run_refuses_does_not_run() -> None:
     assert run.states()["throttle"] is TaskState.UPSTREAM_FAILED
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_done_is_taken_back_by_another() -> None:
     stage = played(Do(150.0, "A", What.ROLL_BACK))
     states = sorted(each.state for each in stage.records.values())

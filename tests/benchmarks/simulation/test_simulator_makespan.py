@@ -24,6 +24,7 @@ def over_bound(plan: Plan, brokers: range, policy: Policy) -> float:
     return simulation.elapsed_s * policy.rate_bytes_per_s / busiest_bytes(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("drawn", "at_once"), [(FEW_IN_FLIGHT, 60), (ONE_REPLICA, 1000), (THREE_REPLICAS, 1000)]
 )

@@ -153,6 +153,7 @@ def check_every_admission_has_an_outcome(simulation: Simulation) -> None:
     assert not simulation.cluster.ours
 
 
+@pytest.mark.slow
 @few_and_many(60, 5000)
 def test_every_plan_is_done_within_its_slots(examples: int) -> None:
     @property_of(examples)
@@ -202,6 +203,7 @@ def test_resuming_from_any_prefix_of_the_ledger_ends_in_the_same_assignment(exam
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(60, 5000)
 def test_crashes_and_faults_together_leave_nothing_of_ours_in_flight(examples: int) -> None:
     @property_of(examples)
@@ -214,6 +216,7 @@ def test_crashes_and_faults_together_leave_nothing_of_ours_in_flight(examples: i
     holds()
 
 
+@pytest.mark.slow
 @few_and_many(60, 5000)
 def test_nothing_is_in_flight_after_a_window_and_the_next_one_goes_on(examples: int) -> None:
     @property_of(examples)

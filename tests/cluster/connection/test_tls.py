@@ -43,6 +43,7 @@ def accepted(settings: dict[str, str]) -> Connection:
     return connection
 
 
+@pytest.mark.slow
 def test_certificate_and_key_are_files_or_text_or_one_of_each(
     files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

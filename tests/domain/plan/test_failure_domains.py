@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def test_of_a_broker_whose_rack_is_not_known_only_the_replica_counts() -> None:
 brokers = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(brokers, brokers), max_size=20))
 def test_every_partition_that_loses_a_domain_is_counted(
     pairs: list[tuple[list[int], list[int]]],

@@ -108,6 +108,7 @@ def test_another_target_makes_another_table() -> None:
     assert table != MoveTable(moves_table([replace(first, target=(3, 1))]))
 
 
+@pytest.mark.slow
 @given(moves())
 def test_a_plan_in_columns_finds_its_moves_and_sums_them_as_one_of_objects_does(
     made: tuple[Move, ...],

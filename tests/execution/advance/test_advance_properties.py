@@ -151,6 +151,7 @@ def test_a_broker_that_dies_leaves_every_started_move_with_a_recorded_end(
             assert all(start.outcome is not None for start in ledger.reassignments("p"))
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(plans(), st.integers(0, 3))
 @example(make_plan("p", move("t", 0, (1, 2), (3, 2), 5), cluster_id="sim"), 1)

@@ -162,6 +162,7 @@ def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own
     assert (after.ended, after.unclear) == ({only.partition: MoveState.DONE}, {})
 
 
+@pytest.mark.slow
 def test_what_a_step_has_found_out_is_written_in_as_many_transactions_however_much_it_is(
     ledger: Ledger, approved: MakePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

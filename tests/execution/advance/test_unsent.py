@@ -58,6 +58,7 @@ def crashed(approved: Callable[..., Plan], ledger: Ledger, clock: SetClock) -> C
     return Crashed(approved(OURS, cluster_id="sim"), ledger, clock)
 
 
+@pytest.mark.slow
 def test_moves_go_on_when_another_clients_reassignment_is_over(
     crashed: Crashed, clock: SetClock
 ) -> None:

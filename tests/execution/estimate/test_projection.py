@@ -243,6 +243,7 @@ def test_moves_that_cannot_go_on_are_left_out() -> None:
     ) == Course(0, False)
 
 
+@pytest.mark.slow
 def test_moves_that_wait_for_a_dead_broker_are_left_out_of_large_plans_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

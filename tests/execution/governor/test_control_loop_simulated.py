@@ -67,6 +67,7 @@ class Loop:
         return [change.reason for change in self.simulation.rates]
 
 
+@pytest.mark.slow
 @few_and_many(5, 150)
 def test_what_is_delivered_comes_to_what_was_asked_for_and_never_far_above(examples: int) -> None:
     @property_of(examples)

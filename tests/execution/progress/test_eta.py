@@ -125,6 +125,7 @@ def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examp
     holds()
 
 
+@pytest.mark.slow
 def test_waits_for_other_brokers_are_predicted() -> None:
     """What the busiest broker lacks takes a tenth less than the plan does."""
     plan = random_plan(5, 4, 0.8, seed=2)

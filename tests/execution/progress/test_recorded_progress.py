@@ -22,6 +22,7 @@ from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import make_plan, move
 
 
+@pytest.mark.slow
 def test_the_time_left_comes_from_what_earlier_polls_have_recorded(tmp_path: Path) -> None:
     """Broker 1 sends two copies, and 400 of 1000 B/s is all that comes."""
     moves = [move("t", 0, (1,), (3,), 60_000), move("t", 1, (1,), (4,), 60_000)]
@@ -53,6 +54,7 @@ def test_the_time_left_comes_from_what_earlier_polls_have_recorded(tmp_path: Pat
     assert out.allowed_bytes == pytest.approx(5000, rel=0.01)
 
 
+@pytest.mark.slow
 def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_polls_have_recorded(
     tmp_path: Path,
 ) -> None:

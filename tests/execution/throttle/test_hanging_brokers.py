@@ -120,6 +120,7 @@ def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers
     assert EventKind.THROTTLE_GONE not in kinds(ledger, plan), "no client has removed it"
 
 
+@pytest.mark.slow
 def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses_its_rates(
     cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:

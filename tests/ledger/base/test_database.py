@@ -123,6 +123,7 @@ def test_a_ledger_in_memory_is_refused() -> None:
         Ledger.open("sqlite://")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "url", ["sqlite:////proc/nowhere/ledger.db", "postgresql://127.0.0.1:1/ledger"]
 )

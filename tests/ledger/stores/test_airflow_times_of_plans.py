@@ -34,6 +34,7 @@ def carry_out(ledger: Ledger, clock: SetClock, plan_id: str, start_s: float, wak
     ledger.transition(plan_id, PlanState.DONE, "all done")
 
 
+@pytest.mark.slow
 def test_timings_are_of_the_newest_plans_that_are_done(ledger: Ledger, clock: SetClock) -> None:
     assert ledger.run_timings() == []
     for number in range(RUNS + 2):

@@ -128,6 +128,7 @@ def most_kept(sizes: list[int], headrooms: list[int]) -> float:
     return -float(found.fun)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(case=cases())
 def test_the_log_dir_ends_empty_and_as_much_as_half_of_what_could_stay_does(

@@ -110,6 +110,7 @@ def test_donors_of_a_topic_keep_their_share_of_it() -> None:
     assert set(held.values()) <= {8, 9, 10}
 
 
+@pytest.mark.slow
 def test_racks_that_force_a_donor_below_its_share_are_named() -> None:
     """Each rack holds a replica of every partition, so those of /a share a third among more."""
     racks = {0: "/a", 1: "/a", 2: "/b", 3: "/b", 4: "/c", 5: "/c", 6: "/a"}

@@ -163,6 +163,7 @@ def test_a_partition_that_stays_has_the_reason(
     assert (reason or "Nothing asks for it") in partition_text(found)
 
 
+@pytest.mark.slow
 def test_a_broker_is_explained_by_loads_and_bands_and_replicas_given_and_received() -> None:
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     found = explainer(of, action="rebalance", exclude_brokers=[2]).broker(0)
@@ -228,6 +229,7 @@ def test_the_command_needs_the_warehouse_alone(
     assert "Broker 1\n  bytes: 0 B → " in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -258,6 +260,7 @@ def test_rates_that_came_from_elsewhere_are_not_judged() -> None:
     assert {resource for item in held for resource, *_ in item.load} == {Resource.BYTES}
 
 
+@pytest.mark.slow
 def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

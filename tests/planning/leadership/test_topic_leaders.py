@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def rows_of(of: Cluster, topic: str) -> list[Sequence[int]]:
     return [row for partition, row in of.replicas.items() if partition.topic == topic]
 
 
+@pytest.mark.slow
 @examples(120)
 @given(topics=st.lists(ROWS, min_size=1, max_size=2))
 def test_leaders_of_each_topic_are_spread_as_far_as_single_changes_can(

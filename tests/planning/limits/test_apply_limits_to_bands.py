@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import PLACED, Resource
@@ -47,6 +48,7 @@ def test_caps_that_no_broker_exceeds_are_no_bands() -> None:
     assert highest(40) == [np.inf] * 6
 
 
+@pytest.mark.slow
 def test_a_cap_that_no_plan_could_reach_leaves_the_plan_as_it_is() -> None:
     of = skewed()
     free = plan(of, action="rebalance")

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -127,6 +128,7 @@ ACTIONS = [
 ]
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,
@@ -137,6 +139,7 @@ def test_no_action_breaks_a_cap_or_a_set(limited: Limited, action: dict[str, Any
     check_limits(*limited, action)
 
 
+@pytest.mark.slow
 @property_of(24)
 @given(limited_clusters(), st.sampled_from(ACTIONS[:2]))
 def test_what_goes_into_its_set_in_rounds_breaks_no_limit_either(
@@ -206,6 +209,7 @@ def test_a_minimum_of_leaders_is_asked_of_the_brokers_of_the_set_and_copies_only
     assert reported(full) == {("t", 2)}
 
 
+@pytest.mark.slow
 def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> None:
     rng = np.random.default_rng(7)
     rows = [tuple(rng.permutation(12)[:3].tolist()) for _ in range(600)]

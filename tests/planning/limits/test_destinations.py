@@ -252,6 +252,7 @@ def asked_clusters(draw: st.DrawFn) -> tuple[Cluster, dict[str, Any]]:
     return of, {**action, "caps": caps, "broker_sets": sets, "destinations": sorted(named.tolist())}
 
 
+@pytest.mark.slow
 @property_of(160)
 @given(asked_clusters())
 def test_no_action_puts_a_new_replica_elsewhere(asked: tuple[Cluster, dict[str, Any]]) -> None:

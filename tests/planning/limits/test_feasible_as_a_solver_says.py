@@ -5,6 +5,7 @@ plan, nearly always: placement is greedy.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from rehome.errors import InvalidRequestError
@@ -54,6 +55,7 @@ def has_a_place(of: Cluster, sets: list[dict[str, object]], cap: int) -> bool:
     return bool(found.success)
 
 
+@pytest.mark.slow
 def test_a_replica_that_an_exact_solver_can_place_is_placed_by_the_plan() -> None:
     placed = []
     for seed in range(CLUSTERS):

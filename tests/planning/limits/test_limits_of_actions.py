@@ -32,6 +32,7 @@ def held(of: Cluster, weight: dict[TopicPartition, float], *, led: bool = False)
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", ["bytes_in", "bytes_out"])
 def test_rates_stay_below_their_caps(resource: str) -> None:
     of = cluster(NO_RACKS[:3], [(0, 1)] * 6 + [(1, 0)] * 6, 100)

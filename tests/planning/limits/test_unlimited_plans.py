@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
+
 from tests.quality.plan.clean import sound_plans
 
 SPREADS_TOPICS = True
@@ -14,6 +16,7 @@ recorded anew when its search changed.
 """
 
 
+@pytest.mark.slow
 def test_plans_without_limits_are_what_they_were() -> None:
     hashes = [checked.plan.plan_hash for _, checked in sound_plans(52, seed=777)]
     assert hashlib.sha256("".join(hashes).encode()).hexdigest() == RECORDED

@@ -41,6 +41,7 @@ def deviations(arrays: ClusterArrays, rows: np.ndarray) -> dict[str, float]:
     return {r.value: float(np.abs(load / load.mean() - 1).max()) for r, load in loads.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["expansion", pytest.param("skew", marks=pytest.mark.long), "rf2", "rates"]
 )
@@ -54,6 +55,7 @@ def test_every_broker_ends_within_tolerance_in_all_five_resources(name: str) -> 
     assert not outcome.tree_after.violations(outcome.layout.rows).any()
 
 
+@pytest.mark.slow
 def test_without_tolerances_few_replicas_move_and_traffic_is_even_where_it_is_known() -> None:
     arrays, outcome = made(CASES[0])
     _, strict = made(CASES[0], tolerances=STRICT)
@@ -65,6 +67,7 @@ def test_without_tolerances_few_replicas_move_and_traffic_is_even_where_it_is_kn
     assert moves[0] < moves[1] / 2
 
 
+@pytest.mark.slow
 def test_planning_again_on_a_balanced_cluster_plans_nothing() -> None:
     arrays, outcome = made(CASES[0], tolerances=STRICT)
     again = replace(arrays, rows=outcome.layout.rows.copy(), leader=outcome.layout.rows[:, 0])
@@ -72,6 +75,7 @@ def test_planning_again_on_a_balanced_cluster_plans_nothing() -> None:
     assert not len(plan_rebalance(again, request).layout.changed())
 
 
+@pytest.mark.slow
 def test_leaders_alone_are_evened_out_without_copies() -> None:
     arrays, first = made(CASES[2], tolerances={"bytes_in": None, "bytes_out": None})
     settled = replace(arrays, rows=first.layout.rows.copy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_a_repair_leaves_every_partition_even_with_the_fewest_copies(of: Cluster
     assert (made.summary.rack_violations_before, made.summary.rack_violations_after) == (uneven, 0)
 
 
+@pytest.mark.slow
 @DEEP
 @given(of=clusters(max_depth=4, ragged=True), tolerance=st.sampled_from([0.05, 0.2]))
 def test_a_rebalance_leaves_every_partition_that_it_copies_even(
@@ -76,6 +78,7 @@ def test_a_rebalance_leaves_every_partition_that_it_copies_even(
             assert set(move.target) in even_sets(paths(of), of.racks, len(move.target))
 
 
+@pytest.mark.slow
 def test_no_trade_copies_a_partition_and_leaves_it_uneven() -> None:
     """Found at random: partition 9 has two replicas in rack /a, and one of another was traded."""
     rows = ["0123", "0", "213", "01", "31", "0123", "02", "0123", "03", "013", "012", "1", "213"]
@@ -111,6 +114,7 @@ def test_partitions_with_different_numbers_of_replicas_are_planned_side_by_side(
     assert plan(of, action="repair_racks").moves[0].current == (0, 1, 3)
 
 
+@pytest.mark.slow
 def test_racks_of_very_different_size_stay_even_and_what_they_force_is_named() -> None:
     rng = np.random.default_rng(3)
     brokers = [np.flatnonzero([rack == name for rack in UNEVEN]) for name in sorted(set(UNEVEN))]
@@ -162,6 +166,7 @@ def test_brokers_without_a_rack_are_one_more_child_of_the_root() -> None:
     assert plan(of, action="repair_racks", ignore_racks=True).moves == ()
 
 
+@pytest.mark.slow
 @examples(60)
 @given(of=clusters(max_depth=2, partly=True), replicas=st.integers(1, 4))
 def test_partly_racked_clusters_are_spread_as_an_independent_checker_wants_it(

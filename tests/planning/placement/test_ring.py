@@ -191,6 +191,7 @@ def test_the_ring_passes_over_a_broker_that_is_fuller_than_its_siblings() -> Non
     assert "next on the rings" in made.moves[0].why
 
 
+@pytest.mark.slow
 def test_sizes_apart_leave_brokers_no_further_apart_than_the_tolerance_and_one_replica() -> None:
     rng = np.random.default_rng(7)
     sizes = rng.lognormal(6, 1, 600).astype(int)

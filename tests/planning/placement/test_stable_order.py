@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,18 +18,21 @@ NUMBERS = st.lists(st.integers(-3, 3) | st.integers(-(2**40), 2**40), max_size=5
 GROUPS = st.lists(st.integers(0, 5), max_size=50)
 
 
+@pytest.mark.slow
 @given(NUMBERS)
 def test_equal_numbers_stay_in_their_order(numbers: list[int]) -> None:
     values = np.array(numbers, np.int64)
     assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
+@pytest.mark.slow
 @given(NUMBERS)
 def test_equal_floats_stay_in_their_order(numbers: list[int]) -> None:
     values = np.array(numbers, float) / 3
     assert stable_order_of_floats(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
+@pytest.mark.slow
 @given(GROUPS, st.integers(1, 3))
 def test_the_first_ones_of_each_group_are_those_with_few_before_them(
     groups: list[int], count: int

@@ -33,6 +33,7 @@ def targets(of: Cluster, **params: Any) -> dict[TopicPartition, tuple[int, ...]]
     return {move.partition: move.target for move in made.moves}
 
 
+@pytest.mark.slow
 @seeds
 def test_sizes_a_thousand_times_as_large_give_the_same_moves(seed: int) -> None:
     of = skewed(seed)
@@ -41,6 +42,7 @@ def test_sizes_a_thousand_times_as_large_give_the_same_moves(seed: int) -> None:
     assert targets(larger, move_overhead_bytes=0) == targets(of, move_overhead_bytes=0)
 
 
+@pytest.mark.slow
 @seeds
 def test_a_topic_without_data_changes_nothing(seed: int) -> None:
     of = skewed(seed)
@@ -48,6 +50,7 @@ def test_a_topic_without_data_changes_nothing(seed: int) -> None:
     assert targets(both(of, idle)) == targets(of)
 
 
+@pytest.mark.slow
 @seeds
 def test_other_names_in_the_same_order_give_the_same_moves(seed: int) -> None:
     of = skewed(seed)
@@ -63,6 +66,7 @@ def test_other_names_in_the_same_order_give_the_same_moves(seed: int) -> None:
     assert {renamed(p): row for p, row in targets(of).items()} == targets(other)
 
 
+@pytest.mark.slow
 @seeds
 def test_planning_on_the_result_plans_nothing(seed: int) -> None:
     of = skewed(seed)
@@ -70,6 +74,7 @@ def test_planning_on_the_result_plans_nothing(seed: int) -> None:
     assert plan(of.after(made), action="rebalance", tolerance=0.05).moves == ()
 
 
+@pytest.mark.slow
 @seeds
 def test_a_drained_broker_that_comes_back_is_filled_and_the_cluster_is_balanced(seed: int) -> None:
     of = skewed(seed)

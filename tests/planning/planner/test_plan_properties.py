@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def fits(of: Cluster, request: ReassignmentRequest) -> bool:
     return max(len(row) for row in of.replicas.values()) <= left
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=REQUESTS)
 def test_hard_rules_hold_whatever_is_asked(of: Cluster, request: ReassignmentRequest) -> None:
@@ -81,6 +83,7 @@ def check_hard_rules(of: Cluster, request: ReassignmentRequest, made: Plan) -> N
     assert after <= before or request.action in (Action.DRAIN, Action.SET_REPLICATION_FACTOR)
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=REQUESTS)
 def test_planning_again_on_the_result_plans_nothing(
@@ -90,6 +93,7 @@ def test_planning_again_on_the_result_plans_nothing(
     assert plan(of.after(plan(of, request)), request).moves == ()
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=REQUESTS, shuffle=st.integers(0, 5), seed=st.integers(0, 3))
 def test_the_order_of_rows_does_not_show_and_the_same_seed_gives_the_same_plan(
@@ -100,6 +104,7 @@ def test_the_order_of_rows_does_not_show_and_the_same_seed_gives_the_same_plan(
     assert plan(of, request, shuffle) == plan(of, request)
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=REQUESTS)
 def test_other_ids_and_names_in_the_same_order_give_the_same_moves(
@@ -197,6 +202,7 @@ def clips(made: Plan) -> list[Infeasible]:
     ]
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), tolerance=st.sampled_from([0.02, 0.1, 0.3]))
 def test_a_rebalance_is_within_tolerance_or_names_every_broker_that_is_not(
@@ -230,6 +236,7 @@ LEAVES_AND_COMES_BACK = Cluster(
 )
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters())
 @example(of=LEAVES_AND_COMES_BACK)

@@ -58,6 +58,7 @@ def _rows(rows: list[tuple[np.ndarray, np.ndarray]], width: int) -> csr_array:
     return csr_array((data, columns, starts), shape=(len(rows), width))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed: int) -> None:
     of = small(seed)
@@ -71,6 +72,7 @@ def test_a_rebalance_moves_hardly_more_than_an_exact_solver(seed: int) -> None:
     assert ratio < 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "partitions", "brokers"),
     [
@@ -92,6 +94,7 @@ def test_a_large_cluster_is_planned_close_to_the_bound(
     assert summary.rack_violations_after == 0
 
 
+@pytest.mark.slow
 def test_a_lower_replication_factor_of_a_large_cluster_leaves_it_level() -> None:
     snapshot = large_snapshot(100_000, 60)
     request = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from rehome.planning.model.arrays import broker_sums
 from rehome.planning.programs.lagrangian_bound import lagrangian_bound
@@ -10,6 +11,7 @@ from rehome.planning.rebalance.solver import rebalance
 from tests.planning.posed import posed_case
 
 
+@pytest.mark.slow
 def test_prices_of_a_program_over_classes_are_nearly_the_best_ones() -> None:
     problem, capacity = posed_case("stress", 2_000, 18)
     rebalance(problem, capacity)

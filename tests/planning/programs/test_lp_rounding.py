@@ -69,6 +69,7 @@ def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> N
     assert cost(found) <= min(map(cost, ways)) * (1 + FLOW.gap)
 
 
+@pytest.mark.slow
 def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would() -> None:
     problem, capacity = posed_case("skew", 4_000, 12)
     layout = problem.layout
@@ -80,6 +81,7 @@ def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would()
     assert ratio < LITTLE
 
 
+@pytest.mark.slow
 def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
     assert not asked, "programs know no further resources"
 
 
+@pytest.mark.slow
 def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -145,6 +148,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes() -> None:
     assert np.allclose(arrivals, [[0, 4]])
 
 
+@pytest.mark.slow
 def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time() -> None:
     problem, _ = posed_case("stress", 2_000, 24)
     again, _ = posed_case("stress", 2_000, 24)

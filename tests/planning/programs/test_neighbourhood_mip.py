@@ -52,6 +52,7 @@ def few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbourhood_mip, "NEIGHBOURHOODS", few)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_programs")
 def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules() -> None:
     of = searched(3, "giant")
@@ -63,6 +64,7 @@ def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules() -> Non
     assert not of.tree.violations(of.layout.rows).any()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_programs")
 def test_bands_that_trades_leave_unmet_are_missed_by_less() -> None:
     of = searched(6, "caps")
@@ -92,6 +94,7 @@ def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(
     assert found.layout.incoming.sum() < 0.95 * without.layout.incoming.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_programs")
 def test_only_what_may_move_moves_and_only_where_replicas_are_taken() -> None:
     of = searched(3, "giant")
@@ -131,6 +134,7 @@ def test_a_triple_without_anything_that_may_move_is_skipped() -> None:
     assert (of.layout.rows == before).all()
 
 
+@pytest.mark.slow
 def test_disks_hold_what_comes_to_the_byte() -> None:
     """120 partitions on broker 0; the others have room for all but a byte of eight."""
     size = 10**9

@@ -48,6 +48,7 @@ def off_share(outcome: Outcome) -> np.ndarray:
     return held / ((low + high) / 2) - 1
 
 
+@pytest.mark.slow
 def test_each_point_is_the_plan_that_is_made_with_its_budget(
     curve: tuple[BudgetPoint, ...],
 ) -> None:
@@ -79,6 +80,7 @@ def test_the_curve_of_a_plan_cut_by_a_budget_shows_what_more_would_reach(
     assert points[-1].bytes_to_move > budget_bytes
 
 
+@pytest.mark.slow
 def test_an_expansion_is_measured_by_the_brokers_that_it_fills() -> None:
     new = INSTANCE.arrays.load(INSTANCE.arrays.rows, None).argmin()
     request = replace(REBALANCE, action=Action.EXPAND, brokers=(int(new),))

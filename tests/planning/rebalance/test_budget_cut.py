@@ -126,6 +126,7 @@ def test_a_budget_that_is_large_enough_changes_nothing(params: dict[str, Any]) -
     assert whole.moves
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS, full=st.sets(st.integers(0, 6)))
 def test_where_disks_allow_no_even_spread_the_budget_holds_too(
@@ -142,6 +143,7 @@ def test_where_disks_allow_no_even_spread_the_budget_holds_too(
     assert summary.replica_moves <= (request.budget_moves or 10**9)
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS)
 def test_a_budget_holds_and_nothing_that_it_would_pay_for_is_left(
@@ -190,6 +192,7 @@ REPAIRS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=REPAIRS, budget=BUDGETS)
 def test_the_budget_of_a_repair_pays_first_for_partitions_with_the_fewest_replicas_in_sync(
@@ -224,6 +227,7 @@ def safety(of: Cluster, request: ReassignmentRequest) -> dict[TopicPartition, in
     return dict(zip(sorted(of.replicas), (-misplaced).tolist(), strict=True))
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS)
 def test_the_same_request_goes_on_day_by_day_until_everything_is_done(
@@ -249,6 +253,7 @@ def test_where_copies_are_counted_the_broker_with_the_fewest_replicas_is_emptied
     assert moved(plan(of, action="drain", brokers=[0, 1], budget_bytes=11)) == list(range(1, 11))
 
 
+@pytest.mark.slow
 def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_asked() -> None:
     of = cluster([""] * 2, [(0,)] * 8)
     whole, part = plan(of, action="rebalance"), plan(of, action="rebalance", budget_moves=1)

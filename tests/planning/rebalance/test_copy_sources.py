@@ -100,6 +100,7 @@ def test_a_leader_that_would_send_more_than_anyone_receives_is_relieved(hot: int
     assert [load.bytes_out for load in made.summary.brokers] == [0, 0, 200, 200, 0, 0]
 
 
+@pytest.mark.slow
 @examples(15)
 @given(seed=st.integers(0, 10_000), replicas=st.sampled_from([2, 3]), rates=st.booleans())
 def test_sources_improve_at_no_cost(seed: int, replicas: int, rates: bool) -> None:
@@ -150,6 +151,7 @@ def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas: i
     assert across < across_before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [pytest.param(0, marks=pytest.mark.long), 1, pytest.param(2, marks=pytest.mark.long)]
 )

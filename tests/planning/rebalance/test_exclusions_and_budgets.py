@@ -91,6 +91,7 @@ def test_exclusions_that_do_not_exist_are_refused() -> None:
     assert "Unknown topic 'x'" in problems(of, action="rebalance", exclude_topics=["x"])
 
 
+@pytest.mark.slow
 def test_brokers_are_filled_in_proportion_to_the_sizes_that_are_asked_for() -> None:
     of = cluster([""] * 3, [(0,)] * 40)
     made = plan(of, action="rebalance", weights={"1": 2})
@@ -129,6 +130,7 @@ def test_a_budget_buys_the_moves_that_help_most(budget: dict[str, int]) -> None:
     assert made.summary.lower_bound_bytes <= made.summary.bytes_to_move
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_large_enough_changes_nothing() -> None:
     of = cluster([""] * 4, [(0,)] * 20 + [(1,)] * 12)
     whole = plan(of, action="rebalance")

@@ -86,6 +86,7 @@ UNFINISHED: Mapping[str, tuple[Cluster, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_a_plan_takes_in_what_a_plan_on_its_result_would_do(name: str) -> None:
     of, params = UNFINISHED[name]
@@ -130,7 +131,9 @@ def check(
     assert plan(of.after(made), **params).moves == ()
 
 
-test_planning_again_plans_nothing_whatever_is_balanced = examples(60)(cases(check))
+test_planning_again_plans_nothing_whatever_is_balanced = pytest.mark.slow(
+    examples(60)(cases(check))
+)
 
 
 @pytest.mark.long
@@ -144,6 +147,7 @@ def test_planning_again_plans_nothing_over_tens_of_thousands_of_cases(number: in
 SIZES = st.lists(st.lists(st.integers(0, 60), max_size=12), min_size=2, max_size=4)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(sizes=SIZES, tolerance=st.sampled_from([0.0, 0.02, 0.1]))
 def test_planning_again_within_brokers_plans_nothing(
@@ -207,6 +211,7 @@ def test_plans_that_never_end_are_not_followed_for_ever() -> None:
     assert len(asked) == FIXED_POINT.most_plans
 
 
+@pytest.mark.slow
 def test_a_plan_that_its_budget_cuts_off_is_not_gone_on_with() -> None:
     of, params = UNFINISHED["no racks"]
     whole = plan(of, **params)
@@ -215,6 +220,7 @@ def test_a_plan_that_its_budget_cuts_off_is_not_gone_on_with() -> None:
     assert 0 < made.summary.replica_moves < whole.summary.replica_moves
 
 
+@pytest.mark.slow
 def test_replicas_without_any_load_stay_where_they_are() -> None:
     of = cluster(
         ["/b/a", "/b/c", "/a/b", "/c/b", "/a/a"],

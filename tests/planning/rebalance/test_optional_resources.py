@@ -44,6 +44,7 @@ def hot() -> Cluster:
     return replace(of, bytes_in=rates, bytes_out={p: 3 * rate for p, rate in rates.items()})
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     of=clusters(),
@@ -77,6 +78,7 @@ def test_every_broker_has_its_share_or_is_named(
             assert off <= tolerance * share + 2 or (broker, resource) in named
 
 
+@pytest.mark.slow
 def test_they_count_where_they_are_asked_for_and_nowhere_else() -> None:
     of = hot()
     free = plan(of, action="rebalance", tolerances=FREE)

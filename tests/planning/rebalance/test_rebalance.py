@@ -12,6 +12,7 @@ from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, both, infeasible, plan, problems
 
 
+@pytest.mark.slow
 def test_a_new_broker_is_filled_with_the_fewest_bytes() -> None:
     of = cluster([""] * 4, [(broker,) for broker in (0, 1, 2)] * 20)
     made = plan(of, action="rebalance")
@@ -27,6 +28,7 @@ def test_a_balanced_cluster_is_left_alone() -> None:
     assert made.summary.lower_bound_bytes == 0
 
 
+@pytest.mark.slow
 def test_brokers_are_filled_in_proportion_to_their_disks() -> None:
     disks = {0: (10_000, 9_000), 1: (20_000, 20_000), 2: (10_000, 10_000)}
     of = cluster([""] * 3, [(0,)] * 40, disks=disks)
@@ -41,6 +43,7 @@ def test_only_the_named_brokers_take_part() -> None:
     assert after == [1000, 1000, 0, 400]
 
 
+@pytest.mark.slow
 def test_only_the_named_topics_move_and_patterns_do_not_reach_internal_ones() -> None:
     a = cluster([""] * 2, [(0,)] * 10, topic="apple")
     b = cluster([""] * 2, [(0,)] * 10, topic="pear")

@@ -94,11 +94,13 @@ def check(kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False
     assert max(c.ratio for c in found.values()) <= 1.10
 
 
+@pytest.mark.slow
 def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver() -> None:
     """Two of the hundred clusters below."""
     check(KINDS["plain"], QUICK[:2], mean=1.01)
 
 
+@pytest.mark.slow
 def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept() -> None:
     found = compared(small(34))
     assert found.exact.proved
@@ -106,6 +108,7 @@ def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept() -
 
 
 # With an oversized partition: programs/test_neighbourhood_mip.py.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -130,6 +133,7 @@ def check_bands(of: Small, request: ReassignmentRequest, layout: Layout) -> None
     assert (load <= targets.high[[0, 2]]).all()
 
 
+@pytest.mark.slow
 def test_bands_that_stay_unmet_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
     run = LocalSearch.run
@@ -156,6 +160,7 @@ def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it() -> N
     assert np.abs(targets.high[[0, 2]] - high).max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", QUICK)
 def test_no_plan_undercuts_the_bound_from_prices(seed: int) -> None:
     of = small(seed)

@@ -48,6 +48,7 @@ def cost(outcome: Outcome) -> tuple[int, int]:
     return int((is_new.sum(axis=1) * outcome.layout.size).sum()), int(is_new.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["replicas", "bytes_in"])
 def test_a_target_costs_what_the_same_request_without_it_saves(
     whole: Outcome, priced: dict[str, TargetPrice], name: str
@@ -58,6 +59,7 @@ def test_a_target_costs_what_the_same_request_without_it_saves(
     assert priced[name].method == "solved"
 
 
+@pytest.mark.slow
 def test_targets_of_leaders_cost_nothing_and_free_resources_have_no_price(
     priced: dict[str, TargetPrice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +75,7 @@ def test_the_one_target_of_a_plan_costs_all_of_it() -> None:
     assert (price.bytes_to_move, price.replica_moves) == (600, 6)
 
 
+@pytest.mark.slow
 def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(
     whole: Outcome, priced: dict[str, TargetPrice], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def counts(of: Cluster, *, leaders: bool = False) -> np.ndarray:
     return held
 
 
+@pytest.mark.slow
 def test_a_rebalance_leaves_each_topic_within_one_replica_of_its_share() -> None:
     of = spread_cluster()
     assert (counts(of) == 4).all()
@@ -67,6 +68,7 @@ def test_without_the_target_a_rebalance_spreads_topics_in_any_way() -> None:
     assert made.summary.topics is None
 
 
+@pytest.mark.slow
 def test_the_cost_of_the_target_is_reported_with_the_others() -> None:
     of = spread_cluster()
     made, free = (
@@ -78,12 +80,14 @@ def test_the_cost_of_the_target_is_reported_with_the_others() -> None:
     assert not [p for p in free.summary.prices if p.resource == "topic_spread"]
 
 
+@pytest.mark.slow
 def test_a_wider_tolerance_leaves_topics_more_room() -> None:
     of = spread_cluster()
     made = plan(of, action="rebalance", tolerances={"topic_spread": 0.5})
     assert np.abs(counts(of.after(made)) - 4).max() <= 2
 
 
+@pytest.mark.slow
 def test_new_brokers_get_their_share_of_each_topic() -> None:
     of = spread_cluster(brokers=6, empty=2)
     made = plan(of, action="expand", brokers=[4, 5], tolerances=EVEN)
@@ -104,6 +108,7 @@ def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic() -> None:
     assert [(p.resource, p.method) for p in made.summary.prices] == [("topic_spread", "free")]
 
 
+@pytest.mark.slow
 def test_shares_of_topics_follow_the_weights_of_brokers() -> None:
     of = spread_cluster()
     made = plan(of, action="rebalance", weights={0: 2.0}, tolerances=EVEN)
@@ -161,6 +166,7 @@ def most_together(of: Cluster) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked", [{"action": "rebalance"}, {"action": "expand", "brokers": [0, 1]}]
 )
@@ -186,6 +192,7 @@ def test_a_drain_gives_small_topics_to_brokers_without_them() -> None:
     assert made.summary.replica_moves == sum(11 in row for row in of.replicas.values())
 
 
+@pytest.mark.slow
 def test_by_default_no_topic_ends_further_off_and_nothing_moves_for_topics_alone() -> None:
     of = spread_cluster(brokers=6, empty=2)
     made, evened = (
@@ -215,12 +222,14 @@ def test_empty_partitions_are_not_moved_for_counts_that_are_even_already() -> No
     assert not made.moves
 
 
+@pytest.mark.slow
 def test_planning_again_leaves_topics_as_they_are() -> None:
     of = spread_cluster()
     after = of.after(plan(of, action="rebalance"))
     assert not plan(after, action="rebalance").moves
 
 
+@pytest.mark.slow
 def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come() -> None:
     of, request = spread_cluster(), parse_request({"action": "rebalance"})
     hashes = {
@@ -230,6 +239,7 @@ def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come() -> N
     assert len(hashes) == 1
 
 
+@pytest.mark.slow
 def test_the_summary_states_how_evenly_topics_are_spread() -> None:
     of = spread_cluster(brokers=6, empty=2)
     topics = plan(of, action="expand", brokers=[4, 5], tolerances=EVEN).summary.topics
@@ -239,6 +249,7 @@ def test_the_summary_states_how_evenly_topics_are_spread() -> None:
     assert topics.worst_before >= 3
 
 
+@pytest.mark.slow
 def test_a_replica_that_only_moves_for_its_topic_says_so() -> None:
     of = spread_cluster(brokers=6, empty=2, skew=0.0)
     made = plan(of, action="expand", brokers=[4, 5], tolerance=0.9, tolerances=EVEN)

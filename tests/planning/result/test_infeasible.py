@@ -99,6 +99,7 @@ KINDS: dict[str, tuple[Cluster, dict[str, Any], tuple[str, str, int, int], list[
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> None:
     of, asked, (subject, constraint, wanted, nearest), after = KINDS[kind]
@@ -165,6 +166,7 @@ def test_leaders_that_cannot_be_evened_out_are_named() -> None:
     assert "no change of leader between the replicas that exist" in obstacle_text(named[0])
 
 
+@pytest.mark.slow
 def test_a_target_that_can_be_met_is_not_named() -> None:
     assert (
         plan(

@@ -219,6 +219,7 @@ def unless_full(make: Callable[[], Plan]) -> Plan | None:
         return None
 
 
+@pytest.mark.slow
 @examples(60)
 @given(jbod=jbods(), request=st.sampled_from(REQUESTS))
 def test_no_plan_fills_a_log_dir_whatever_the_brokers_choose(

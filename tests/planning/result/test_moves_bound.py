@@ -52,6 +52,7 @@ def _any_inside(of: Problem, sizes: list[int]) -> list[int]:
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEW)
 def test_a_plan_moves_at_least_that_many(name: str) -> None:
     case = CASES[name]
@@ -62,6 +63,7 @@ def test_a_plan_moves_at_least_that_many(name: str) -> None:
     assert outcome.lower_bound_moves <= copies
 
 
+@pytest.mark.slow
 def test_equal_replicas_need_what_the_new_broker_lacks() -> None:
     outcome = plan_rebalance(people(CASES["3 + 1"]), ReassignmentRequest(Action.REBALANCE))
     assert outcome.lower_bound_moves == 89

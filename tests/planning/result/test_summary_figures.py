@@ -48,6 +48,7 @@ def test_no_execution_is_faster_than_the_busiest_brokers_bytes_at_the_whole_rate
     assert unknown.summary.makespan_bound_s is None
 
 
+@pytest.mark.slow
 def test_every_resource_is_reported_before_and_after_with_its_band() -> None:
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     made = plan(of, action="rebalance", tolerances={"replicas": 0.4, "leaders": 0.5})
@@ -71,6 +72,7 @@ def test_a_resource_without_a_tolerance_has_no_band() -> None:
     assert resource(made, "bytes_in").after[0] == 0
 
 
+@pytest.mark.slow
 def test_a_plan_says_which_loads_it_was_made_by() -> None:
     of = cluster([""] * 3, [(0,)] * 6)
     by = plan(of, action="rebalance").summary.planned_by

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from rehome.planning.effort.optional_parts import FAST
 from rehome.planning.effort.shed_options import SHED
@@ -47,6 +48,7 @@ def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for() -> None:
     assert np.isclose(per_byte, weight[RATE_ROW, cold].sum() / weight[BYTES_ROW, cold].sum())
 
 
+@pytest.mark.slow
 def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays() -> None:
     problem, capacity = posed_case("stress", 10_000, 30)
     problem = replace(problem, parts=FAST)

@@ -45,6 +45,7 @@ def rights(dependant: Any) -> Iterator[tuple[str, str]]:
             yield held["method"], entity.name if entity else ""
 
 
+@pytest.mark.slow
 def test_every_route_by_which_airflow_changes_a_dag_is_known_with_its_right() -> None:
     known = {f"{route.method} {route.path}": route for route in ROUTES}
     found = {f"{method} {path}": rights for method, path, rights in airflows()}

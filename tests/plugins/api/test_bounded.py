@@ -31,6 +31,7 @@ def nested(levels: int, opening: str = "[", closing: str = "]", inner: str = "")
     return (opening * levels + inner + closing * levels).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "part"),
     [

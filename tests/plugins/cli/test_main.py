@@ -13,6 +13,7 @@ from rehome.version import REHOME_VERSION
 from tests.plugins.wheel import ROOT
 
 
+@pytest.mark.slow
 def test_a_checkout_has_the_command_too() -> None:
     asked = [sys.executable, str(ROOT / "bin" / "rehome"), "--version"]
     done = subprocess.run(asked, capture_output=True, text=True, check=True, env={})

@@ -114,6 +114,7 @@ def refuse(ledger: Ledger, kind: CauseKind = CauseKind.GATE, *, plan_id: str | N
     ledger.end_watch_start(start.dag_id, start.run_id, failed=True, plan_id=plan_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moves", "outcome", "reported"),
     [
@@ -163,6 +164,7 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
         assert ledger.open_findings(CLUSTER) == [], "it closes as any"
 
 
+@pytest.mark.slow
 def test_what_ends_otherwise_is_told_apart(recorded: Cluster, rules: Rules, tmp_path: Path) -> None:
     rules(policies={"dead_broker": "propose"})
     watch(*dead_for_half_an_hour(recorded))
@@ -184,6 +186,7 @@ def test_what_ends_otherwise_is_told_apart(recorded: Cluster, rules: Rules, tmp_
             assert seen(ledger).outcome is outcome
 
 
+@pytest.mark.slow
 def test_what_changed_nothing_is_tried_again_later_and_later_and_counts_as_no_heal(
     recorded: Cluster, rules: Rules, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +205,7 @@ def test_what_changed_nothing_is_tried_again_later_and_later_and_counts_as_no_he
         assert "healing_stopped" not in {alert.kind for alert in ledger.alerts()}
 
 
+@pytest.mark.slow
 def test_a_person_has_it_tried_again_at_once_by_a_run_of_its_own(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -215,6 +219,7 @@ def test_a_person_has_it_tried_again_at_once_by_a_run_of_its_own(
         assert again["trigger_run_id"] == f"{start['trigger_run_id']}__2"
 
 
+@pytest.mark.slow
 def test_a_heal_that_failed_in_the_middle_waits_as_well_and_counts(
     recorded: Cluster, rules: Rules, tmp_path: Path
 ) -> None:
@@ -229,6 +234,7 @@ def test_a_heal_that_failed_in_the_middle_waits_as_well_and_counts(
         assert len(watch_later(recorded, 40)) == 1
 
 
+@pytest.mark.slow
 def test_the_alert_of_the_run_says_why_and_when_it_is_tried_again(
     recorded: Cluster, rules: Rules
 ) -> None:

@@ -66,6 +66,7 @@ def open_alerts(ledger: Ledger) -> list[str]:
     return [each.subject for each in ledger.open_alerts(AlertKind.WRONG_CLUSTER)]
 
 
+@pytest.mark.slow
 def test_an_edited_connection_heals_no_cluster_by_the_rules_of_another(
     recorded: Cluster, rules: Rules, file: Callable[[str], None]
 ) -> None:
@@ -87,6 +88,7 @@ def test_an_edited_connection_heals_no_cluster_by_the_rules_of_another(
         assert not [each for each in alerts if "wrong_connection" in each.subject], "it has its own"
 
 
+@pytest.mark.slow
 def test_nothing_starts_on_a_cluster_that_only_an_edited_connection_leads_to(
     recorded: Cluster, rules: Rules, file: Callable[[str], None]
 ) -> None:
@@ -105,6 +107,7 @@ def test_nothing_starts_on_a_cluster_that_only_an_edited_connection_leads_to(
         assert asked_for(watch(recorded.snapshot(60))) == [("kafka_default", 3)]
 
 
+@pytest.mark.slow
 def test_the_snapshot_of_an_entry_whose_own_connection_leads_elsewhere_starts_nothing(
     recorded: Cluster, rules: Rules, file: Callable[[str], None]
 ) -> None:
@@ -116,6 +119,7 @@ def test_the_snapshot_of_an_entry_whose_own_connection_leads_elsewhere_starts_no
         assert through("kafka_of_ann", *snapshots(recorded, 0, 10, 20)) == []
 
 
+@pytest.mark.slow
 def test_two_entries_of_one_cluster_start_nothing_and_are_told(
     recorded: Cluster, rules: Rules, file: Callable[[str], None]
 ) -> None:

@@ -48,6 +48,7 @@ from tests.plugins.fleet.recorded import (
 from tests.quality.snapshots import Rows
 
 
+@pytest.mark.slow
 def test_nothing_is_rebalanced_while_a_broker_may_be_restarting(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -60,6 +61,7 @@ def test_nothing_is_rebalanced_while_a_broker_may_be_restarting(
     assert run["conf"]["action"] == "rebalance"
 
 
+@pytest.mark.slow
 def test_a_dead_broker_is_healed_while_a_proposal_waits_for_an_answer(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_dead_broker_is_healed_while_a_proposal_waits_for_an_answer(
     assert watch(recorded.snapshot(70, without_broker)) == [], "that heals"
 
 
+@pytest.mark.slow
 def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -95,6 +98,7 @@ def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
     assert proposed["conf"]["approval"]
 
 
+@pytest.mark.slow
 def test_no_run_is_started_for_an_old_snapshot(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +123,7 @@ def test_a_healing_run_that_never_ended_is_pending_for_a_day() -> None:
     assert not watch_runs.is_pending(replace(start, ended_at=now, failed=False), now)
 
 
+@pytest.mark.slow
 def test_one_run_is_started_for_a_finding_and_is_written_down_first(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules)
         assert answers_of(ledger, "p1") == [AnswerKind.LAPSED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ended", "failed"), [("failed", True), ("succeeded", False)])
 def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     recorded: Cluster, rules: Rules, ended: str, failed: bool
@@ -227,6 +233,7 @@ def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budge
     ledger.end_watch_start(start.dag_id, start.run_id, failed=False, plan_id=plan.plan_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["heal", "propose"])
 def test_a_plan_goes_on_with_what_a_budget_left_while_the_budget_pays_for_moves(
     recorded: Cluster,
@@ -253,6 +260,7 @@ def test_a_plan_goes_on_with_what_a_budget_left_while_the_budget_pays_for_moves(
         assert len(ledger.watch_starts(CLUSTER)) == 3
 
 
+@pytest.mark.slow
 def test_heals_that_go_on_count_as_heals(recorded: Cluster, rules: Rules) -> None:
     rules(policies={"dead_broker": "heal"}, budget_bytes=100, heals_a_day=2)
     heals = watch(*dead_for_half_an_hour(recorded))
@@ -264,6 +272,7 @@ def test_heals_that_go_on_count_as_heals(recorded: Cluster, rules: Rules) -> Non
     assert heals == [], "no more today"
 
 
+@pytest.mark.slow
 def test_nothing_is_started_that_the_connection_does_not_allow(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +283,7 @@ def test_nothing_is_started_that_the_connection_does_not_allow(
     assert watch(*dead_for_half_an_hour(recorded)) == []
 
 
+@pytest.mark.slow
 def test_where_the_connection_has_plans_approved_a_heal_is_proposed(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +299,7 @@ def test_where_the_connection_has_plans_approved_a_heal_is_proposed(
         assert start.deadline == start.started_at + timedelta(seconds=60)
 
 
+@pytest.mark.slow
 def test_a_snapshot_through_another_connection_is_judged_by_the_clusters_own_entry(
     recorded: Cluster, rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +324,7 @@ def test_a_snapshot_through_another_connection_is_judged_by_the_clusters_own_ent
     assert proposed["conf"]["approval"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_to_heal_what_the_rules_no_longer_heal_is_refused(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -331,6 +343,7 @@ def test_a_run_that_is_to_heal_what_the_rules_no_longer_heal_is_refused(
         watch_runs.refuse_changed_rules(heal, CONNECTION)
 
 
+@pytest.mark.slow
 def test_what_is_started_leaves_a_drained_broker_empty_while_that_is_alive(
     recorded: Cluster, rules: Rules
 ) -> None:

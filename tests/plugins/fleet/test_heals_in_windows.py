@@ -25,6 +25,7 @@ from tests.plugins.fleet.recorded import (
 )
 
 
+@pytest.mark.slow
 def test_a_heal_is_a_run_of_the_window_that_is_open(recorded: Cluster, rules: Rules) -> None:
     rules(policies={"dead_broker": "heal"})
     (run,) = watch(*dead_for_half_an_hour(recorded))
@@ -35,6 +36,7 @@ def test_a_heal_is_a_run_of_the_window_that_is_open(recorded: Cluster, rules: Ru
     assert request.window_end is None, "the window's own"
 
 
+@pytest.mark.slow
 def test_while_no_window_is_open_a_heal_is_planned_and_handed_over(
     recorded: Cluster,
     rules: Rules,
@@ -74,6 +76,7 @@ def test_while_no_window_is_open_a_heal_is_planned_and_handed_over(
             watch_runs.refuse_over(heal, ledger)
 
 
+@pytest.mark.slow
 def test_a_person_who_is_asked_keeps_no_dead_broker_from_being_healed(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -106,6 +109,7 @@ def test_a_person_who_is_asked_keeps_no_dead_broker_from_being_healed(
         assert watch_runs.asking(ledger, CLUSTER, "kafka_default") is None
 
 
+@pytest.mark.slow
 def test_a_heal_of_what_is_worst_that_was_handed_over_is_urgent_while_it_is_to_be_healed(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -128,6 +132,7 @@ def test_a_heal_of_what_is_worst_that_was_handed_over_is_urgent_while_it_is_to_b
         assert watch_runs.urgent(ledger, *to) is None, "it is over"
 
 
+@pytest.mark.slow
 def test_no_heal_starts_while_the_dag_that_carries_it_out_is_paused_and_people_are_alerted(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_plan_that_follows_up_keeps_the_limits_of_now_but_for_those_of_the_run
     assert found.broker_sets == asked.broker_sets
 
 
+@pytest.mark.slow
 def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
     recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def pause(ledger: Ledger, run: dict[str, Any]) -> str:
     return plan.plan_id
 
 
+@pytest.mark.slow
 def test_watching_leaves_a_paused_heal_to_its_window_and_begins_another_when_that_is_given_up(
     recorded: Cluster, heal: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -65,6 +66,7 @@ def test_watching_leaves_a_paused_heal_to_its_window_and_begins_another_when_tha
     assert "plan_id" not in anew["conf"]
 
 
+@pytest.mark.slow
 def test_a_broker_that_has_just_gone_away_is_away_and_a_dead_one_is_to_be_repaired(
     recorded: Cluster, heal: dict[str, Any]
 ) -> None:

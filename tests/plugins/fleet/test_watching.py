@@ -42,6 +42,7 @@ from tests.plugins.mailbox import Mailbox, Reported, alerts_to
 from tests.quality.snapshots import Rows
 
 
+@pytest.mark.slow
 def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -57,6 +58,7 @@ def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger)
 
 
+@pytest.mark.slow
 def test_a_snapshot_from_the_future_is_told_and_hides_nothing_of_the_present(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_snapshot_from_the_future_is_told_and_hides_nothing_of_the_present(
         assert newest.taken_at < utc_now()
 
 
+@pytest.mark.slow
 def test_alerts_are_sent_of_a_finding_once(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +118,7 @@ def test_alerts_are_sent_of_a_finding_once(
             assert closed == {"finding", "healing_stopped"}
 
 
+@pytest.mark.slow
 def test_leftover_throttles_alert_where_no_plan_was_made_as_no_sweep_goes_there(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +141,7 @@ def test_leftover_throttles_alert_where_no_plan_was_made_as_no_sweep_goes_there(
         assert reported.kinds() == ["finding"], "the sweep alerts of it"
 
 
+@pytest.mark.slow
 def test_a_run_by_hand_judges_the_newest_snapshot_of_each_connection_that_there_is(
     recorded: Cluster, rules: Rules, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,6 +174,7 @@ def test_a_snapshot_whose_files_are_damaged_is_that_clusters_failure_alone(
         watch(uri)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_something(
     recorded: Cluster, rules: Rules
 ) -> None:
@@ -185,6 +191,7 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
     judged.execute(context)
 
 
+@pytest.mark.slow
 def test_a_fault_that_nobody_has_thought_of_hides_no_other_cluster(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +212,7 @@ def test_a_fault_that_nobody_has_thought_of_hides_no_other_cluster(
         AllJudgedOperator(task_id="all_judged").execute({"dag_run": WATCH_RUN})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "forged",
     [
@@ -255,6 +263,7 @@ def test_brokers_that_are_meant_to_be_empty(
     assert judged_snapshots.drained_brokers(ledger, "c1") == emptied
 
 
+@pytest.mark.slow
 def test_traffic_and_full_disks_are_judged_by_the_history(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_a_notifier_that_hangs_does_not_delay_the_other_channels(
     assert results == {"rehome_webhook": "", "alert_channels[0] (HangingNotifier)": ""}
 
 
+@pytest.mark.slow
 def test_a_task_waits_once_for_a_channel_that_hangs_and_tries_the_others_each_time(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +284,7 @@ def test_a_notifier_that_there_is_not_is_named_with_the_remedy(
     assert why in reported
 
 
+@pytest.mark.slow
 def test_slacks_own_notifier_gets_our_text(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

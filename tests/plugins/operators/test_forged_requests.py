@@ -103,6 +103,7 @@ def test_a_request_that_was_edited_while_its_plan_is_made_makes_none(
     assert ledger.plans() == []
 
 
+@pytest.mark.slow
 def test_so_does_one_of_a_fleet(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from tests.plugins.mailbox import Mailbox, Reported, alerts_to
 from tests.plugins.run.taken import taken
 
 
+@pytest.mark.slow
 def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def plan_fleet(run_id: str = "r1", **params: Any) -> list[str]:
     return plan_ids
 
 
+@pytest.mark.slow
 def test_clusters_that_are_due_are_plan_settings_their_own_values_for_their_window(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
@@ -121,6 +122,7 @@ def test_clusters_that_are_due_are_plan_settings_their_own_values_for_their_wind
     assert len(submitted) == 1
 
 
+@pytest.mark.slow
 def test_a_cluster_that_cannot_be_planned_does_not_stop_plans_of_others(
     ledger: Ledger, submitted: list[list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_cluster_that_cannot_be_planned_does_not_stop_plans_of_others(
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
     ledger: Ledger, submitted: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +153,7 @@ def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
     assert (files.file_digests(), files.read_json("request.json")) == before
 
 
+@pytest.mark.slow
 def test_two_names_of_one_cluster_are_refused_and_other_clusters_are_planned(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
@@ -163,6 +167,7 @@ def test_two_names_of_one_cluster_are_refused_and_other_clusters_are_planned(
     assert {each.door for each in told} == {Door.SCHEDULE}
 
 
+@pytest.mark.slow
 def test_a_plan_that_moves_nothing_waits_for_no_window(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:

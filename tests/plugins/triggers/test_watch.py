@@ -67,6 +67,7 @@ def flying(ledger: Ledger) -> Callable[..., tuple[Plan, Gateway]]:
     return fly
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["the window's end", "a cancel"])
 def test_a_stop_waits_for_no_worker(
     by: str, ledger: Ledger, flying: Callable[..., tuple[Plan, Gateway]]
@@ -86,6 +87,7 @@ def test_a_stop_waits_for_no_worker(
     assert MoveState.ADMITTED not in ledger.view("p1").moves.values()
 
 
+@pytest.mark.slow
 def test_what_is_to_start_waits_for_a_worker(
     ledger: Ledger, flying: Callable[..., tuple[Plan, Gateway]]
 ) -> None:

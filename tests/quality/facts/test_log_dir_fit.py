@@ -50,6 +50,7 @@ def too_much(checked: Checked) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @examples(40)
 @given(jbod=jbods(), request=st.sampled_from(REQUESTS))
 def test_the_gate_finds_room_for_what_the_planner_has_placed(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from rehome.domain.request.request import Action, ReassignmentRequest
 from rehome.domain.run.states import PlanState
 from rehome.quality.in_process.rules_on_rows import broken_rules
@@ -46,6 +48,7 @@ def test_one_that_a_clock_ahead_has_taken_is_not_fresh() -> None:
     assert judged(Rows(), timedelta(seconds=-59)) == set()
 
 
+@pytest.mark.slow
 def test_no_plan_is_made_of_a_snapshot_that_a_clock_ahead_has_taken() -> None:
     drain = Plan("A", (), drains=(1,), tried_out=True)
     start = Do(1.0, "A", What.START, (0,))

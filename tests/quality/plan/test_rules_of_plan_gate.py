@@ -77,6 +77,7 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     return broken_by(spark, sound | spoilt())
 
 
+@pytest.mark.slow
 def test_random_sound_plans_break_no_rule_in_process() -> None:
     """tests/quality/in_process shows that Spark says the same; `make test-thorough` asks Spark."""
     plans = [*sound_plans(SOUND, seed=0), *once_refused()]

@@ -57,10 +57,12 @@ def test_a_limit_without_a_cause_is_named(subject: Subject, why: Obstacle) -> No
     assert len(unproven_limits(false)) == 1
 
 
+@pytest.mark.slow
 def test_a_share_is_shifted_by_something() -> None:
     assert unproven_limits(claiming(Subject.of_broker(2), Obstacle.SHIFTED_SHARE)) == ["broker 2"]
 
 
+@pytest.mark.slow
 def test_no_limit_of_a_random_plan_lacks_a_cause() -> None:
     seed = stated = 0
     while stated < RANDOM_PLANS:
@@ -78,6 +80,7 @@ def test_no_limit_of_a_random_plan_lacks_a_cause() -> None:
         assert unproven_limits(checked) == [], seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_what_racks_can_hold_is_what_all_even_sets_hold(seed: int) -> None:
     """Brute force: every set of brokers."""

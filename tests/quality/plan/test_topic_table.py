@@ -41,6 +41,7 @@ def test_two_replicas_of_a_small_topic_may_share_a_broker_and_three_may_not(
     assert off(10, SMALL, {1: (0, 3), 2: (0, 5)}, tolerances) == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerances", [{}, EVEN])
 def test_a_broker_may_keep_what_it_had_of_a_small_topic(
     tolerances: Tolerances,
@@ -50,6 +51,7 @@ def test_a_broker_may_keep_what_it_had_of_a_small_topic(
     assert off(10, crowded, {3: (0, 9)}, tolerances) == [0]
 
 
+@pytest.mark.slow
 def test_a_topic_may_stay_uneven_unless_it_is_to_be_evened_out() -> None:
     uneven = [(0, 1)] * 4 + [(2, 3)] * 2
     assert off(4, uneven, {0: (1, 0)}, {}) == []

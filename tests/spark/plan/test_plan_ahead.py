@@ -53,6 +53,7 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> dict[str, GateResult]:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gates")
 def test_a_plan_made_ahead_is_the_plan_that_is_made_afterwards(
     ahead: Job, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +69,7 @@ def test_a_plan_made_ahead_is_the_plan_that_is_made_afterwards(
     assert made_ahead.moves == afterwards.moves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies", [False, True], ids=["refuses", "dies"])
 def test_the_gates_refusal_comes_before_what_becomes_of_the_planner(
     dies: bool, ahead: Job, gates: dict[str, GateResult], monkeypatch: pytest.MonkeyPatch
@@ -81,6 +83,7 @@ def test_the_gates_refusal_comes_before_what_becomes_of_the_planner(
     assert not _planners()
 
 
+@pytest.mark.slow
 def test_a_crash_of_the_gate_comes_before_the_planners_refusal(
     ahead: Job, gates: dict[str, GateResult]
 ) -> None:
@@ -90,6 +93,7 @@ def test_a_crash_of_the_gate_comes_before_the_planners_refusal(
     assert ahead.failure()["details"] == ["is asked"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gates")
 def test_a_refusal_of_the_planner_is_reported_once_the_gate_has_passed(ahead: Job) -> None:
     assert ahead.run(Rows(), NO_SUCH_BROKER) == 2
@@ -98,6 +102,7 @@ def test_a_refusal_of_the_planner_is_reported_once_the_gate_has_passed(ahead: Jo
     assert "77" in failure["details"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gates")
 def test_a_planner_that_dies_leaves_nothing_to_carry_out(
     ahead: Job, monkeypatch: pytest.MonkeyPatch
@@ -108,6 +113,7 @@ def test_a_planner_that_dies_leaves_nothing_to_carry_out(
     assert not [name for name in TO_CARRY_OUT if ahead.out.exists(name)]
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_ready_before_the_gate_has_passed_is_not_written(
     ahead: Job, gates: dict[str, GateResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +134,7 @@ def test_a_plan_that_is_ready_before_the_gate_has_passed_is_not_written(
     assert _names(tmp_path) == ["data_docs", "failure.json", "gates.json", "request.json"]
 
 
+@pytest.mark.slow
 def test_a_refusal_keeps_its_problems_on_its_way() -> None:
     with in_background(_refuse) as wait, pytest.raises(InvalidRequestError) as refused:
         wait()
@@ -135,6 +142,7 @@ def test_a_refusal_keeps_its_problems_on_its_way() -> None:
     assert str(refused.value) == str(InvalidRequestError(["one", "two"]))
 
 
+@pytest.mark.slow
 def test_an_error_names_where_it_was_raised() -> None:
     with in_background(_fail) as wait, pytest.raises(ZeroDivisionError) as failed:
         wait()

@@ -203,6 +203,7 @@ def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: P
     assert "Traceback" not in run.stdout + run.stderr
 
 
+@pytest.mark.slow
 def test_the_zip_of_the_same_sources_is_the_same(tmp_path: Path) -> None:
     first, second = (build_job_zip(tmp_path / name) for name in ("a.zip", "b.zip"))
     assert first.read_bytes() == second.read_bytes()

@@ -23,7 +23,7 @@ def test_requests_without_a_plan_are_listed_by_the_page_and_for_programs(
 ) -> None:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     going_on = RequestLine("reassign_partitions", "manual__4", RequestState.PLANNING, at, "ann")
-    runs = SimpleNamespace(unfinished=lambda: [going_on])
+    runs = SimpleNamespace(unfinished_runs=lambda: [going_on])
     monkeypatch.setattr(requests, "dag_runs", runs)
     cause = Cause(CauseKind.NO_JAVA, f"No Java {EVIL}.", "", "Set it up.", at, "plan")
     site.ledger.record_cause(EndedRun("reassign_partitions", "manual__3", cause))

@@ -105,6 +105,7 @@ def test_a_paused_dag_starts_no_task_and_its_trigger_goes_on() -> None:
     assert not [at for at in after if 27.0 < at < 150.0]
 
 
+@pytest.mark.slow
 def test_what_a_person_asks_is_a_run_of_its_own_that_starts_another() -> None:
     stage, _ = played(Do(150.0, "A", What.ROLL_BACK))
     airflow = stage.rehomes["A"].airflow

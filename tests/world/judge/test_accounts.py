@@ -46,6 +46,7 @@ def judged(patch: pytest.MonkeyPatch, spoil: Spoil, script: Script = LOSING) -> 
     return [violation.text for violation in stage.accounts.violations]
 
 
+@pytest.mark.slow
 def test_a_true_account_has_nothing_false(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged(monkeypatch, lambda account: account) == []
 
@@ -60,6 +61,7 @@ FILLED = Script(
 )
 
 
+@pytest.mark.slow
 def test_a_copy_may_have_grown_before_its_log_dir_failed_within_a_poll(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,6 +102,7 @@ def none_hurts(account: PlanAccount) -> PlanAccount:
     return replace(account, hurts=())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "found"),
     [
@@ -118,6 +121,7 @@ def test_each_false_fact_is_found(
     assert any(found in text for text in judged(monkeypatch, spoil))
 
 
+@pytest.mark.slow
 def test_bytes_that_are_in_no_copy_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for changes in ({"in_place": 10**9}, {"in_place": 0}):
         found = judged(monkeypatch, copied(**changes), SCRIPT)

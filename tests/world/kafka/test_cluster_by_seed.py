@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.packaging import JOB_PATH
@@ -48,6 +50,7 @@ def trace(seed: int) -> str:
     return seen.hexdigest()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_world_whatever_order_hashes_have() -> None:
     code = "from tests.world.kafka.test_cluster_by_seed import trace; print(*map(trace, range(3)))"
     found = {

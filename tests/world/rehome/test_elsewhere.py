@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from unittest.mock import patch
 
+import pytest
+
 from rehome.alerts.kinds import AlertKind
 from rehome.clusters import binding
 from world.judge.judge import judge
@@ -32,6 +34,7 @@ def found_in(script: Script) -> tuple[set[Kind], Mapping[str, str], set[AlertKin
         stage.end()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_a_connection_comes_to_lead_to_is_left_alone_and_people_hear() -> None:
     kinds, leads, alerts = found_in(SCRIPT)
     assert kinds == set()
@@ -39,6 +42,7 @@ def test_a_cluster_that_a_connection_comes_to_lead_to_is_left_alone_and_people_h
     assert AlertKind.WRONG_CLUSTER in alerts
 
 
+@pytest.mark.slow
 def test_what_looks_at_no_binding_heals_the_other_cluster_and_is_found() -> None:
     with patch.object(binding, "misled", lambda *_: None):
         kinds, _, _ = found_in(SCRIPT)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from world import cases_of_requests as cases
 from world.judge.flights import FOLLOWER_RATE, LEADER_RATE
 from world.judge.plan_seen import RatesAsked
@@ -22,6 +24,7 @@ def asked(script: Script) -> list[tuple[RatesAsked, ...]]:
         stage.end()
 
 
+@pytest.mark.slow
 def test_rates_of_the_run_and_of_each_change_are_known_with_what_came_of_it() -> None:
     (rates,) = asked(cases.RATES_BY_BROKER_CHANGED)
     first, second, third = rates
@@ -34,6 +37,7 @@ def test_rates_of_the_run_and_of_each_change_are_known_with_what_came_of_it() ->
     assert 20.0 < second.ended < 40.0
 
 
+@pytest.mark.slow
 def test_a_change_that_comes_to_no_end_is_not_agreed_to() -> None:
     late = Do(290.0, "A", What.CHANGE_RATES, (900_000, ()))
     (rates,) = asked(replace(cases.RATES_BY_BROKER, does=(*cases.RATES_BY_BROKER.does, late)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from world.airflow.standing_in import CONNECTION
 from world.cases_of_actors import TWO_ENTRIES
 from world.judge.flights import Span
@@ -9,6 +11,7 @@ from world.rehome.two_entries import OTHER, entries_seen
 from world.stage import Stage
 
 
+@pytest.mark.slow
 def test_the_file_is_as_before_and_what_was_known_begins_with_the_snapshot_that_shows_it() -> None:
     stage = Stage(TWO_ENTRIES)
     stage.run()

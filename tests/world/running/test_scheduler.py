@@ -106,6 +106,7 @@ def test_who_waits_for_another_goes_on_when_that_has_ended_however_it_did() -> N
     assert seen == [(Ended.RAISED, 7.0), (Ended.DIED, 9.0)]
 
 
+@pytest.mark.slow
 def test_a_loop_in_which_no_time_passes_is_found() -> None:
     scheduler = Scheduler(1)
 

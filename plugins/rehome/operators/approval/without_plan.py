@@ -153,7 +153,7 @@ class ApproveProposedOperator(AskingOperator):
 
     def step(self, context: Context) -> Any:
         """Wait, or record that no person has to be asked."""
-        proposed = self.proposed(context)
+        proposed = self.proposal(context)
         if self.has_begun(context):
             return None
         refuse_rejected(proposed)
@@ -192,7 +192,7 @@ class ApproveProposedOperator(AskingOperator):
         except PolicyError as error:
             self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
             raise
-        now = self.proposed(context)
+        now = self.proposal(context)
         if (now.terms, now.digest) != (asked.question.terms, asked.question.digest):
             self.ask_again(context, asked, answer, Fault(AnswerFault.PROPOSAL_CHANGED))
         if changed := self.changed_files(recorded_plans.plan_directory(context), asked):

@@ -258,6 +258,7 @@ def after(world: World) -> Iterator[World]:
         yield replace(world, rate=now, wanted=now, admin=tuple(later))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "admin",
     [(), *(pytest.param((does,), marks=pytest.mark.long) for does in ("7", None))],

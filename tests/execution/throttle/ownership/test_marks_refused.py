@@ -73,6 +73,7 @@ def test_where_brokers_refuse_marks_a_rate_from_before_is_not_put_back(box: Box)
     assert box.ledger("a").throttles(open_only=True) == []
 
 
+@pytest.mark.slow
 def test_two_rehomes_whose_brokers_refuse_marks_leave_no_rate_unnamed(box: Box) -> None:
     """The second one takes the first one's rate for another client's, which it has replaced."""
     box.refused = "rehome."
@@ -95,6 +96,7 @@ def test_marks_that_somebody_deletes_are_no_proof_any_more(box: Box) -> None:
     assert box.holds(DEFAULT, FOLLOWER_RATE) is None
 
 
+@pytest.mark.slow
 def test_two_rehomes_with_marks_leave_what_was_there_before(box: Box) -> None:
     box.set(DEFAULT, LEADER_RATE, "90000000")
     begin(box, "a", 5_000_000)

@@ -80,6 +80,7 @@ def approval(ledger: Ledger) -> Approval:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approver", ["ann", "bob"])
 def test_neither_who_asked_for_the_plan_nor_who_resumes_it_faster_may_approve_that(
     approver: str, ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
@@ -93,6 +94,7 @@ def test_neither_who_asked_for_the_plan_nor_who_resumes_it_faster_may_approve_th
     assert (approval(ledger).by, approval(ledger).terms.rate_bytes_per_s) == ("carl", APPROVED)
 
 
+@pytest.mark.slow
 def test_a_third_person_approves_what_is_resumed_faster(
     ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_third_person_approves_what_is_resumed_faster(
     assert given.terms.rate_bytes_per_s == FASTER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "throttle", "taken"),
     [
@@ -147,6 +150,7 @@ def test_an_approval_by_who_resumed_the_plan_does_not_start_it(resume: Resume) -
         SetThrottleOperator(task_id="throttle", kafka_config_id="kafka_default").execute(run)
 
 
+@pytest.mark.slow
 def test_an_approval_that_the_policy_does_not_accept_any_more_is_asked_for_anew(
     ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
 ) -> None:
@@ -157,6 +161,7 @@ def test_an_approval_that_the_policy_does_not_accept_any_more_is_asked_for_anew(
     assert approval(ledger).by == "dora"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("approver", "may"), [("carl", False), ("ann", False), ("dora", True)])
 def test_who_has_raised_the_throttle_before_the_approval_may_not_approve_it(
     approver: str,
@@ -182,6 +187,7 @@ def test_who_has_raised_the_throttle_before_the_approval_may_not_approve_it(
     assert "| asked for by | ann (the plan), carl (the throttle) |" in asked[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("approver", "may"), [("dan", False), ("carl", True)])
 def test_who_has_asked_for_a_term_in_an_earlier_run_may_not_approve_it_in_the_next_one(
     approver: str,
@@ -205,6 +211,7 @@ def test_who_has_asked_for_a_term_in_an_earlier_run_may_not_approve_it_in_the_ne
     assert len(asked) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [True, False])
 def test_an_approval_by_who_had_raised_the_throttle_counts_where_own_approval_is_allowed(
     own: bool,

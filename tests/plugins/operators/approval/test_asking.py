@@ -62,6 +62,7 @@ def next_text(asked: Asked) -> str:
     return str(task.body)
 
 
+@pytest.mark.slow
 def test_what_is_shown_is_in_the_ledger_before_and_an_answer_to_it_approves(
     asked: Asked, ledger: Ledger
 ) -> None:
@@ -80,6 +81,7 @@ def test_what_is_shown_is_in_the_ledger_before_and_an_answer_to_it_approves(
     assert record.approval.question_id == question.question_id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "why"),
     [
@@ -129,6 +131,7 @@ def _dry_run(ledger: Ledger, directory: PlanDirectory) -> None:
     directory.write_text("dry_run.json", directory.read_text("dry_run.json") + " ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -162,6 +165,7 @@ def test_figures_that_were_changed_are_not_put_up_for_approval(
     assert not found.bodies
 
 
+@pytest.mark.slow
 def test_a_question_from_before_the_upgrade_is_asked_again_in_words_that_say_so(
     asked: Asked, ledger: Ledger
 ) -> None:
@@ -190,6 +194,7 @@ def test_an_approval_from_before_the_upgrade_does_not_count_and_the_question_say
     assert approval.by == "carl"
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_away_when_a_person_answers_approves_nothing_and_it_is_asked_again(
     asked: Asked, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

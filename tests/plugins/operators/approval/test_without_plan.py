@@ -118,7 +118,7 @@ def test_an_answer_that_no_person_has_given_does_not_count(
 ) -> None:
     task = ApproveForeignOperator(task_id="approve")
     about = (NAMED.digest, Askers("ann"), "c1", NoQuestion.NOT_REQUIRED)
-    task.not_asked(context, task.proposed(context).terms, *about)
+    task.not_asked(context, task.proposal(context).terms, *about)
     assert "no person was asked, and one has to be" in refused(context)
 
 

@@ -73,6 +73,7 @@ def test_a_window_s_own_run_makes_none_where_its_key_says_so(
     assert not own_plan.is_idle(in_window(), ledger)
 
 
+@pytest.mark.slow
 def test_windows_that_a_cluster_gets_later_make_plans_where_that_is_said(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_what_has_been_asked_for_is_made_all_the_same(ledger: Ledger) -> None:
     assert own_plan.may_be_made(in_window(), ledger)
 
 
+@pytest.mark.slow
 def test_it_is_idle_where_no_plan_waits_for_its_window(ledger: Ledger) -> None:
     context = in_window()
     assert own_plan.is_idle(context, ledger)

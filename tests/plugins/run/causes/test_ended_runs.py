@@ -255,6 +255,7 @@ WAYS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
 def test_note_page_report_and_alert_name_it_first(
     way: Way, monkeypatch: pytest.MonkeyPatch
@@ -271,6 +272,7 @@ def test_note_page_report_and_alert_name_it_first(
     _same(read, way)
 
 
+@pytest.mark.slow
 def test_a_plan_that_a_person_has_paused_is_not_called_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -284,6 +286,7 @@ def test_a_plan_that_a_person_has_paused_is_not_called_done(
     assert read.label == "Paused"
 
 
+@pytest.mark.slow
 def test_nobody_is_named_who_has_approved_a_plan_that_needed_no_approval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
