@@ -64,6 +64,7 @@ def test_a_snapshot_comes_back_as_it_was(warehouse: Warehouse) -> None:
     assert all(getattr(read, name).equals(getattr(written, name)) for name in TABLES)
 
 
+@pytest.mark.slow
 def test_many_rows_are_written_so_that_several_tasks_can_read_them(tmp_path: Path) -> None:
     rows = ROWS_TOGETHER + 1
     table = pa.table({"number": np.arange(rows)})
@@ -92,6 +93,7 @@ def test_a_snapshot_that_was_never_finished_is_not_read(warehouse: Warehouse) ->
         read_snapshot(half)
 
 
+@pytest.mark.slow
 def test_the_tables_are_written_before_what_finishes_a_snapshot(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def test_each_page_is_there_and_no_other() -> None:
     assert {path.name for path in REFERENCE.glob("*.md")} == written().keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in REFERENCE.glob("*.md")))
 def test_a_page_is_what_the_code_says(name: str) -> None:
     assert (REFERENCE / name).read_text() == written()[name], "run `make docs-reference`"

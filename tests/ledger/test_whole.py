@@ -98,6 +98,7 @@ def test_every_row_of_every_table_comes_through_and_so_does_the_way_back(
         assert rows_of(back) == rows_of(full)
 
 
+@pytest.mark.slow
 def test_a_ledger_that_holds_anything_takes_nothing(full: Ledger, ledger_url: str) -> None:
     with Ledger.open(ledger_url) as there:
         there.add_event(EventKind.REQUEST, "")

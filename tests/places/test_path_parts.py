@@ -32,6 +32,7 @@ def test_no_id_is_more_than_one_part_of_a_path(text: str) -> None:
     assert checked_plan_id(f"20300101T000000Z-{part}"[:200])
 
 
+@pytest.mark.slow
 @given(SHORT, SHORT)
 def test_ids_come_back_and_no_two_share_a_folder(one: str, other: str) -> None:
     assert id_of(path_part(one)) == one

@@ -83,6 +83,7 @@ def test_throttles_of_thousands_of_topics_are_set_up_and_taken_down_however_long
     assert written["written"] <= 5, "what a round has shown is one transaction"
 
 
+@pytest.mark.slow
 def test_changes_that_come_one_by_one_are_waited_for_as_long_as_they_come(
     time: VirtualTime, ledger: Ledger, approved: MakePlan
 ) -> None:

@@ -96,6 +96,7 @@ def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
     assert clear_throttle(plan.plan_id, ledger, port).owed != (), "copies rely on it"
 
 
+@pytest.mark.slow
 def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers_again(
     cluster: Hanging, plan: Plan, ledger: Ledger
 ) -> None:

@@ -218,6 +218,7 @@ def plan_uri(tmp_path: Path) -> str:
     return directory.uri
 
 
+@pytest.mark.slow
 def test_the_command_needs_the_warehouse_alone(
     plan_uri: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_only_what_may_move_moves_and_only_where_replicas_are_taken() -> None:
     assert (layout.origin[came] == 0).any(axis=1).all()
 
 
+@pytest.mark.slow
 def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

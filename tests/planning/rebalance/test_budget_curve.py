@@ -59,6 +59,7 @@ def test_each_point_is_the_plan_that_is_made_with_its_budget(
         assert point.furthest["bytes"] == pytest.approx(abs(off_share(made)).max(), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(
     curve: tuple[BudgetPoint, ...], whole: Outcome
 ) -> None:
@@ -71,6 +72,7 @@ def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(
     assert reached[-1] <= 0.05 < reached[0]
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_plan_cut_by_a_budget_shows_what_more_would_reach(
     curve: tuple[BudgetPoint, ...],
 ) -> None:

@@ -137,6 +137,7 @@ def test_sources_improve_at_no_cost(seed: int, replicas: int, rates: bool) -> No
     assert (problem.layout.rows == first).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas: int) -> None:
     pairs = []

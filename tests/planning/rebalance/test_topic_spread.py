@@ -61,6 +61,7 @@ def test_a_rebalance_leaves_each_topic_within_one_replica_of_its_share() -> None
     assert not [note for note in made.summary.infeasible if "topic" in subject_text(note.subject)]
 
 
+@pytest.mark.slow
 def test_without_the_target_a_rebalance_spreads_topics_in_any_way() -> None:
     of = spread_cluster()
     made = plan(of, action="rebalance", tolerances={"topic_spread": None})

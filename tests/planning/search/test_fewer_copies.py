@@ -51,6 +51,7 @@ def test_a_replica_that_may_not_move_is_not_chosen() -> None:
     assert search.rows[2].tolist() == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_plan_has_fewer_copies_and_breaks_nothing(seed: int) -> None:
     of = small(seed)

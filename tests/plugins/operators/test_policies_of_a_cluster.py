@@ -89,6 +89,7 @@ def anns_run(connection: str) -> dict[str, Any]:
     return {"dag_run": run, "params": params, "ti": attempt, "task": task}
 
 
+@pytest.mark.slow
 def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connection(
     ledger: Ledger, tmp_path: Path, connect: Connect
 ) -> None:

@@ -218,6 +218,7 @@ def keep(directory: PlanDirectory, name: str, content: Any) -> None:
         evidence.keep(ledger, directory, directory.load().plan_id, name, content)
 
 
+@pytest.mark.slow
 def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
     directory = site.plan(recorded=True)
     with installation.open_ledger() as ledger:
@@ -249,6 +250,7 @@ def test_a_proof_that_fails_says_also_that_partitions_may_be_unread(site: Site) 
     assert "that have lost messages, or that could not be read" in site.reported_by(VerdictOperator)
 
 
+@pytest.mark.slow
 def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
     """They are all that was asked for."""
     directory = site.plan(recorded=True, action="elect_preferred")
@@ -316,6 +318,7 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
     assert run_request.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
 
 
+@pytest.mark.slow
 def test_a_plan_that_has_begun_goes_on_whatever_happens_to_the_clusters_file(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ def _fail() -> float:
     return 1 / 0
 
 
+@pytest.mark.slow
 def test_the_bytes_that_the_gate_checks_are_those_that_are_written(
     tmp_path: Path, gates: dict[str, GateResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:

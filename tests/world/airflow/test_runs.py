@@ -37,6 +37,7 @@ def names(stage: Stage) -> list[str]:
     return [actor.name.partition(":")[2] for actor in stage.rehomes["A"].airflow.spawned]
 
 
+@pytest.mark.slow
 def test_the_trigger_polls_and_wakes_the_task_that_has_deferred_to_it() -> None:
     stage, run = played()
     progress = [name for name in names(stage) if name.startswith("run-1.progress")]
@@ -50,6 +51,7 @@ def test_the_trigger_polls_and_wakes_the_task_that_has_deferred_to_it() -> None:
     assert run.xcoms["plan", "return_value"] in stage.records
 
 
+@pytest.mark.slow
 def test_a_task_that_is_cleared_while_it_waits_runs_again_with_its_setups() -> None:
     stage, run = played(Do(30.0, "A", What.CLEAR, ("progress",)))
     again = {name for name, task in run.tasks.items() if task.try_number > 1}

@@ -103,6 +103,7 @@ def test_an_answer_that_airflow_does_not_have_so_approves_nothing(
     assert why in next_text(asked)
 
 
+@pytest.mark.slow
 def test_who_has_asked_for_the_plan_is_known_by_id_and_by_name(
     asked: Asked, ledger: Ledger
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_question_from_before_the_upgrade_is_asked_again_in_words_that_say_so(
     assert ledger.plan("p1").approval is None
 
 
+@pytest.mark.slow
 def test_an_approval_from_before_the_upgrade_does_not_count_and_the_question_says_so(
     ledger: Ledger, directory: PlanDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_whatever_the_plan_job_refuses_has_a_kind() -> None:
     assert set(REFUSALS) == set(EXIT_CODES)
 
 
+@pytest.mark.slow
 def test_no_operator_fails_by_an_exception_of_airflows() -> None:
     """It would have no kind, and no remedy."""
     folders = (ROOT / "plugins/rehome" / name for name in ("operators", "sensors", "run", "fleet"))
