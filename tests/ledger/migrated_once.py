@@ -24,8 +24,11 @@ class MigratedOnce:
         self._statements: list[str] = []
         self._version = ""
 
-    def __call__(self, config: Any, revision: str) -> None:
-        connection: Connection = config.attributes["connection"]
+    def __call__(self, config: Any, revision: str, **options: Any) -> None:
+        connection: Connection | None = config.attributes.get("connection")
+        if connection is None:  # Airflow's database
+            self._upgrade(config, revision, **options)
+            return
         run = connection.exec_driver_sql
         is_new = connection.dialect.name == "sqlite" and not run(SCHEMA).first()
         if not (is_new and self._statements):
