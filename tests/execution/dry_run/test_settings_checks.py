@@ -32,7 +32,9 @@ def test_a_limit_of_now_that_is_broken_is_an_error_before_the_changes() -> None:
     error, warning = settings_findings(values(4), values(3), ["Broker 2 would end with 4."])
     assert (error.severity, warning.severity) == (Severity.ERROR, Severity.WARNING)
     assert error == TypedFinding(FoundKind.LIMIT_BROKEN, "plan", value="Broker 2 would end with 4")
-    assert put_in_words(error).remedy.startswith("Plan again")
+    assert put_in_words(error).remedy.startswith(
+        "This plan cannot go on as it is. If it is paused, cancel it."
+    )
 
 
 def test_a_plan_of_an_earlier_version_is_reported_as_not_known() -> None:

@@ -26,7 +26,7 @@ def test_a_plan_that_does_not_fit_any_more_is_said_with_what_to_do() -> None:
     assert step == "Trigger a new run: it plans with what is there now."
     what, _, step = broken_text("p", ["Broker 2 would end with 4.", "Broker 3, too."])
     assert what.endswith("left of plan p: Broker 2 would end with 4. Broker 3, too.")
-    assert step.startswith("Plan again")
+    assert step.startswith("This plan cannot go on as it is. If it is paused, cancel it.")
 
 
 def test_topics_that_brokers_do_not_agree_on_are_counted() -> None:
