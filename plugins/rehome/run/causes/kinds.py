@@ -122,7 +122,7 @@ def kind_of(error: BaseException) -> CauseKind:
 
 def is_final(error: RehomeError) -> bool:
     """Whether another attempt would meet it again."""
-    if isinstance(error, EndedError):
+    if isinstance(error, TypedError):
         return not error.end.reason.passing
     return isinstance(error, _FINAL) or _is_misconfigured(error)
 

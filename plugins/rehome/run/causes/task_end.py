@@ -73,9 +73,9 @@ class TaskReason(enum.StrEnum):
     NO_SNAPSHOT = "no_snapshot", C.SNAPSHOT
     NO_NEWEST_SNAPSHOT = "no_newest_snapshot", C.PLAN_STATE
     OTHER_LEDGER = "other_ledger", C.PLAN_STATE
-    RECORDED_ELSEWHERE = "recorded_elsewhere", C.LEDGER
-    FILES_UNREADABLE = "files_unreadable", C.LEDGER
-    MADE_FOR_ANOTHER = "made_for_another", C.LEDGER
+    RECORDED_ELSEWHERE = "recorded_elsewhere", C.LEDGER, True
+    FILES_UNREADABLE = "files_unreadable", C.LEDGER, True
+    MADE_FOR_ANOTHER = "made_for_another", C.LEDGER, True
     NOT_FOLLOWED_UP = "not_followed_up", C.PLAN_STATE
     NO_FOLLOW_UP_PLAN = "no_follow_up_plan", C.PLAN_STATE
     NO_PLAN_YET = "no_plan_yet", C.PLAN_STATE
