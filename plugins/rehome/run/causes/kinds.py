@@ -38,7 +38,7 @@ from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableErr
 from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from rehome.places.path_parts import PathPartError
 from rehome.places.uris import UriNotAllowedError
-from rehome.run.causes.errors import EndedError, TypedError
+from rehome.run.causes.errors import TypedError
 from rehome.run.causes.task_end import TaskReason
 from rehome.warehouse import PlanExistsError
 

@@ -21,7 +21,7 @@ _ANEW: Mapping[ProposalKind, str] = {
     ProposalKind.FOREIGN: "it describes what is in flight, and asks again",
 }
 _NOT_APPROVED: Mapping[enum.Enum | None, str] = {
-    NotApproved.NO_ANSWER: "nobody has answered the question of the run",
+    NotApproved.NO_ANSWER: "no person has answered the question of the run",
     NotApproved.OTHER_ASKER: "another person has asked for what was approved",
     NotApproved.TOO_OLD: "what the ledger has was approved too long ago",
     NotApproved.OTHER_TERMS: "the ledger has an approval of something else",
