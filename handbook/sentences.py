@@ -20,8 +20,12 @@ APART = "include/rehome/ledger/migrations/"
 """What earlier versions have said stays as it was; nobody reads it."""
 TYPED = "include/rehome/execution/control/"
 """Answers and refusals arise here as types: no string of a module has two words."""
-OF_TIMES = "include/rehome/domain/text.py"
-"""Has the forms of times."""
+OF_TIMES = (
+    "include/rehome/domain/text.py",
+    "include/rehome/reporting/number_text.py",
+    "plugins/rehome/cli/output.py",
+)
+"""Have the forms of times: of sentences, of a report's tables, and of a terminal."""
 APART_WORDS = f"{TYPED}words/"
 """Where their words are: each stands alone, and begins with what it is about."""
 CLEARED = (
@@ -46,7 +50,7 @@ CLEARED_BUT = (
 """Modules of words, and of what the controller would answer."""
 MOST_IN_LOGIC = 4
 """Words of a string that is no sentence: a name, or a part of a value."""
-_LOGS = frozenset({"debug", "info", "warning", "error", "exception", "AirflowSkipException"})
+_LOGS = re.compile(r"(\w+\.)*_?(log|logger)\.\w+|AirflowSkipException")
 """Calls that write to a log; the reason of a skip is in the task's log alone."""
 MOST_WORDS = 40
 """Of a sentence; its values count as one word each."""
@@ -100,7 +104,8 @@ def sentences_in_logic(source: str) -> Iterator[Fault]:
     """Strings that are sentences, but for those of log lines."""
     tree = ast.parse(source)
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    logged = {id(each) for call in calls if _name_of(call) in _LOGS for each in ast.walk(call)}
+    logs = (call for call in calls if _LOGS.fullmatch(ast.unparse(call.func)))
+    logged = {id(each) for call in logs for each in ast.walk(call)}
     for node in _said(tree):
         text = _text_of(node)
         if len(text.split()) > MOST_IN_LOGIC and id(node) not in logged:
@@ -110,10 +115,8 @@ def sentences_in_logic(source: str) -> Iterator[Fault]:
 def times_in_words(source: str) -> Iterator[Fault]:
     """Times that are formatted in the middle of a text."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
-            spec = _text_of(node.format_spec)
-            if "%H:%M" in spec:
-                yield Fault(node.lineno, f"a format of times: {spec}: use domain.text")
+        if isinstance(node, ast.Constant | ast.JoinedStr) and "%H:%M" in _text_of(node):
+            yield Fault(node.lineno, f"a format of times: {_text_of(node)}: use domain.text")
 
 
 def _name_of(call: ast.Call) -> str:
@@ -233,7 +236,7 @@ def _finders(name: str, suffix: str) -> Iterator[Callable[[str], Iterator[Fault]
     if suffix not in _READ or name.startswith(APART):
         return
     yield _READ[suffix]
-    if suffix == ".py" and name != OF_TIMES:
+    if suffix == ".py" and name not in OF_TIMES:
         yield times_in_words
     if name.startswith(CLEARED) and not name.startswith(CLEARED_BUT):
         yield sentences_in_logic

@@ -101,7 +101,7 @@ def test_a_question_that_nobody_answers_lapses_with_its_window_and_keeps_nothing
     assert datetime.now(UTC) >= closes
     plan = ledger.plan("lapses")
     assert (plan.state, plan.started_at) == (PlanState.CANCELLED, None)
-    assert plan.cause == "nobody has answered whether it may run before its window closed"
+    assert plan.cause == "no person has answered before its window closed"
     assert answers_of(ledger, "lapses") == [AnswerKind.LAPSED]
     cause = ledger.cause_of("reassign_partitions", run)
     assert cause is not None

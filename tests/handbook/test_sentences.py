@@ -77,6 +77,7 @@ def test_words_where_a_type_is_to_be(source: str, faulty: bool) -> None:
             False,
         ),
         ('"""A docstring has a few more words."""', False),
+        ('raise self.error("The plan has not been verified by then")', True),
     ],
 )
 def test_sentences_where_a_type_is_to_be(source: str, faulty: bool) -> None:
@@ -98,6 +99,8 @@ def test_a_sentence_that_is_put_back_is_refused(room: str, tmp_path: Path) -> No
         ('text = f"since {at:%Y-%m-%d %H:%M} UTC"', True),
         ('text = f"since {minute_text(at)}"', False),
         ('text = f"{rate:.1f} of {day:%Y-%m-%d}"', False),
+        ('at.strftime("%H:%M UTC")', True),
+        ('"{:%H:%M}".format(at)', True),
     ],
 )
 def test_times_are_formatted_in_one_place(source: str, faulty: bool) -> None:

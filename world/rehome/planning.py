@@ -61,7 +61,7 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
 
 def _failed(out: PlanDirectory, kind: str, message: str, details: Sequence[str]) -> EndedError:
     out.write_json("failure.json", {"kind": kind, "message": message, "details": list(details)})
-    return EndedError(TaskEnd(TaskReason.JOB_FAILED, said="exit code 1"))
+    return EndedError(TaskEnd(TaskReason.JOB_FAILED, said="exit code 1", place="plan", task="plan"))
 
 
 def _judge_snapshot(

@@ -141,7 +141,7 @@ _OUTCOMES: Mapping[Attempted, str] = {
     Attempted.NOTHING_TO_MOVE: "The remedy cannot help, as plan {plan} has found nothing to move",
     Attempted.NOT_ENOUGH: "The remedy could not do more, as plan {plan} is done",
     Attempted.BY_PERSON: "A person has rejected or cancelled what run {run} was to do",
-    Attempted.NO_ANSWER: "Nobody has answered the proposal",
+    Attempted.NO_ANSWER: "No person has answered the proposal",
     Attempted.REFUSED: "The last attempt has changed nothing",
     Attempted.FAILED: "The last attempt has failed",
 }

@@ -234,7 +234,7 @@ def test_without_a_persons_answer_to_the_run_nothing_is_adopted(
         look >> AdoptReassignmentsOperator(task_id="adopt")
     run = site.run(dag=register(dag))
     assert (run.tasks["look"], run.tasks["adopt"]) == ("success", "failed")
-    assert "are not approved: nobody has answered the question of the run." in run.log
+    assert "are not approved: no person has answered the question of the run." in run.log
     assert not site.ledger.plans()
     assert state_of(site.gateway, [topic])["throttles"] == theirs
     site.gateway.alter_reassignments({TopicPartition(topic, 0): None})

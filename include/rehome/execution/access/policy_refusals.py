@@ -71,7 +71,7 @@ class PolicyRefusal:
     :param key: of the policy; ``broker`` and ``side``: whose rate it is.
     :param opens: when a window opens again, aware; None = none does.
     :param askers: who has asked for what was approved.
-    :param unthrottled: what nothing throttles, a sentence each.
+    :param unthrottled: what nothing throttles, one after the other, without full stops.
     """
 
     by: RefusedBy

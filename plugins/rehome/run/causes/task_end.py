@@ -133,14 +133,16 @@ class TaskEnd:
     """Why a task ends its run; which values it has follows from its reason.
 
     :param plan_id: of a plan, or of what a run proposes; ``state``: of the plan.
-    :param said: what others say: the plan's cause, a check, a job, an error.
+    :param said: what others say: the plan's cause, a check, a job, an error; or what is missing.
     :param why: what keeps it from going on, as an enum of the topic.
-    :param names: of clusters, throttles, files; ``content``: of a plan's file, or by name.
+    :param names: of clusters, throttles, files, steps; ``content``: of a plan's file, or by name.
     :param task: id of a task; ``run_id``: of a run; ``who``: has asked; ``connection``: of Airflow.
-    :param place: URI of a file or folder; ``ledger_id``: of this ledger, ``other_id``: of another,
-        or of the DAG.
+    :param place: where something is: the URI of a file or folder, a path, a DAG with its run, an
+        application of Spark.
+    :param ledger_id: of this ledger; ``other_id``: of another, or of the DAG.
     :param remedy: what another says is to be done; ``proposal``: what the run proposes.
-    :param at: aware UTC; ``hours``: for which a request counts; ``count``: of what was done.
+    :param at: aware UTC; ``hours``: for which a request counts.
+    :param count: of what was done; of facts that hold or not, whether it is 0.
     """
 
     reason: TaskReason

@@ -29,6 +29,7 @@ _FAULTS: Mapping[AnswerFault, str] = {
     AnswerFault.TO_BE_TRIED: "to be tried out with {said}.",
 }
 A_PERSON = "a person who is not known"
+_ASKED_ANEW = "Nothing is approved by it. This task asks anew by itself: answer the new question."
 STALE_TEXT = (
     "Airflow still shows the text of an earlier question of this task. An answer to it would not "
     "be about what is to be approved now, so no answer is taken and nothing is approved. Airflow "
@@ -51,16 +52,13 @@ def asked_anew_text(plan_id: str, who: str, why: str, *, sent_back: bool) -> str
     :param who: has answered; "" = that is not known.
     """
     who = who or A_PERSON
-    about = f"The answer of {who} about {plan_id} does not count"
+    what = sentence(why)
     if sent_back:
-        about = f"{who} has sent {plan_id} back"
-    return (
-        f"{about}: {sentence(why)} Nothing is approved by it. This task asks anew by itself: "
-        "answer the new question."
-    )
+        return f"{who} has sent {plan_id} back: {what} {_ASKED_ANEW}"
+    return f"The answer of {who} about {plan_id} does not count: {what} {_ASKED_ANEW}"
 
 
-def asked_after_text(who: str | None, why: str) -> str:
+def asked_after_text(who: str, why: str) -> str:
     """Why a question is asked again that had an answer."""
     return f"Asked again after {who}'s answer: {why}"
 

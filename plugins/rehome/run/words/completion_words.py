@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehome.alerts.alert_text import SWEPT
-from rehome.domain.text import listed
+from rehome.domain.text import count_text, listed
 from rehome.errors import STEP_UNCHANGED, sentence
 from rehome.execution.completion.words.end_words import (
     demotion_text,
@@ -105,8 +105,8 @@ COMPLETION_TEXTS: EndTexts = {
         f"demoted. {demotion_text(end.content)}"
     ),
     R.NOT_CHECKED: lambda end: (
-        f"Plan {end.plan_id} is {end.state} ({end.said}), and only a plan that is done is verified "
-        "and checked for what it was to empty"
+        f"Plan {end.plan_id} is {end.state} ({end.said}), and only a plan that is done is checked "
+        "by a fresh read"
     ),
     R.DRY_RUN_REFUSES: lambda end: f"The dry run refuses plan {end.plan_id}:\n{end.said}",
     R.PARTITIONS_REFUSED: lambda end: f"The dry run refuses the new partitions:\n{end.said}",
@@ -172,7 +172,8 @@ COMPLETION_LEFT: EndTexts = {
     R.DRY_RUN_REFUSES: _refused_left,
     R.PARTITIONS_REFUSED: "No partition and no topic was created.",
     R.FOREIGN_LEFT: lambda end: (
-        f"{end.count} were cancelled. Those named above are still in flight."
+        f"{count_text(end.count, 'reassignment was', 'reassignments were')} cancelled. Those named "
+        "above are still in flight."
     ),
     R.WATCHED_OTHERWISE: "This task only watched, and changed nothing.",
     R.FLEET_WITHOUT_PLANS: "Nothing was changed on any cluster.",

@@ -36,9 +36,9 @@ def proposal_text(end: TaskEnd) -> str:
 
 
 def lapsed_text(*, in_window: bool) -> str:
-    """Of a plan that nobody has answered for."""
+    """Of a plan whose question has no answer."""
     until = "before its window closed" if in_window else "before its deadline"
-    return f"nobody has answered whether it may run {until}"
+    return f"no person has answered {until}"
 
 
 def _capitalize(text: str) -> str:

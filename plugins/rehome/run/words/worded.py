@@ -11,16 +11,17 @@ from rehome.run.words.plan_words import RUN_LEFT, RUN_STEPS, RUN_TEXTS
 
 _TEXTS = {**ASKER_TEXTS, **COMPLETION_TEXTS, **JOB_TEXTS, **RUN_TEXTS}
 _STEPS = {**ASKER_STEPS, **COMPLETION_STEPS, **JOB_STEPS, **RUN_STEPS}
-_LEFT = dict.fromkeys((*ASKER_TEXTS, *RUN_TEXTS), STEP_UNCHANGED) | {
+LEFT = dict.fromkeys((*ASKER_TEXTS, *RUN_TEXTS), STEP_UNCHANGED) | {
     **COMPLETION_LEFT,
     **JOB_LEFT,
     **RUN_LEFT,
 }
+"""What state a reason leaves; of the others the error does not say it."""
 
 
 def ended_text(end: TaskEnd) -> tuple[str, str, str]:
     """What is so, what state it leaves, and what to do."""
-    return _text(_TEXTS, end), _text(_LEFT, end), _text(_STEPS, end)
+    return _text(_TEXTS, end), _text(LEFT, end), _text(_STEPS, end)
 
 
 def _text(table: EndTexts, end: TaskEnd) -> str:

@@ -73,7 +73,7 @@ SAID = {
     ),
     RefusedBy.HOOK_UNTHROTTLED: (
         PolicyRefusal(RefusedBy.HOOK_UNTHROTTLED, unthrottled=("a", "b")),
-        "Nothing throttles what is to be copied: a b.",
+        "Nothing throttles what is to be copied: a; b.",
     ),
 }
 
@@ -100,7 +100,7 @@ def test_a_refusal_has_the_step_of_the_first_that_has_one_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("aspect", "values", "text"),
     [
-        (PolicyAspect.APPROVAL, (2, 0), "approval: another person's approval (a, c); nobody's ap"),
+        (PolicyAspect.APPROVAL, (2, 0), "approval: another person's approval (a, c); no approv"),
         (PolicyAspect.UNTHROTTLED, (True, False), "without a throttle: allowed (a, c); not allow"),
         (PolicyAspect.LARGEST_THROTTLE, (5, None), "throttle: 5 bytes per second (a, c); any (b"),
         (

@@ -108,9 +108,9 @@ def test_what_a_person_has_approved_in_this_run_counts(context: Context) -> None
 
 def test_nothing_counts_that_the_ledger_does_not_have(context: Context) -> None:
     """As where a user sets the task `approve` to success, before it has asked and after."""
-    assert "nobody has answered the question of the run" in refused(context)
+    assert "no person has answered the question of the run" in refused(context)
     asks(context)
-    assert "nobody has answered the question of the run" in refused(context)
+    assert "no person has answered the question of the run" in refused(context)
 
 
 def test_an_answer_that_no_person_has_given_does_not_count(
@@ -132,7 +132,7 @@ def test_the_approval_of_another_run_does_not_count(context: Context, ledger: Le
     other = context_of("r2")
     name(ledger, other, NAMED)
     approved(other)
-    assert "nobody has answered" in refused(context)
+    assert "no person has answered" in refused(context)
 
 
 def test_a_run_that_was_deleted_and_triggered_by_another_person_is_not_approved(
@@ -205,7 +205,7 @@ def test_an_answer_to_something_else_than_what_would_be_done_approves_nothing(
     meanwhile(context)
     with pytest.raises(error, match=why):
         task.execute_complete(context, event)
-    assert "nobody has answered" in refused(context)
+    assert "no person has answered" in refused(context)
 
 
 def test_what_one_person_has_rejected_no_other_approves(context: Context) -> None:

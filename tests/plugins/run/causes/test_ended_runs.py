@@ -229,7 +229,7 @@ WAYS = (
         raising("rehome.run.recorded_plans.refuse_changed_files", CHANGED)),
     Way("a person who rejects it", "approve", CauseKind.REJECTED, "rejected by ann",
         answers(Given(REJECT)), head="The plan was rejected by ann.", succeeds=True),
-    Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "nobody has answered",
+    Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "no person has answered",
         not_answered),
     Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "it expired at",
         raising("rehome.run.approval_terms.refuse_unapproved", LAPSED)),

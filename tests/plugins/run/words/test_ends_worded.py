@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.run.causes.task_end import (
     NotApproved,
@@ -19,7 +18,8 @@ from rehome.run.words.asker_words import ASKER_STEPS, ASKER_TEXTS, idle_text
 from rehome.run.words.completion_words import COMPLETION_STEPS, COMPLETION_TEXTS
 from rehome.run.words.job_words import JOB_STEPS, JOB_TEXTS
 from rehome.run.words.plan_words import RUN_STEPS, RUN_TEXTS
-from rehome.run.words.worded import ended_text
+from rehome.run.words.worded import LEFT, ended_text
+from tests.plugins.run.words.reason_table import CAUSES, NOTHING_SAID_OF_WHAT_IS_LEFT
 
 TOPICS = (
     (ASKER_TEXTS, ASKER_STEPS),
@@ -138,10 +138,12 @@ def test_what_is_so_what_is_left_and_what_to_do(
     assert said[2].startswith(step)
 
 
-def test_a_reason_has_its_cause_and_whether_another_attempt_may_go_through() -> None:
-    assert TaskReason.OWED.cause is TaskReason.OWED_AT_END.cause is CauseKind.OWED
-    assert TaskReason.OWED.passing
-    assert not TaskReason.OWED_AT_END.passing
+def test_each_reason_has_its_cause_and_whether_another_attempt_may_go_through() -> None:
+    assert {str(each): (each.cause, each.passing) for each in TaskReason} == CAUSES
+
+
+def test_what_is_left_is_said_of_all_but_some() -> None:
+    assert set(TaskReason) - LEFT.keys() == NOTHING_SAID_OF_WHAT_IS_LEFT
 
 
 def test_a_window_with_nothing_to_do_says_why() -> None:

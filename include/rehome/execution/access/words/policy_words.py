@@ -7,8 +7,7 @@ from typing import Any
 
 from rehome.cluster.connection.keys import POLICY
 from rehome.domain.run.askers import Askers
-from rehome.domain.text import listed, minute_text
-from rehome.errors import first_problems
+from rehome.domain.text import first_names, listed, minute_text
 from rehome.execution.access.policy_refusals import (
     PolicyAspect,
     PolicyDifference,
@@ -108,7 +107,7 @@ _REFUSED: Mapping[RefusedBy, Callable[[PolicyRefusal], str]] = {
         "A person has to approve every change, and the hook asks no person"
     ),
     RefusedBy.HOOK_UNTHROTTLED: lambda refusal: (
-        f"Nothing throttles what is to be copied: {first_problems(refusal.unthrottled)}"
+        f"Nothing throttles what is to be copied: {first_names(refusal.unthrottled, '; ')}"
     ),
 }
 _ANY_STEP = "Ask for what is allowed"
@@ -124,7 +123,7 @@ _STEPS: Mapping[RefusedBy, Callable[[PolicyRefusal], str]] = {
 }
 """Instead of asking for what is allowed."""
 
-_APPROVALS = ("nobody's approval", "a person's approval", "another person's approval")
+_APPROVALS = ("no approval", "a person's approval", "another person's approval")
 _ASPECTS: Mapping[PolicyAspect, tuple[str, Callable[[Any], str]]] = {
     PolicyAspect.APPROVAL: ("approval", lambda rank: _APPROVALS[rank]),
     PolicyAspect.UNTHROTTLED: (
