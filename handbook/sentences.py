@@ -35,6 +35,7 @@ CLEARED = (
     "include/rehome/execution/dry_run/",
     "include/rehome/execution/observation/drift.py",
     "include/rehome/execution/observation/drifted.py",
+    "include/rehome/execution/observation/move_status.py",
     "plugins/rehome/operators/",
     "plugins/rehome/run/",
     "plugins/rehome/sensors/",

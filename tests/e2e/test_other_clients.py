@@ -11,7 +11,7 @@ from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.states import MoveState
-from rehome.execution.observation.move_status import RECREATED
+from rehome.execution.observation.words.fate_words import RECREATED
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

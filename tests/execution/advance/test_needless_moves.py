@@ -15,8 +15,8 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.advance import Advance, advance
-from rehome.execution.observation.move_status import RECREATED
 from rehome.execution.observation.needless_moves import needless
+from rehome.execution.observation.words.fate_words import RECREATED
 from rehome.ledger.store import Ledger
 from tests.execution.observed import ONE, TP, flying, seen
 from tests.execution.simulated_cluster import SimulatedCluster

@@ -34,7 +34,12 @@ from rehome.execution.completion.drained import (
     wait_until_drained,
 )
 from rehome.execution.completion.follow_up import NoFollowUp, why_no_follow_up
-from rehome.execution.completion.words.end_words import drained_text, not_ended, still_there
+from rehome.execution.completion.words.end_words import (
+    NOT_FOLLOWED_UP,
+    drained_text,
+    not_ended,
+    still_there,
+)
 from tests.ledger.small_plans import make_plan, move
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -126,7 +131,7 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     kept = {"brokers": [3], "left": [], "unread": unknown.unread}
     why = "broker 3: REQUEST_TIMED_OUT (7)"
     assert still_there(kept) == f"What lies on broker 3 is not known: {why}."
-    failed = not_ended(kept, NoFollowUp.UNREAD)
+    failed = not_ended(kept, NOT_FOLLOWED_UP[NoFollowUp.UNREAD])
     assert "what it was to empty is not proved to be empty" in failed
     assert "still there" not in failed, "nothing was found"
 

@@ -27,7 +27,7 @@ from rehome.execution.control.cancel import abort
 from rehome.execution.decide import decide
 from rehome.execution.observation.drift import drift
 from rehome.execution.observation.drifted import Drift, DriftKind
-from rehome.execution.observation.move_status import RECREATED
+from rehome.execution.observation.words.fate_words import RECREATED
 from rehome.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.simulated_cluster import SimulatedCluster

@@ -14,7 +14,7 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState
 from rehome.execution.advance import advance
 from rehome.execution.control.cancel import abort
-from rehome.execution.observation.move_status import RECREATED
+from rehome.execution.observation.words.fate_words import RECREATED
 from rehome.execution.throttle.keys import LISTS
 from rehome.execution.throttle.set_up import clear_throttle
 from rehome.ledger.store import Ledger

@@ -14,11 +14,11 @@ from rehome.execution.completion.drained import Drained
 class NoFollowUp(enum.StrEnum):
     """Why what has appeared on a drained broker is not moved away by the same run."""
 
-    UNREAD = "what lies there could not be read"
-    ONLY_ON_DISK = "nothing of it is a replica that could be moved"
-    WINDOW = "the window has ended"
-    BUDGET = "the budget is spent"
-    SECOND = "it appeared while the follow-up ran"
+    UNREAD = "unread"
+    ONLY_ON_DISK = "only_on_disk"
+    WINDOW = "window"
+    BUDGET = "budget"
+    SECOND = "second"
 
 
 @dataclass(frozen=True, slots=True)

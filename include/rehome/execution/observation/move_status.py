@@ -12,6 +12,7 @@ from rehome.domain.run.observation import Observation
 from rehome.execution.observation.agreed_topics import DISAGREE
 from rehome.execution.observation.log_dir_copies import LogDirState, places, wanted_log_dirs
 from rehome.execution.observation.out_of_isr import out_of_isr, out_of_isr_text
+from rehome.execution.observation.words import fate_words
 
 
 class Fate(enum.Enum):
@@ -52,17 +53,16 @@ def fate(
     if move.partition in seen.unconfirmed:
         return Fate.IN_FLIGHT, DISAGREE
     if is_recreated(move, seen):
-        return Fate.GONE, RECREATED
+        return Fate.GONE, fate_words.RECREATED
     entry = seen.ongoing.get(move.partition)
     if entry is not None:
         return _status_listed(move, entry, step)
     topic = move.partition.topic
     if topic in seen.unreadable:
-        return Fate.UNREADABLE, f"topic {topic} cannot be read: {seen.unreadable[topic]}"
+        return Fate.UNREADABLE, fate_words.unreadable_text(topic, seen.unreadable[topic])
     state = seen.partitions.get(move.partition)
     if state is None:
-        missing = topic in seen.topics_missing
-        return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
+        return Fate.GONE, fate_words.gone_text(topic=topic in seen.topics_missing)
     if state.replicas == move.target:
         return _status_on_target(move, state, seen, sent_at)
     between = step is not None and step.of_several(move) and move.copies_at(state.replicas)
@@ -71,7 +71,7 @@ def fate(
     if sent_at is not None and now - sent_at < timedelta(seconds=grace_s):
         return Fate.IN_FLIGHT, ""
     if between:
-        return Fate.UNDONE, "another client cancelled one of its steps"
+        return Fate.UNDONE, fate_words.STEP_CANCELLED
     return _elsewhere(move, state, sent_at)
 
 
@@ -82,8 +82,8 @@ def _status_listed(
     if entry.leads_to(move.target if step is None else step.target):
         return Fate.IN_FLIGHT, ""
     if step is not None and step.of_several(move) and entry.leads_to(move.current):
-        return Fate.IN_FLIGHT, "it is on its way back"
-    return Fate.SUPERSEDED, f"another client is reassigning it to {list(entry.target)}"
+        return Fate.IN_FLIGHT, fate_words.GOES_BACK
+    return Fate.SUPERSEDED, fate_words.reassigned_text(entry.target)
 
 
 def on_its_way(
@@ -110,9 +110,6 @@ def is_untouched(move: Move, seen: Observation) -> bool:
     if move.partition in seen.ongoing or move.current == move.target:
         return False
     return not is_recreated(move, seen)
-
-
-RECREATED = "its topic was deleted, and another one created under its name"
 
 
 def is_recreated(move: Move, seen: Observation) -> bool:
@@ -144,29 +141,22 @@ def _status_on_target(
     if LogDirState.STAYED in found and sent_at is None:
         return Fate.UNTOUCHED, ""
     if LogDirState.STAYED in found:
-        return Fate.UNDONE, _stopped_text(move, found[LogDirState.STAYED])
+        stayed = found[LogDirState.STAYED]
+        return Fate.UNDONE, fate_words.stopped_text(stayed, wanted_log_dirs(move)[stayed])
     if LogDirState.STARTED_ELSEWHERE in found:
         return Fate.MISPLACED, ""
     if LogDirState.COPYING in found:
-        return Fate.IN_FLIGHT, "a replica is moving between log dirs"
+        return Fate.IN_FLIGHT, fate_words.BETWEEN_LOG_DIRS
     if LogDirState.UNKNOWN in found:
-        return Fate.IN_FLIGHT, f"log dir on broker {found[LogDirState.UNKNOWN].broker} is not known"
+        return Fate.IN_FLIGHT, fate_words.log_dir_unknown_text(found[LogDirState.UNKNOWN])
     return done
-
-
-def _stopped_text(move: Move, replica: ReplicaId) -> str:
-    log_dir = wanted_log_dirs(move)[replica]
-    return (
-        f"nothing copies it to {log_dir} on broker {replica.broker} any more: another client has "
-        "taken that back, or the log dir has failed"
-    )
 
 
 def _moved_text(replica: ReplicaId, seen: Observation) -> str:
     to = seen.future_log_dirs.get(replica)
     if to is not None:
-        return f"another client is moving it to {to} on broker {replica.broker}"
-    return f"another client has moved it to {seen.log_dirs[replica]} on broker {replica.broker}"
+        return fate_words.taken_text(replica, to, arrived=False)
+    return fate_words.taken_text(replica, seen.log_dirs[replica], arrived=True)
 
 
 def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> tuple[Fate, str]:
@@ -176,10 +166,10 @@ def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> t
     if replicas == set(move.current):
         if sent_at is None:
             return Fate.UNTOUCHED, ""
-        return Fate.UNDONE, "another client cancelled it"
+        return Fate.UNDONE, fate_words.CANCELLED_BY_OTHER
     if replicas == set(move.current) | set(move.target):
-        return Fate.IN_FLIGHT, "metadata is behind the controller"
-    return Fate.SUPERSEDED, f"its replicas are {list(state.replicas)}, not {list(move.current)}"
+        return Fate.IN_FLIGHT, fate_words.METADATA_BEHIND
+    return Fate.SUPERSEDED, fate_words.replaced_text(state.replicas, move.current)
 
 
 def relocating(move: Move) -> tuple[BrokerId, ...]:

@@ -22,7 +22,7 @@ from rehome.execution.completion.drained import (
     wait_until_drained,
 )
 from rehome.execution.completion.follow_up import why_no_follow_up
-from rehome.execution.completion.words.end_words import drained_text
+from rehome.execution.completion.words.end_words import NOT_FOLLOWED_UP, drained_text
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
@@ -117,7 +117,9 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
         said = drained_text(found)
-        ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {said}", plan_id=plan_id)
+        ledger.add_event(
+            EventKind.DRAINED_NOT_EMPTY, f"{NOT_FOLLOWED_UP[refused]}: {said}", plan_id=plan_id
+        )
         raise EndedError(TaskEnd(TaskReason.DRAIN_NOT_ENDED, plan_id, said=said, why=refused))
 
     def _end_here(self, context: Context) -> None:
@@ -165,6 +167,6 @@ def _keep(
         "unpaid": [item.to_json() for item in found.unpaid],
         "unread": {str(broker): why for broker, why in found.unread.items()},
         "follow_up": follow_up,
-        "not_followed_up": None if refused is None else refused.value,
+        "not_followed_up": None if refused is None else NOT_FOLLOWED_UP[refused],
     }
     evidence.keep(ledger, directory, plan_id, DRAINED, content)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rehome.alerts.alert_text import SWEPT
 from rehome.domain.text import count_text, listed
 from rehome.errors import STEP_UNCHANGED, sentence
+from rehome.execution.completion.follow_up import NoFollowUp
 from rehome.execution.completion.words.end_words import (
+    NOT_FOLLOWED_UP,
     demotion_text,
     not_elected_text,
     not_ended,
@@ -32,6 +34,11 @@ def _follow_up(end: TaskEnd) -> str:
     if end.plan_id:
         return f"plan {end.plan_id} is {end.state}: {end.said}"
     return end.said
+
+
+def _not_followed_up(end: TaskEnd) -> str:
+    assert isinstance(end.why, NoFollowUp)
+    return NOT_FOLLOWED_UP[end.why]
 
 
 def _sweep(end: TaskEnd) -> str:
@@ -90,7 +97,7 @@ COMPLETION_TEXTS: EndTexts = {
     R.NOT_EMPTY_AT_END: lambda end: not_ended(end.content, _follow_up(end)),
     R.DRAIN_NOT_ENDED: lambda end: (
         f"Plan {end.plan_id} is done, but the drain has not ended. {end.said}\n"
-        f"What is left there was not moved away: {end.why}"
+        f"What is left there was not moved away: {_not_followed_up(end)}"
     ),
     R.NOT_ELECTED: lambda end: (
         f"Plan {end.plan_id} is done, but its leaders were not elected: see the task "

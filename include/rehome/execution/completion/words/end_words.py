@@ -7,9 +7,19 @@ from typing import Any
 
 from rehome.domain.text import brokers_text, count_text, listed
 from rehome.execution.completion.drained import Drained, LeftOver
+from rehome.execution.completion.follow_up import NoFollowUp
 from rehome.execution.completion.preferred_leaders import RestoredLeaders
 
 _SHOWN = 20
+
+NOT_FOLLOWED_UP: Mapping[NoFollowUp, str] = {
+    NoFollowUp.UNREAD: "what lies there could not be read",
+    NoFollowUp.ONLY_ON_DISK: "nothing of it is a replica that could be moved",
+    NoFollowUp.WINDOW: "the window has ended",
+    NoFollowUp.BUDGET: "the budget is spent",
+    NoFollowUp.SECOND: "it appeared while the follow-up ran",
+}
+"""As drained.json has it, too."""
 
 
 def drained_text(found: Drained) -> str:
