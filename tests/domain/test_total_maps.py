@@ -41,6 +41,7 @@ DEALT_WITH_BEFORE = {
         *("SETTINGS", "EVIDENCE", "RATES_BY_BROKER", "NEW_REPLICAS"),
     },
     "rehome.execution.control.words.refusal_words._STATE_STEPS": {"OTHER_ACTIVE", "CARRIED_OUT"},
+    "rehome.execution.observation.words.drift_words._DRIFTED": {"REPLICAS"},  # it has figures
     "rehome.page.controls._EFFECTS": {"NEXT_WINDOW"},
     "rehome.planning.planner.PLANNERS": {
         *("REASSIGN", "MOVE_LOG_DIRS", "EVACUATE_LOG_DIRS", "ROLLBACK")
@@ -50,6 +51,7 @@ DEALT_WITH_BEFORE = {
     "rehome.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
+    "rehome.execution.access.words.policy_words._STEPS": "refusals: asked after `in`",
     "rehome.execution.control.words.approval_words._SAID": "terms as they are: asked in a case",
     "rehome.execution.control.words.approval_words._RUN": "how it would run: asked in a case",
     "rehome.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",

@@ -145,7 +145,7 @@ def test_a_plan_that_is_resumed_while_it_breaks_a_limit_stays_paused_and_says_wh
     assert refused.breaks_limits
     why, then = (
         "Broker 3 would end with",
-        "cancel this plan where it is paused, and trigger a new run",
+        "If it is paused, cancel it. Then trigger a new run",
     )
     assert why in refused.error
     assert then in refused.remedy

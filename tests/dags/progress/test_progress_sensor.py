@@ -155,7 +155,7 @@ def test_without_a_triggerer_a_stall_is_reported_once_and_then_ends_the_plan(
     run = site.run(dag=held(), action="reassign", reassignment=wanted, throttle=1000)
     assert run.state == run.tasks["progress"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
-    assert "after 5 s without progress it is cancelled" in reported.only("stalled")["text"]
+    assert "After 5 s without progress they are cancelled" in reported.only("stalled")["text"]
     (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 5 s")
     assert {move.state for move in site.ledger.moves(plan.plan_id).values()} == {
