@@ -248,7 +248,7 @@ class ClearThrottleOperator(ClusterOperator):
 
 
 def _lines_of(entries: Collection[ThrottleEntry]) -> tuple[str, ...]:
-    return tuple(f"{item.resource} {item.key}: {item.detail}" for item in entries)
+    return tuple(item.line for item in entries)
 
 
 def _early_end(context: Context, ledger: Ledger) -> str:

@@ -280,6 +280,11 @@ class ThrottleEntry:
         """What of ours may be there; whatever else reads like it is another client's."""
         return () if self.state is ThrottleState.INTENDED else self.ours
 
+    @property
+    def line(self) -> str:
+        """Which setting it is, and what is known of it: for events and errors."""
+        return f"{self.resource} {self.key}: {self.detail}"
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -251,7 +251,7 @@ def _tell(connection: Connection, now: datetime, kind: EventKind, entry: Throttl
         connection,
         now,
         kind,
-        f"{entry.resource} {entry.key}: {entry.detail}",
+        entry.line,
         plan_id=entry.plan_id,
         cluster_id=entry.cluster_id,
     )

@@ -75,7 +75,7 @@ class VerdictOperator(ClusterOperator):
             raise EndedError(end) from None
         proof = self._proof(record, done)
         if owed:
-            names = tuple(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
+            names = tuple(entry.line for entry in owed)
             raise EndedError(
                 TaskEnd(
                     TaskReason.OWED_AT_END, plan_id, names=names, connection=self.kafka_config_id
