@@ -16,6 +16,7 @@ def provider_info() -> dict[str, Any]:
         "description": "Reassigns Apache Kafka partitions safely.",
         "versions": [REHOME_VERSION],
         "connection-types": [connection_type()],
+        "notifications": ["rehome.notifiers.webhook.WebhookNotifier"],
         "extra-links": [
             f"rehome.links.{link}" for link in ("PlanPageLink", "DataDocsLink", "ReportLink")
         ],

@@ -7,6 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from rehome.airflow_plugin import RehomePlugin
+from rehome.notifiers.webhook import WebhookNotifier
 from rehome.provider import provider_info
 from rehome.version import REHOME_VERSION
 
@@ -19,6 +20,7 @@ def test_its_extra_links_are_those_of_the_plugin() -> None:
     links = {type(link) for link in RehomePlugin.operator_extra_links}
     assert {resolve_name(name) for name in info["extra-links"]} == links
     assert info["versions"] == [REHOME_VERSION]
+    assert [resolve_name(name) for name in info["notifications"]] == [WebhookNotifier]
 
 
 def test_a_checkout_tells_airflow_of_it_with_the_same_version() -> None:

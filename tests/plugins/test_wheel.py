@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.wheel import ROOT, Installed, installed_wheel
+from tests.plugins.wheel import ROOT, UV, Installed, built, contents, installed_wheel
 
 pytestmark = pytest.mark.slow
 
@@ -88,3 +88,18 @@ print(json.dumps([*get_import_errors().values()]))
     (problem,) = json.loads(_said(installed.python, asked, env=env))
     assert "Rehome is installed in" in problem
     assert "Keep one" in problem
+
+
+def test_nothing_is_left_of_it_after_it_is_uninstalled(tmp_path: Path) -> None:
+    installed = installed_wheel(tmp_path)
+    home = installed.python.parents[1]
+    before = {path for path in home.rglob("*") if "rehome" in path.name}
+    assert installed.command in before
+    uv = ("pip", "uninstall", "-q", "--python", str(installed.python), "rehome")
+    subprocess.run([str(UV), *uv], check=True)
+    assert [path for path in home.rglob("*") if "rehome" in path.name] == []
+
+
+def test_the_source_archive_has_all_that_the_wheel_is_built_from(tmp_path: Path) -> None:
+    from_archive, from_checkout = tmp_path / "archive", tmp_path / "checkout"
+    assert contents(built(from_archive)) == contents(built(from_checkout, "--wheel"))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,11 +142,22 @@ def _compile(asked: Sequence[Path], found: Path, *words: str | Path) -> None:
     _run(UV, "pip", "compile", "-q", *words, "-o", found, *asked)
 
 
-def _with_wheel(installed: Installed, directory: Path) -> Installed:
+def built(into: Path, *words: str) -> Path:
+    """The wheel, built into a folder; by the source archive unless ``--wheel`` is said."""
     here = ("--offline", "--no-build-isolation", "--python", sys.executable)
-    built = directory / "dist"
-    _run(UV, "build", "-q", *here, "--wheel", "-o", built, ROOT)
-    (wheel,) = built.glob("*.whl")
+    _run(UV, "build", "-q", *here, *words, "-o", into, ROOT)
+    (wheel,) = into.glob("*.whl")
+    return wheel
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    """Checksums of its files, by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {each.filename: each.CRC for each in archive.infolist()}
+
+
+def _with_wheel(installed: Installed, directory: Path) -> Installed:
+    wheel = built(directory / "dist", "--wheel")
     install = ("pip", "install", "-q", "--offline", "--no-deps", "--reinstall")
     _run(UV, *install, "--python", installed.python, wheel)
     return installed

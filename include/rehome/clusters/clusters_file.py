@@ -157,7 +157,7 @@ class ClusterEntry(BaseModel):
             min_length=1,
             strict=True,
             title="Connection",
-            description="The Airflow connection of type kafka. No two clusters share one.",
+            description="The connection, of type rehome_kafka or kafka. No two clusters share one.",
             examples=["kafka_berlin"],
         ),
     ]

@@ -70,11 +70,12 @@ def register(parser: VerbParser, verbs: Iterable[Verb]) -> dict[tuple[str, ...],
 
     Commands of one group may come from several modules.
     """
+    verbs = list(verbs)
     top = parser.add_subparsers(required=True, metavar="COMMAND")
     groups: dict[str, Any] = {}
     made: dict[tuple[str, ...], VerbParser] = {}
     for verb in verbs:
-        place = top if len(verb.words) == 1 else _group(top, groups, verb)
+        place = top if len(verb.words) == 1 else _group(top, groups, verb.words[0], verbs)
         made[verb.words] = place.add_parser(
             verb.words[-1],
             help=verb.in_short,
@@ -85,10 +86,11 @@ def register(parser: VerbParser, verbs: Iterable[Verb]) -> dict[tuple[str, ...],
     return made
 
 
-def _group(top: Any, groups: dict[str, Any], verb: Verb) -> Any:
-    name = verb.words[0]
+def _group(top: Any, groups: dict[str, Any], name: str, verbs: Iterable[Verb]) -> Any:
     if name not in groups:
-        made = top.add_parser(name, help=f"{verb.words[1]}: {verb.in_short}")
+        of_it = [verb for verb in verbs if verb.words[0] == name]
+        rest = "".join(f" {verb.words[1]}: {verb.in_short}" for verb in of_it)
+        made = top.add_parser(name, help=rest.strip())
         groups[name] = made.add_subparsers(required=True, metavar="VERB")
     return groups[name]
 

@@ -278,7 +278,11 @@ def test_the_planners_rights_are_enough_to_read_and_for_nothing_else(
 
 @pytest.mark.parametrize(
     ("principal", "role", "rights"),
-    [("rehome", Role.REASSIGNER, REASSIGNER), ("rehome-planner", Role.PLANNER, PLANNER)],
+    [
+        ("rehome", Role.REASSIGNER, REASSIGNER),
+        ("rehome-unthrottled", Role.UNTHROTTLED, UNTHROTTLED),
+        ("rehome-planner", Role.PLANNER, PLANNER),
+    ],
 )
 def test_the_documented_commands_give_a_role_its_rights(
     gateway_of: GatewayOf,

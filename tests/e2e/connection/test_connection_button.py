@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -69,3 +70,22 @@ def test_a_connection_is_made_in_the_form_and_its_button_says_what_is_wrong(
         expect(page.get_by_text("Test Connection Failed")).to_be_visible()
         expect(page.get_by_text("127.0.0.1:1 refused the connection").first).to_be_visible()
         keep(page, "connection tested")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"sasl.password": "not-it"}, "password"),
+        ({"ssl.ca.location": "/nowhere/ca.pem"}, "/nowhere/ca.pem"),
+        ({"security.protocol": "PLAINTEXT"}, "protocol"),
+    ],
+)
+def test_a_login_that_fails_is_named_by_the_button(
+    world: World, secured_cluster: LocalCluster, wrong: dict[str, str], said: str
+) -> None:
+    settings = secured_cluster.client_settings()
+    works, reported = tried(world, extra=json.dumps(settings))
+    assert works, reported
+    works, reported = tried(world, extra=json.dumps(settings | wrong))
+    assert not works
+    assert said in reported

@@ -7,9 +7,11 @@ import json
 import pytest
 
 from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from rehome import installation
 from rehome.errors import InvalidConnectionError, InvalidRequestError
 from rehome.hooks.cluster import KafkaClusterHook
+from tests.rights import PLANNER, REASSIGNER, Right, granted
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, name: str, **values: object) -> None:
@@ -23,6 +25,34 @@ def test_a_connection_that_works_says_how_and_as_whom(
     works, reported = KafkaClusterHook("kafka_one").test_connection()
     assert works, reported
     assert cluster.cluster_id in reported
+
+
+@pytest.mark.parametrize(
+    ("rights", "works", "said"),
+    [
+        ((), False, "But it cannot read the cluster: it lacks Cluster Describe"),
+        (PLANNER, True, "It may plan and try plans out. To carry them out it lacks Cluster Alter"),
+        (REASSIGNER, True, "It has every right that a plan needs."),
+    ],
+)
+def test_it_says_which_rights_the_principal_lacks(
+    secured_cluster: LocalCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    rights: tuple[Right, ...],
+    works: bool,
+    said: str,
+) -> None:
+    extra = secured_cluster.client_settings("nobody")
+    connect(monkeypatch, "kafka_rights", conn_type="kafka", extra=extra)
+    hook = KafkaClusterHook("kafka_rights")
+    with granted(secured_cluster, "nobody", *rights):
+        assert said in wait_until(lambda: _told(hook, works), "brokers to know the rights")
+
+
+def _told(hook: KafkaClusterHook, works: bool) -> str:
+    """What the test says, "" while brokers do not yet know the rights."""
+    found, reported = hook.test_connection()
+    return reported if found is works else ""
 
 
 def test_a_connection_that_fails_names_the_cause(

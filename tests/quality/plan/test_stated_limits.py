@@ -21,6 +21,7 @@ from rehome.domain.resources import Resource
 from rehome.errors import InvalidRequestError
 from rehome.quality.facts.rack_spread import badly_placed
 from rehome.quality.plan.stated_limits import StatedLimits, unproven_limits
+from tests.examples import ALL
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_summary
 from tests.quality.plan.checked_plans import claiming
@@ -28,7 +29,7 @@ from tests.quality.plan.clean import random_cluster, random_request
 
 RACKS = ["/a"] * 4 + ["/b"] * 4 + ["/c"] * 2
 UNEQUAL = cluster(RACKS, [(n % 4, 4 + n % 4, 8 + n % 2) for n in range(60)])
-RANDOM_PLANS = 15
+RANDOM_PLANS = 300 if ALL else 15
 
 
 def test_unequal_racks_are_a_limit_with_a_cause() -> None:

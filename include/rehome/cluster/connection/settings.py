@@ -1,4 +1,4 @@
-"""One set of librdkafka settings, as an Airflow connection of type kafka holds it, for two clients.
+"""One set of librdkafka settings, as an Airflow connection holds it, for two clients.
 
 confluent-kafka takes the settings nearly as they are; kafka-python needs them translated. What
 cannot be translated faithfully is refused here, so that both clients always speak to the same

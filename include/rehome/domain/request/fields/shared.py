@@ -40,7 +40,7 @@ Cluster = Annotated[
     WHAT,
     Field(
         title="Cluster",
-        description="Airflow connection of type kafka that leads to the cluster.",
+        description="Airflow connection that leads to the cluster, of type rehome_kafka or kafka.",
         examples=["kafka_default"],
     ),
 ]
