@@ -21,7 +21,7 @@ python:
 	@bin/setup python
 
 .PHONY: setup
-setup: ## prepare this checkout: Java, Python packages, Kafka's jars; KAFKA_VERSION=4.4.0 takes another one
+setup: ## prepare this checkout: Java, Python packages, Kafka's jars; KAFKA_VERSION=4.3.1 takes another one
 	@bin/setup
 
 LOCK := uv pip compile -q --universal --python-version 3.11 --no-header --generate-hashes
@@ -99,14 +99,14 @@ page: python ## serve the page alone, on plans made up for it, while you work on
 	$(PY) -m tests.ui.alone.page_alone $(ARGS)
 
 # Beside the usual version of Kafka: the one that the model of Kafka is held to as well.
-NEXT_KAFKA := 4.4.0
+OTHER_KAFKA := 4.3.1
 
 .PHONY: test-thorough
 test-thorough: browser ## every test with every random case, those that take minutes too: an hour and more
 	@bin/setup monitoring || echo "tests that need Prometheus are skipped"
 	REHOME_EXAMPLES=all $(PY) -m pytest $(SIDE_BY_SIDE) -m "" $(ARGS)
-	KAFKA_VERSION=$(NEXT_KAFKA) bin/setup
-	KAFKA_VERSION=$(NEXT_KAFKA) $(PY) -m pytest tests/world/kafka/against_brokers -m ""
+	KAFKA_VERSION=$(OTHER_KAFKA) bin/setup
+	KAFKA_VERSION=$(OTHER_KAFKA) $(PY) -m pytest tests/world/kafka/against_brokers -m ""
 
 # Cases wait for brokers to die and to return more than they compute: two clusters side by side.
 FAULTS := .state/faults.xml

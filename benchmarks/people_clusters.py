@@ -91,8 +91,10 @@ def people(case: People, seed: int = 0) -> ClusterArrays:
     arrays = _arrays(rows, rack, topic_of, size * MEDIAN_BYTES, free, bool(case.racks))
     live = np.arange(brokers) >= case.dead
     arrays = replace(arrays, brokers=replace(arrays.brokers, live=live, takes=live))
-    if case.dead:
-        arrays = replace(arrays, offline=(rows != NONE) & ~live[rows])
+    if case.dead:  # what it led is led by a replica that is in sync
+        first = np.argmax(live[rows], axis=1)
+        leader = np.take_along_axis(rows, first[:, None], axis=1)[:, 0]
+        arrays = replace(arrays, offline=(rows != NONE) & ~live[rows], leader=leader)
     if case.rates:
         rates = np.rint(rate * 1e5)
         arrays = replace(arrays, bytes_in=rates, bytes_out=rates * 2)
@@ -173,6 +175,14 @@ def cases() -> Iterator[People]:
         action=Action.SET_REPLICATION_FACTOR,
         params={"replication_factor": 3},
     )
+    yield People(
+        "rf 3 to 2",
+        0,
+        three,
+        action=Action.SET_REPLICATION_FACTOR,
+        params={"replication_factor": 2},
+    )
+    yield People("drain of 2 of 12, rf 2", 12, replicas=2, action=drain, params={"brokers": (3, 8)})
     for rf in (1, 2, 4, 5):
         yield People(f"8 brokers, rf {rf}", 8, replicas=rf, skew=0.3)
     yield People("racks 7 7 6", 0, (7, 7, 6), (20,) * 20, skew=0.3)
@@ -208,7 +218,8 @@ def cases() -> Iterator[People]:
     yield People("14 + 1, expand", 15, new=1, topics=(24,) * 12, action=expand)
     yield People("leaders", 6, rates=True, skew=0.4, action=Action.BALANCE_LEADERS)
     for brokers, topics in ((19, 24), (19, 36), (30, 48), (40, 40), (60, 100)):
-        yield People(f"{brokers} brokers", brokers, topics=(brokers,) * 4 + (12,) * topics)
+        name = f"{brokers} brokers" if topics != 36 else "19 brokers, more topics"
+        yield People(name, brokers, topics=(brokers,) * 4 + (12,) * topics)
     for racks in ((7, 7, 5), (20, 20, 20)):
         yield People(f"racks of {racks[0]}", 0, racks, (60,) * 10 + (12,) * 80, skew=0.3)
     yield People("tolerance 0, 20 brokers", 20, topics=(60,) * 35, params={"tolerance": 0.0})

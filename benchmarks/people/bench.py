@@ -2,7 +2,7 @@
 
 The best plans of clusters with up to 800 replicas are data, benchmarks/results/people_optima.json;
 ``--exact`` computes them anew, in about an hour. For larger clusters there are bounds. Writes
-benchmarks/results/people.json and a table in docs/benchmarks.md.
+benchmarks/results/people.json, a table in docs/benchmarks.md and a picture of each plan.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks import document
+from benchmarks.people.contact_sheet import draw
 from benchmarks.people.judged_plans import CHOOSES, Planned, goal_of, planned
 from benchmarks.people.optimum import Optimum, optimum
 from benchmarks.people_clusters import People, cases, people
@@ -95,12 +96,14 @@ def main() -> None:
         optima = [{"name": case.name, **exact(case).row()} for case in cases() if has_optimum(case)]
         OPTIMA.write_text(json.dumps(optima, indent=1) + "\n")
     best = {one.pop("name"): Optimum(**one) for one in json.loads(OPTIMA.read_text())}
-    rows = [row(planned(case), best.get(case.name)) for case in cases()]
+    plans = [planned(case) for case in cases()]
+    rows = [row(made, best.get(made.case.name)) for made in plans]
     options.out.write_text(json.dumps({**where_and_when(), "plans": rows}, indent=1) + "\n")
     lines = [*document.table(COLUMNS, rows), "", summary(rows)]
     print(*lines, sep="\n")
     if options.out == RESULTS:
         document.put(document.DOCS / "benchmarks.md", "bench-people", lines)
+        draw(zip(plans, rows, strict=True))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSION = os.environ.get("KAFKA_VERSION") or "4.3.1"
+VERSION = os.environ.get("KAFKA_VERSION") or "4.4.0"
 """Kafka's version; another one than the usual is brought by ``make setup KAFKA_VERSION=…``."""
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 

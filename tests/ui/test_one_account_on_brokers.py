@@ -52,6 +52,7 @@ from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
 from tests.session.browser import Watched, opened
 from tests.ui.site import Site, served, token_of
+from tests.versions.since import CONFIG_COMMAND
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 RATE = 400_000
 POLICY = Policy(RATE, metadata_grace_s=1, max_moves_per_broker=2, stall_alert_s=15.0)
@@ -234,7 +234,9 @@ class Drain:
 
     def throttled(self) -> bool:
         """Whether brokers have a rate, by kafka-configs."""
-        said = self.tool(CONFIGS, "--describe", "--entity-type", "brokers", "--entity-default")
+        said = self.tool(
+            CONFIG_COMMAND, "--describe", "--entity-type", "brokers", "--entity-default"
+        )
         return f"replication.throttled.rate={RATE}" in said
 
 

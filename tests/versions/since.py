@@ -24,3 +24,7 @@ honours_default = since((3, 9), "brokers do not honour a default rate (KAFKA-101
 copies_end = since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
 checks_replicas = since((4, 1), "the controller does not check the number of replicas (KIP-860)")
 cordons = since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
+CONFIG_COMMAND = (
+    "kafka.admin.ConfigCommand" if RELEASE < (4, 4) else "org.apache.kafka.tools.ConfigCommand"
+)
+"""The class of Kafka's own tool for configs."""

@@ -26,10 +26,10 @@ from tests.conftest import Topics
 from tests.dags.clusters import throttles_become, throttles_of, to, whole_state
 from tests.dags.runs import Run
 from tests.rights import PLANNER, UNTHROTTLED, granted
+from tests.versions.since import CONFIG_COMMAND
 
 USER = "reassigner"
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
 Rehome = Callable[..., Run]
 
 
@@ -42,7 +42,7 @@ def run_commands(cluster: LocalCluster, script: str, *entities: str) -> None:
         if words and words[0] == "kafka-configs.sh":
             said = words[words.index("--alter") :]
             if said[said.index("--entity-name") + 1] in entities:
-                done = cluster.run_tool(CONFIGS, *said)
+                done = cluster.run_tool(CONFIG_COMMAND, *said)
                 assert "Completed updating config" in done.stdout, done
 
 
