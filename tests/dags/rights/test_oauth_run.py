@@ -71,6 +71,7 @@ def test_a_password_that_is_changed_in_mid_run_is_picked_up_by_the_next_step(
         os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = kafka
         logins.set_scram_password(mechanism, user, SECRET)
 
+    logins.set_scram_password(mechanism, user, PASSWORD)
     changing = threading.Thread(target=change_it)
     with Topics(logins.cluster) as topics, granted(logins.cluster, user, *REASSIGNER):
         topic = topics.create([[1, 2], [2, 1]])
