@@ -34,7 +34,7 @@ NOT_THERE = (
     *(FLOW_SAMPLES, RATE_CHANGES, REPLICA_STATUSES),
 )
 NOT_FILLED = {
-    PLANS: ("bytes_taken_back", "end_reason", "planned_through"),
+    PLANS: ("bytes_taken_back", "end_reason", "planned_through", "rehome_version"),
     MOVES: ("bytes_in_place",),
     PROGRESS_SAMPLES: ("received_bytes", "grown_bytes", "shrunk_bytes", "busiest_bytes"),
 }

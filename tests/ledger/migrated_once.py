@@ -21,8 +21,9 @@ class MigratedOnce:
 
     def __init__(self, upgrade: Any) -> None:
         self._upgrade = upgrade
-        self._statements: list[str] = []
-        self._version = ""
+        self._made: dict[
+            str, tuple[list[str], str]
+        ] = {}  # statements and version, by what is asked
 
     def __call__(self, config: Any, revision: str, **options: Any) -> None:
         connection: Connection | None = config.attributes.get("connection")
@@ -31,15 +32,17 @@ class MigratedOnce:
             return
         run = connection.exec_driver_sql
         is_new = connection.dialect.name == "sqlite" and not run(SCHEMA).first()
-        if not (is_new and self._statements):
+        if not (is_new and revision in self._made):
             self._upgrade(config, revision)
             if is_new:
-                self._statements = [str(sql) for (sql,) in run(SCHEMA)]
-                (self._version,) = run("SELECT version_num FROM alembic_version").one()
+                statements = [str(sql) for (sql,) in run(SCHEMA)]
+                (version,) = run("SELECT version_num FROM alembic_version").one()
+                self._made[revision] = (statements, version)
             return
-        for statement in self._statements:
+        statements, version = self._made[revision]
+        for statement in statements:
             run(statement)
-        run("INSERT INTO alembic_version VALUES (?)", (self._version,))
+        run("INSERT INTO alembic_version VALUES (?)", (version,))
         run("INSERT INTO identity VALUES (?)", (uuid.uuid4().hex,))
 
 

@@ -10,7 +10,9 @@ from sqlalchemy import create_engine, make_url, text
 
 from rehome.ledger.base.database import PASS_THROUGH, LedgerNotOpenError
 from rehome.ledger.store import Ledger
+from rehome.version import REHOME_VERSION
 from tests.ledger.base.schemas import at_revision
+from tests.ledger.small_plans import make_plan, move
 
 BASELINE = "0044"
 RECORDED = json.loads(Path(__file__).with_name("schema_0044.json").read_text())
@@ -43,3 +45,10 @@ def test_an_older_ledger_is_refused_with_the_version_to_pass_through(ledger_url:
         left = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     engine.dispose()
     assert left == "0042", "nothing in it was changed"
+
+
+def test_a_plan_has_the_version_that_has_made_it(ledger_url: str) -> None:
+    with Ledger.open(ledger_url) as ledger:
+        plan = make_plan("p1", move("t", 0, (1,), (2,)))
+        ledger.create_plan(plan, {}, "memory://p1", "run", "ann")
+        assert ledger.plan("p1").rehome_version == REHOME_VERSION

@@ -94,6 +94,7 @@ PLANS = Table(
     Column("refused_cancels", JSON(none_as_null=True)),
     # Of copies that were cancelled, as last read; NULL: an earlier Rehome recorded the plan.
     Column("bytes_taken_back", BigInteger),
+    Column("rehome_version", String(40)),  # that has made the plan; NULL: one before it was kept
 )
 
 TAKEN_UP_PLANS = Table(

@@ -57,6 +57,7 @@ class PlanRecord:
         earlier Rehome recorded the plan.
     :param policy: what the connection that it was made through said of pace and approval then;
         None = an earlier Rehome recorded the plan.
+    :param rehome_version: of the Rehome that has made the plan; None = not known.
     """
 
     plan_id: str
@@ -91,6 +92,7 @@ class PlanRecord:
     policy: Mapping[str, Any] | None = None
     refused_cancels: RefusedCancels = field(default_factory=dict)
     bytes_taken_back: int | None = None
+    rehome_version: str | None = None
     requested_rates_by_broker: BrokerRates | None = None
     requested_moves_per_broker: int | None = None
 

@@ -29,6 +29,7 @@ from rehome.ledger.stores.audit.entries import by_task, write_audit
 from rehome.ledger.stores.copies.hurts import forget_hurts
 from rehome.ledger.stores.events import REHOME, write_event
 from rehome.ledger.stores.planned_moves import move_row
+from rehome.version import REHOME_VERSION
 
 _NEW = insert(PLANS)
 _NEW_MOVES = insert(MOVES)
@@ -115,6 +116,7 @@ class PlanStore(Database):
             **whence,
             "bytes_total": plan.bytes_to_copy,
             "bytes_taken_back": 0,
+            "rehome_version": REHOME_VERSION,
             "cut_by_budget": plan.summary.cut_by_budget,
             "cancel_requested": False,
             "pause_requested": False,
