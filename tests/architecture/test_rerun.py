@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from local.process.guard import Guard
 from local.process.waiting import wait_until
 from tests.architecture.rerun import files_to_run
 from tests.imports import ROOT, TESTS
@@ -46,13 +45,11 @@ def test_tests_are_run_when_they_are_saved(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "watchfiles", "--filter", "python"]
     command += ["--args", "-p no:cacheprovider -q", "tests.architecture.rerun.run", str(folder)]
     given = os.environ | {"PYTHONPATH": str(ROOT)}
-    with (
-        log.open("w") as output,
-        subprocess.Popen(command, cwd=ROOT, env=given, stdout=output, stderr=output) as watching,
-    ):
-        try:
-            wait_until(lambda: "Waiting" in log.read_text(), "it to watch", TIMEOUT_S)
-            (folder / "test_saved.py").write_text("def test_it() -> None:\n    assert 1\n")
-            wait_until(lambda: "1 passed" in log.read_text(), "the test to be run", TIMEOUT_S)
-        finally:
-            watching.send_signal(signal.SIGINT)
+    guard = Guard()
+    guard.spawn(command, log, given)
+    try:
+        wait_until(lambda: "Waiting" in log.read_text(), "it to watch", TIMEOUT_S)
+        (folder / "test_saved.py").write_text("def test_it() -> None:\n    assert 1\n")
+        wait_until(lambda: "1 passed" in log.read_text(), "the test to be run", TIMEOUT_S)
+    finally:
+        guard.close()
