@@ -22,10 +22,12 @@ FLOORS = """
     fleet.watching       notifiers.run_end   operators.base      spark_job       triggers
     hooks                run
     fleet
-    alerting             run.authority.refusals
-    airflow_metrics      api                 notifiers           run.run_askers
+    alerting             executors           run.authority.refusals
+    run.context
+    fleet.policies
+    airflow_metrics      api                 notifiers
     hooks.cluster        installation        trigger_check
-    executors            fleet.clusters      links               provider
+    fleet.clusters       links               provider
     airflow_versions     hooks.connection_form                   hooks.store_login
     params               task_texts          timetables          ui.flow_pictures
     page                 clusters
@@ -182,7 +184,7 @@ def test_rooms_are_small() -> None:
         ("rehome.execution.decide", "if TYPE_CHECKING:\n    import rehome.execution.advance"),
         ("rehome.execution.dry_run.a", "from rehome.planning.model import layout"),
         ("rehome.planning.planner", "from rehome.ledger import store"),
-        ("rehome.fleet.a", "def f():\n    from rehome.run import plan_ids"),
+        ("rehome.fleet.a", "def f():\n    from rehome.run import plan_of_run"),
         ("rehome.run.a", "from rehome.operators.base import ClusterOperator"),
         ("rehome.alerts.a", "from rehome import installation"),
         ("rehome.elsewhere.a", ""),

@@ -6,7 +6,6 @@ At the end a person cancels what waits for one, and the sweep comes once more: t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,6 +19,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan as RehomePlan
 from rehome.execution.access.open_windows import CronWindows
 from rehome.ledger.base.records import PlanRecord
+from rehome.run.context import RunContext
 from world import others
 from world.airflow.installed import Airflow
 from world.airflow.shape import REASSIGN, SWEEP
@@ -313,9 +313,9 @@ class Stage:
         run = rehome.airflow.trigger(REASSIGN, params_of(script, plan))
         rehome.installation.asked[run.run_id] = script
 
-    def _plans(self, rehome: Rehome, operator: Any, context: Mapping[str, Any]) -> None:
+    def _plans(self, rehome: Rehome, operator: Any, context: RunContext) -> None:
         """As the Spark application of a run; what is not tried out, a person has written."""
-        site, run = rehome.installation, context["dag_run"]
+        site, run = rehome.installation, context.dag_run
         script = site.asked.get(run.run_id) or by_itself(site.name, run, self.script.watches)
 
         def by_hand(plan_id: str) -> RehomePlan | None:

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from greenlet import getcurrent
 
 from rehome.execution import advance
-from world.airflow import task_runs
+from world.airflow import processes, task_runs
 from world.cases import ONE, START
 from world.outcome import run
 from world.script import Plan, Script
@@ -91,7 +91,7 @@ class Walks:
 def main() -> None:
     """Run the drain, and print a table."""
     walks = Walks()
-    tasks = walks.followed(task_runs.attempt, lambda task, *_: task.task_id)
+    tasks = walks.followed(processes.attempt, lambda task, *_: task.task_id)
     steps = walks.followed(advance.advance, lambda *_: "advance")
     with patch.object(task_runs, "attempt", tasks), patch.object(advance, "advance", steps):
         outcome = run(DRAIN, traced=False)

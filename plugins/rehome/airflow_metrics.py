@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rehome.domain.run.run_policy import Policy
     from rehome.ledger.store import Ledger
     from rehome.metrics.readings import ClusterGauges, Polled, Reading
+    from rehome.settings import Settings
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -68,12 +69,12 @@ def emit(read: Callable[P, Iterable[Reading]], *args: P.args, **kwargs: P.kwargs
         log.warning("Metrics could not be sent. The run goes on without them.", exc_info=True)
 
 
-def as_polled(plan: Plan, policy: Policy) -> Polled:
+def as_polled(plan: Plan, policy: Policy, settings: Settings) -> Polled:
     """The plan that a poll or a step of this installation is about."""
     from rehome.execution.access.lease import ttl_s
     from rehome.metrics.readings import Polled
 
-    fresh_for_s = ttl_s(installation.settings())
+    fresh_for_s = ttl_s(settings)
     bytes_to_copy, brokers = plan.bytes_to_copy, plan.brokers
     return Polled(plan.cluster_id, plan.plan_id, policy, fresh_for_s, bytes_to_copy, brokers)
 

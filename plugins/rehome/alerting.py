@@ -56,8 +56,12 @@ def journal(
 
 
 def _rows_of(alerts: Iterable[Alert]) -> list[RaisedAlert]:
-    again_s = installation.settings().alert_again_s
-    return [with_links(alert).raised(again_s) for alert in alerts]
+    return [with_links(alert).raised(_again_s(alert)) for alert in alerts]
+
+
+def _again_s(alert: Alert) -> float:
+    """After so long it is sent again, by the settings of the cluster that it is about."""
+    return installation.settings(alert.connection).alert_again_s
 
 
 def remind(ledger: Ledger) -> None:
@@ -66,9 +70,8 @@ def remind(ledger: Ledger) -> None:
     """
     from rehome.alerts.approval_reminders import unanswered
 
-    again_s = installation.settings().alert_again_s
     reminders, over = unanswered(ledger, utc_now())
-    raised = [each.raised(with_links(each.alert), again_s) for each in reminders]
+    raised = [each.raised(with_links(each.alert), _again_s(each.alert)) for each in reminders]
     send(ledger.raise_alerts(raised, over))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import make_url
@@ -14,9 +14,8 @@ from rehome.places.uris import scheme_of
 
 if TYPE_CHECKING:
     from airflow.executors.executor_utils import ExecutorName
-    from airflow.sdk.definitions.context import Context
 
-    from rehome.settings import Settings
+    from rehome.run.context import RunContext
 
 _BY_LOCAL = "have this DAG's tasks run by LocalExecutor (executor in its default_args)"
 # Airflow's own marks of a process that an executor has started in a container; the configuration
@@ -32,14 +31,15 @@ class UnsharedWarehouseError(RehomeError):
     """The warehouse is a folder, and tasks run on machines that may not have it."""
 
 
-def refuse_unshared(context: Context | Mapping[str, Any], settings: Settings) -> None:
+def refuse_unshared(context: RunContext) -> None:
     """See that all tasks of the run write to one ledger, and find one another's files.
 
     :raises UnsharedLedgerError: as :func:`refuse_unshared_ledger`.
     :raises UnsharedWarehouseError: the warehouse is a folder of which no setting says that all
         machines share it, and tasks may run on several.
     """
-    refuse_unshared_ledger(context, settings)
+    refuse_unshared_ledger(context)
+    settings = context.settings
     if scheme_of(settings.warehouse) != "file" or settings.warehouse_is_shared:
         return
     if elsewhere := _elsewhere(context):
@@ -51,13 +51,13 @@ def refuse_unshared(context: Context | Mapping[str, Any], settings: Settings) ->
         )
 
 
-def refuse_unshared_ledger(context: Context | Mapping[str, Any], settings: Settings) -> None:
+def refuse_unshared_ledger(context: RunContext) -> None:
     """See that all tasks of the run write to one ledger.
 
     :raises UnsharedLedgerError: it is an SQLite file, and an executor of the run's tasks does not
         run them on the scheduler's machine (``BaseExecutor.is_local``).
     """
-    if make_url(settings.ledger_url).get_backend_name() != "sqlite":
+    if make_url(context.settings.ledger_url).get_backend_name() != "sqlite":
         return
     if elsewhere := _elsewhere(context):
         raise UnsharedLedgerError(
@@ -68,15 +68,15 @@ def refuse_unshared_ledger(context: Context | Mapping[str, Any], settings: Setti
         )
 
 
-def _elsewhere(context: Context | Mapping[str, Any]) -> str:
+def _elsewhere(context: RunContext) -> str:
     """The executors of a run's tasks that may run them on other machines; "" = none."""
     chosen = {getattr(task, "executor", None) for task in _tasks(context)}
     return " and ".join(remote_executors(chosen))
 
 
-def _tasks(context: Context | Mapping[str, Any]) -> Collection[Any]:
-    dag = context.get("dag")
-    return dag.tasks if dag is not None else (context["task"],)
+def _tasks(context: RunContext) -> Collection[Any]:
+    dag = context.dag
+    return dag.tasks if dag is not None else (context.task,)
 
 
 def remote_executors(chosen: Collection[str | None]) -> list[str]:

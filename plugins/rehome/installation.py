@@ -38,17 +38,16 @@ LEDGER_CONNECTION = "rehome_ledger"
 
 def settings(connection: str | None = None) -> Settings:
     """Defaults, the environment, the Variable ``rehome``, the connection ``rehome_ledger``, and
-    what the clusters file sets for the cluster.
+    what the clusters file sets for the cluster behind a connection.
 
-    What Airflow holds is asked anew only after ``SETTINGS_LAST_S``: a task reads its settings many
-    times, and each time would be two requests to Airflow's API.
+    What Airflow holds is asked anew only after ``SETTINGS_LAST_S``: each time would be two requests
+    to Airflow's API.
 
-    :param connection: of the cluster; None = the one that this step works through, if any.
+    :param connection: None = of no cluster: what holds for all of them.
     :raises InvalidRequestError: names what is wrong with them.
     """
     period = int(time.monotonic() // SETTINGS_LAST_S)
-    own = _of_cluster(connection or clusters.at_work())
-    found = Settings.load({**_overrides(period), **own})
+    found = Settings.load({**_overrides(period), **_of_cluster(connection)})
     _open_store(found.warehouse_connection, scheme_of(found.warehouse), period)
     return found
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
@@ -26,6 +26,8 @@ from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from rehome.run.context import RunContext
 
 
 class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
@@ -46,7 +48,7 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
             **kwargs,
         )
 
-    def submit(self, context: Context) -> None:
+    def submit(self, context: RunContext) -> None:
         """Run the job to its end.
 
         :raises EndedError: it has failed, or there is no Java to start it with.
@@ -55,7 +57,7 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
         with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
             self._ship_sources(Path(scratch))
             try:
-                SparkSubmitOperator.execute(self, context)
+                SparkSubmitOperator.execute(self, cast("Context", context.airflow))
             except (AirflowException, RuntimeError, OSError) as error:  # the hook raises any
                 raise _failure(Path(str(self.application)).name, self.task_id, error) from error
 

@@ -40,7 +40,7 @@ from rehome.params import (
     foreign_params,
     keep_params_once,
 )
-from rehome.run.steps import FOLLOW_UP
+from rehome.run.context import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_texts import task
 from rehome.trigger_check import OWN_DAGS, OWN_FOREIGN_DAGS

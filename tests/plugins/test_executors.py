@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from airflow.executors import executor_loader
@@ -15,6 +14,7 @@ from rehome.executors import (
     refuse_unshared,
     refuse_unshared_ledger,
 )
+from rehome.run.context import RunContext
 from rehome.settings import Settings
 
 SQLITE = Settings(ledger_url="sqlite:////somewhere/ledger.db", warehouse="s3://bucket/rehome")
@@ -30,9 +30,11 @@ class OurLocalExecutor(LocalExecutor):
     """As sites derive their own."""
 
 
-def context(*executors: str | None) -> dict[str, Any]:
+def context(*executors: str | None, settings: Settings) -> RunContext:
     tasks = [SimpleNamespace(executor=name) for name in executors or (None,)]
-    return {"dag": SimpleNamespace(tasks=tasks)}
+    found = RunContext({"dag": SimpleNamespace(tasks=tasks)})
+    found.settings = settings
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -63,17 +65,17 @@ def test_executors_that_run_tasks_elsewhere_are_refused_with_the_remedy(
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", configured)
     for shared in (POSTGRESQL, SHARED):
-        refuse_unshared(context(*chosen), shared)
-    refuse_unshared_ledger(context(*chosen), FOLDER)
+        refuse_unshared(context(*chosen, settings=shared))
+    refuse_unshared_ledger(context(*chosen, settings=FOLDER))
     if not remote:
         for local in (SQLITE, FOLDER):
-            refuse_unshared(context(*chosen), local)
+            refuse_unshared(context(*chosen, settings=local))
         return
     with pytest.raises(UnsharedLedgerError, match=remote) as refused:
-        refuse_unshared(context(*chosen), SQLITE)
+        refuse_unshared(context(*chosen, settings=SQLITE))
     assert "name it in the connection rehome_ledger" in str(refused.value)
     with pytest.raises(UnsharedWarehouseError, match=f"somewhere/rehome.*{remote}") as away:
-        refuse_unshared(context(*chosen), FOLDER)
+        refuse_unshared(context(*chosen, settings=FOLDER))
     assert "set warehouse_is_shared to true" in str(away.value)
 
 
@@ -84,4 +86,4 @@ def test_a_container_is_known_whatever_its_configuration_says(
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor")
     monkeypatch.setenv(mark, "True")
     with pytest.raises(UnsharedLedgerError, match=mark):
-        refuse_unshared(context(), SQLITE)
+        refuse_unshared(context(settings=SQLITE))

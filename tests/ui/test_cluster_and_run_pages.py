@@ -174,7 +174,7 @@ def test_a_cluster_shows_its_brokers_before_and_after_a_plan(client: Client, sit
 
 
 def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: Site) -> None:
-    from rehome.run.plan_ids import run_digest
+    from rehome.run.context import run_digest
 
     viewer, address = client("viewer"), "runs/reassign_partitions/manual__2030-01-01T00:00:00+00:00"
     assert "No plan yet" in viewer.get(address).text
@@ -209,7 +209,7 @@ def test_a_run_that_ended_before_it_had_a_plan_has_a_page_that_says_why(
 def test_the_run_that_made_a_plan_shows_it_when_another_one_carries_it_out(
     client: Client, site: Site
 ) -> None:
-    from rehome.run.plan_ids import run_digest
+    from rehome.run.context import run_digest
 
     dag_id, run_id = "reassign_partitions", "manual__2030-01-01T00:00:00+00:00"
     plan_id = f"20300101T000000Z-drain-{run_digest(dag_id, run_id)}"
@@ -233,7 +233,7 @@ def test_the_pictures_of_dags_are_served_to_those_who_are_logged_in(client: Clie
 def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_reported(
     client: Client, site: Site
 ) -> None:
-    from rehome.run.plan_ids import run_digest
+    from rehome.run.context import run_digest
 
     digest = run_digest("reassign_partitions", "manual__1")
     directory = PlanDirectory((site.warehouse / f"plans/20300101T000000Z-drain-{digest}").as_uri())

@@ -6,7 +6,7 @@ An actor's name says whose it is: ``A:run-1.progress`` runs on the machines of i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
 from types import SimpleNamespace
@@ -29,8 +29,8 @@ from rehome.ledger.store import Ledger
 from rehome.notifiers import delivery
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.upkeep.rollup import RollUpSnapshotsOperator
-from rehome.run import run_askers
 from rehome.run.asking import hitl
+from rehome.run.context import RunContext
 from rehome.settings import Settings
 from world.airflow.in_memory import WarehouseInMemory
 
@@ -66,7 +66,7 @@ class Site(Protocol):
         """A thread of the process that runs now."""
         ...
 
-    def plans_in_process(self, operator: Any, context: Mapping[str, Any]) -> None:
+    def plans_in_process(self, operator: Any, context: RunContext) -> None:
         """In the place of the Spark application."""
         ...
 
@@ -96,14 +96,6 @@ def _connection(connection_id: str) -> Any:
     return SimpleNamespace(
         conn_id=connection_id, conn_type=KafkaClusterHook.conn_type, extra_dejson={}
     )
-
-
-def _requested(_url: str, dag_id: str, run_id: str) -> Any:
-    with installation.open_ledger() as ledger:
-        found = ledger.requested_run(dag_id, run_id)
-    if found is None:
-        raise KeyError(run_id)
-    return found
 
 
 def _report(directory: Any, *_: Any, **__: Any) -> str:
@@ -140,10 +132,8 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (rehome.reporting.collect, "write_plan_report", _report),
         (rehome.reporting.collect, "note_of_end", lambda *_: ""),
         (clusters, "file", lambda: site().file),
-        (clusters, "at_work", lambda: CONNECTION),
         (KafkaClusterHook, "gateway", lambda _hook, _settings: Gateway(site().connect())),
         (KafkaClusterHook, "get_connection", staticmethod(_connection)),
-        (run_askers, "_requested_run", _requested),
         (hitl, "show_question", lambda operator, _id: (operator.body, list(operator.options))),
         (operators_hitl, "upsert_hitl_detail", lambda **_: None),
         (plan_hash, "hash_of", _remembered(plan_hash.hash_of)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ from rehome.clusters.clusters_file import NO_FILE, ClustersFile
 from rehome.domain.claims import Claim
 from rehome.domain.plan.plan import Plan
 from rehome.ledger.store import Ledger
+from rehome.run.context import RunContext
 from world import script
 from world.airflow.in_memory import WarehouseInMemory
 from world.history import ConfigKey
@@ -56,7 +57,7 @@ class Installation:
     say: Callable[[Statement], None]
     true_time: Callable[[], float]
     calls_so_far: Callable[[], int]
-    plans_in_process: Callable[[Any, Mapping[str, Any]], None]
+    plans_in_process: Callable[[Any, RunContext], None]
     thread: Callable[..., Thread]
     receiver: Receiver | None = None
     warehouse: WarehouseInMemory = field(init=False)

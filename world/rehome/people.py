@@ -9,7 +9,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.domain.run.states import Control
 from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
-from rehome.run.plan_ids import new_plan_id
+from rehome.run.context import RunContext
 from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun
 from world.airflow.shape import COLLECT, CONTROL, FOREIGN, SWEEP
@@ -52,7 +52,7 @@ def adopts(run: DagRun) -> bool:
 def plan_of(run: DagRun) -> str | None:
     """The id of the plan of a run, as a person reads it there; None = it has none yet."""
     if adopts(run):
-        return new_plan_id({"dag_run": run.info, "params": run.params})
+        return RunContext({"dag_run": run.info, "params": run.params}).new_plan_id
     named = run.params.get("plan_id") if run.params.get("action") != "rollback" else None
     return named or run.xcoms.get(("plan", "return_value"))
 

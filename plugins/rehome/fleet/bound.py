@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehome import alerting
@@ -15,15 +14,16 @@ from rehome.run.authority import refusals
 if TYPE_CHECKING:
     from rehome.clusters.binding import Misled
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 log = logging.getLogger(__name__)
 
 
-def require(ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]) -> None:
-    """See that a connection leads to the cluster that it, and its entry, are bound to. What is used
-    for the first time is bound.
+def require(context: RunContext, cluster_id: str) -> None:
+    """See that the task's connection leads to the cluster that it, and its entry, are bound to.
+    What is used for the first time is bound.
 
-    :param cluster_id: where it leads, as just read; ``context``: of the task that has read it.
+    :param cluster_id: where it leads, as the task has just read.
     :raises MisledError: it does not; people have been alerted, and the audit has the refusal.
     :raises ClustersFileError: the clusters file cannot be used.
     """
@@ -31,49 +31,45 @@ def require(ledger: Ledger, connection: str, cluster_id: str, context: Mapping[s
     from rehome.clusters.binding_alert import of_connection
 
     clusters.file()
-    found = _look(ledger, connection, cluster_id, context)
-    alerting.raise_alerts(ledger, *of_connection(connection, found))
+    found = _look(context, cluster_id)
+    alerting.raise_alerts(context.ledger, *of_connection(context.connection, found))
     if found is not None:
-        refusals.tell_misled(context, ledger, found)
+        refusals.tell_misled(context, found)
         raise MisledError(found)
 
 
-def record_binding(
-    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]
-) -> Misled | None:
-    """Record where a connection leads, and tell people if nothing acts through it; None = it fits,
-    as far as that is known while the clusters file cannot be used.
+def record_binding(context: RunContext, cluster_id: str) -> Misled | None:
+    """Record where the task's connection leads, and tell people if nothing acts through it; None =
+    it fits, as far as that is known while the clusters file cannot be used.
     """
     from rehome.clusters.binding_alert import of_connection
 
-    found = _look(ledger, connection, cluster_id, context)
+    found = _look(context, cluster_id)
     if found is None:
-        alerting.raise_alerts(ledger, *of_connection(connection, None))
+        alerting.raise_alerts(context.ledger, *of_connection(context.connection, None))
     else:
-        tell(ledger, found, context)
+        tell(context, found)
     return found
 
 
-def tell(ledger: Ledger, found: Misled, context: Mapping[str, Any]) -> None:
+def tell(context: RunContext, found: Misled) -> None:
     """Alert people that nothing acts through a connection. The audit is told once, for as long as
     that lasts.
     """
     from rehome.clusters.binding_alert import of_connection
 
     log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
-    raised = {each.subject for each in ledger.open_alerts(AlertKind.WRONG_CLUSTER)}
+    raised = {each.subject for each in context.ledger.open_alerts(AlertKind.WRONG_CLUSTER)}
     if found.connection not in raised:
-        refusals.tell_misled(context, ledger, found)
-    alerting.raise_alerts(ledger, *of_connection(found.connection, found))
+        refusals.tell_misled(context, found)
+    alerting.raise_alerts(context.ledger, *of_connection(found.connection, found))
 
 
-def _look(
-    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]
-) -> Misled | None:
-    """Record where a connection leads; why nothing acts through it."""
+def _look(context: RunContext, cluster_id: str) -> Misled | None:
+    """Record where the task's connection leads; why nothing acts through it."""
     from rehome.clusters.binding import entry_name, misled
 
-    read_by = _reader(context)
+    ledger, connection, read_by = context.ledger, context.connection, _reader(context)
     ledger.record_connection(connection, cluster_id, read_by)
     policies.note(ledger, connection)
     if clusters.is_windowless(connection):
@@ -142,8 +138,8 @@ def settle(ledger: Ledger) -> None:
     alerting.raise_alerts(ledger, [], over)
 
 
-def _reader(context: Mapping[str, Any]) -> str:
+def _reader(context: RunContext) -> str:
     """What has read where a connection leads, for people."""
-    run, task = context.get("dag_run"), context.get("task")
+    run, task = context.dag_run, context.task
     parts = (getattr(run, "dag_id", ""), getattr(run, "run_id", ""), getattr(task, "task_id", ""))
     return "/".join(str(part) for part in parts if part)

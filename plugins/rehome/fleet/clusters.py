@@ -1,20 +1,12 @@
-"""What the clusters file says of a cluster, on Airflow's side: by the connection that leads to it.
-
-A step works through one connection: a task through its own, or the one that its run's parameters
-name; a trigger through the one that it was given. :func:`at_work` knows which, so that settings,
-targets and windows need no argument to be that cluster's.
-"""
+"""What the clusters file says of a cluster, by the connection that leads to it: Airflow's side."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-
-from airflow.sdk import get_current_context
 
 from rehome.clusters.clusters_file import (
     ClusterEntry,
@@ -36,8 +28,6 @@ DEFAULT_CONNECTION = "kafka_default"
 WINDOW_DAG = "rebalance_in_window"
 SEPARATOR = "__"
 """Between the id of a DAG and the name of the cluster that it is for."""
-
-_at_work: ContextVar[str | None] = ContextVar("rehome_connection", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,37 +237,3 @@ def own_settings(connection: str | None) -> Mapping[str, Any]:
     """
     entry = through(connection)
     return {} if entry is None else entry.own_settings
-
-
-def connection_of(context: Mapping[str, Any]) -> str:
-    """The connection that a task works through: its own, or the one that its run's parameters
-    name.
-    """
-    of_task = getattr(context.get("task"), "kafka_config_id", None)
-    return str(of_task or (context.get("params") or {}).get("kafka_config_id") or "")
-
-
-def at_work() -> str | None:
-    """The connection that this step works through; None = none in particular."""
-    chosen = _at_work.get()
-    if chosen is not None:
-        return chosen
-    try:
-        return connection_of(get_current_context())
-    except RuntimeError:  # outside of a task
-        return None
-
-
-def work_through(connection: str) -> None:
-    """From here on, and in threads that are started from here, this step works through it."""
-    _at_work.set(connection)
-
-
-@contextmanager
-def working_through(connection: str) -> Iterator[None]:
-    """Within the block, this step works through it."""
-    token = _at_work.set(connection)
-    try:
-        yield
-    finally:
-        _at_work.reset(token)

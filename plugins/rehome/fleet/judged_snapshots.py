@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rehome.ledger.stores.watched.findings import FollowedFindings
     from rehome.load_history.forecast import DiskForecast
     from rehome.load_history.known_rates import LoadHistory
+    from rehome.settings import Settings
     from rehome.watching.judging.judge import ClusterFacts
 
 _COLUMNS = {
@@ -68,17 +69,18 @@ def judge_snapshot(ledger: Ledger, uri: str, connection: str, rules: WatchRules)
 
     snapshot, now = read_snapshot(uri), utc_now()
     if snapshot.taken_at > now + CLOCKS_DIFFER:
-        return _from_the_future(ledger, uri, snapshot, rules, now)
-    history, facts = _history(snapshot), cluster_facts(ledger, snapshot, connection)
+        return _from_the_future(ledger, uri, snapshot, connection, rules, now)
+    settings = installation.settings(connection)
+    history, facts = _history(snapshot, settings), cluster_facts(ledger, snapshot, connection)
     traffic = _traffic(snapshot, history)
-    found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
+    found = judge(snapshot, rules, facts, _forecast(snapshot, history, settings), traffic)
     followed = ledger.follow_findings(
         snapshot.cluster_id,
         snapshot.taken_at,
         found.seen,
         rules,
         found.unknown,
-        longest_gap=_longest_gap(),
+        longest_gap=_longest_gap(connection),
     )
     known = {(each.kind, each.subject) for each in followed.open}
     dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
@@ -95,7 +97,12 @@ def judge_snapshot(ledger: Ledger, uri: str, connection: str, rules: WatchRules)
 
 
 def _from_the_future(
-    ledger: Ledger, uri: str, snapshot: Snapshot, rules: WatchRules, now: datetime
+    ledger: Ledger,
+    uri: str,
+    snapshot: Snapshot,
+    connection: str,
+    rules: WatchRules,
+    now: datetime,
 ) -> JudgedSnapshot:
     about = {
         "taken_at": second_text(snapshot.taken_at),
@@ -108,7 +115,7 @@ def _from_the_future(
         [Seen(FindingKind.WRONG_CLOCK, "", about)],
         rules,
         set(FindingKind) - {FindingKind.WRONG_CLOCK},
-        longest_gap=_longest_gap(),
+        longest_gap=_longest_gap(connection),
     )
     return JudgedSnapshot(
         uri,
@@ -121,8 +128,8 @@ def _from_the_future(
     )
 
 
-def _longest_gap() -> timedelta:
-    return timedelta(seconds=installation.settings().max_snapshot_gap_s)
+def _longest_gap(connection: str) -> timedelta:
+    return timedelta(seconds=installation.settings(connection).max_snapshot_gap_s)
 
 
 def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
@@ -151,19 +158,20 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
     from rehome.watching.judging.judge import ClusterFacts
 
     cluster_id, at = snapshot.cluster_id, snapshot.taken_at
+    settings = installation.settings(connection)
     moving = ledger.moving_here_at(cluster_id, at)
     set_here = ledger.throttled_here_at(cluster_id, at)
     return ClusterFacts(
         active=ledger.active_plan(cluster_id) is not None,
         moving=frozenset((each.topic, each.partition) for each in moving),
         drained=drained_brokers(ledger, cluster_id),
-        broker_sets=installation.settings(connection).broker_sets,
+        broker_sets=settings.broker_sets,
         ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
         owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
         domains_away=away_in(ledger, snapshot),
-        forecast_days=installation.settings(connection).forecast_days,
+        forecast_days=settings.forecast_days,
         wrong_connections=bound.wrong_connections(ledger, cluster_id),
-        removed_settings=installation.settings(connection).removed,
+        removed_settings=settings.removed,
     )
 
 
@@ -189,25 +197,27 @@ def drained_brokers(ledger: Ledger, cluster_id: str) -> frozenset[int]:
     return frozenset(emptied)
 
 
-def _history(snapshot: Snapshot) -> LoadHistory | None:
+def _history(snapshot: Snapshot, settings: Settings) -> LoadHistory | None:
     """What is known of the cluster's load; None = there is no history."""
     from rehome.load_history.known_rates import Demands, LoadHistory
 
-    settings, warehouse = installation.settings(), installation.warehouse()
+    warehouse = installation.warehouse()
     if not warehouse.rollups(snapshot.cluster_id).days():
         return None
     demands = Demands(settings.history_days, settings.min_history_hours)
     return LoadHistory.read(warehouse, snapshot, demands)
 
 
-def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskForecast, ...] | None:
+def _forecast(
+    snapshot: Snapshot, history: LoadHistory | None, settings: Settings
+) -> tuple[DiskForecast, ...] | None:
     """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
     from rehome.load_history.forecast import disk_forecast
     from rehome.load_history.known_rates import GROWTH
 
     if history is None or not history.known(GROWTH):
         return None
-    return disk_forecast(snapshot, None, history, installation.settings().forecast_days)
+    return disk_forecast(snapshot, None, history, settings.forecast_days)
 
 
 def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:

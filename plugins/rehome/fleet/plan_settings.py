@@ -26,22 +26,20 @@ if TYPE_CHECKING:
     from rehome.domain.request.presets import Filled
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.dry_run.typed_finding import TypedFinding
+    from rehome.settings import Settings
     from rehome.warehouse import PlanDirectory
 
 FILE = "settings.json"
 _RATES = ("bytes_in", "bytes_out")
 
 
-def values_now(
-    action: str, of_run: Collection[str] = (), connection: str | None = None
-) -> ClusterValues:
-    """What the cluster has now, for plans of an action.
+def values_now(action: str, connection: str, of_run: Collection[str] = ()) -> ClusterValues:
+    """What the cluster behind a connection has now, for plans of an action.
 
     :param of_run: parameters that the run states itself.
-    :param connection: of the cluster; None = the one that this step works through.
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    entry = clusters.through(connection or clusters.at_work())
+    entry = clusters.through(connection)
     settings = installation.settings(connection)
     targets = {} if entry is None else entry.targets
     return ClusterValues.of(settings.caps, settings.broker_sets, targets, action, of_run)
@@ -81,14 +79,16 @@ def recorded_values(directory: PlanDirectory) -> ClusterValues | None:
         ) from None
 
 
-def since(directory: PlanDirectory, action: str) -> tuple[ClusterValues | None, ClusterValues]:
+def since(
+    directory: PlanDirectory, action: str, connection: str
+) -> tuple[ClusterValues | None, ClusterValues]:
     """What a plan was made with, and what its cluster has now for the same run.
 
     :raises ClustersFileError: the clusters file cannot be used.
     :raises RehomeError: the record is damaged.
     """
     was = recorded_values(directory)
-    return was, values_now(action, () if was is None else was.of_run)
+    return was, values_now(action, connection, () if was is None else was.of_run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +97,29 @@ class ComparedSettings:
 
     :param was: None = an earlier version of Rehome made the plan.
     :param now: None = the clusters file cannot be used; ``problem`` says why.
+    :param connection: that leads to the cluster.
     """
 
     was: ClusterValues | None
     now: ClusterValues | None
+    connection: str
     problem: str = ""
 
     @classmethod
-    def of(cls, directory: PlanDirectory, action: str, *, begun: bool) -> ComparedSettings:
+    def of(
+        cls, directory: PlanDirectory, action: str, connection: str, *, begun: bool
+    ) -> ComparedSettings:
         """Read both.
 
         :param begun: the plan goes on though the clusters file cannot be used.
         :raises ClustersFileError: it cannot be used, and the plan has not begun.
         """
         try:
-            return cls(*since(directory, action))
+            return cls(*since(directory, action, connection), connection)
         except ClustersFileError as error:
             if not begun:
                 raise
-            return cls(None, None, str(error))
+            return cls(None, None, connection, str(error))
 
     @property
     def counting(self) -> Counting | None:
@@ -158,28 +162,30 @@ class ComparedSettings:
         caps = self.now.counting_caps
         of_brokers = (caps.default, *caps.brokers.values())
         if any(getattr(one, name) is not None for one in of_brokers for name in _RATES):
-            snapshot = _with_rates(snapshot)
+            snapshot = _with_rates(snapshot, installation.settings(self.connection))
         return broken_by_what_is_left(snapshot, begun, left, caps, self.now.counting_sets)
 
 
-def _with_rates(snapshot: Snapshot) -> Snapshot:
+def _with_rates(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """With what the history knows of the traffic, as a plan is made with it."""
     from rehome.load_history.known_rates import Demands, LoadHistory
 
-    warehouse, settings = installation.warehouse(), installation.settings()
+    warehouse = installation.warehouse()
     if not warehouse.rollups(snapshot.cluster_id).days():
         return snapshot
     demands = Demands(window_days=settings.history_days, min_hours=settings.min_history_hours)
     return LoadHistory.read(warehouse, snapshot, demands).rated(snapshot)
 
 
-def renew_request(request: ReassignmentRequest, directory: PlanDirectory) -> ReassignmentRequest:
+def renew_request(
+    request: ReassignmentRequest, directory: PlanDirectory, connection: str
+) -> ReassignmentRequest:
     """The request of a plan once more, for another one that is made now: with the caps and broker
     sets that the cluster has by now, where the run states none of its own.
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    was, now = since(directory, request.action)
+    was, now = since(directory, request.action, connection)
     if was is None:
         return request
     found: Mapping[str, Any] = {"caps": now.caps, "broker_sets": now.broker_sets}

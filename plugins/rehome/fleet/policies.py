@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-from airflow.sdk import get_current_context
 
 from rehome.errors import RehomeError
 from rehome.execution.access.cluster_policy import PaceAndApproval, strictest
@@ -21,9 +18,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POLICIES_KEPT = 64
-"""Policies of other connections that a process remembers: those of its newest task."""
-
 
 def policy_of_cluster(
     ledger: Ledger,
@@ -32,6 +26,7 @@ def policy_of_cluster(
     plan: PlanRecord | None = None,
     *,
     as_last_read: bool = False,
+    read: dict[str, ConnectionPolicy | None] | None = None,
 ) -> ConnectionPolicy:
     """What may be done on a cluster through a connection: its own policy, and of approval and pace
     the strictest of all connections that lead to the cluster, as last seen, and of the one that a
@@ -43,13 +38,17 @@ def policy_of_cluster(
     :param cluster_id: None = not known: nothing was read through the connection yet.
     :param plan: that is acted for; None = none.
     :param as_last_read: take other policies from the ledger: for the page, which only shows them.
+    :param read: policies of other connections that the task has read, by connection; what is read
+        now is kept there, for each reading is a request to Airflow's API.
     :raises InvalidRequestError: the connection's own policy cannot be read.
     """
     own = cluster_hook(connection).policy
     known = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
     if plan is not None and plan.policy is None and plan.planned_through:
         known.setdefault(plan.planned_through, None)  # of before policies were kept with plans
-    others = [*_others(ledger, known, cluster_id, connection, as_last_read)]
+    others = [
+        *_others(ledger, known, cluster_id, connection, as_last_read, {} if read is None else read)
+    ]
     if plan is not None and plan.policy is not None:
         others.append(PaceAndApproval.from_record(plan.policy))
     return strictest(own, others)
@@ -86,6 +85,7 @@ def _others(
     cluster_id: str | None,
     connection: str,
     as_last_read: bool,
+    read: dict[str, ConnectionPolicy | None],
 ) -> Iterator[PaceAndApproval]:
     for name, last in known.items():
         if name == connection:
@@ -94,9 +94,9 @@ def _others(
             if last is not None:
                 yield PaceAndApproval.last_read(name, last)
             continue
-        task = _task()
-        found = _read(name, task) if task else _read.__wrapped__(name, "")
-        if found is not None:
+        if name not in read:
+            read[name] = _read(name)
+        if (found := read[name]) is not None:
             yield PaceAndApproval.of(found)
         elif cluster_hook(name).exists:
             yield PaceAndApproval.unreadable(name, last)
@@ -109,22 +109,10 @@ def _others(
             ledger.forget_connection(name)
 
 
-@lru_cache(maxsize=POLICIES_KEPT)
-def _read(connection: str, _task: str) -> ConnectionPolicy | None:
-    """The policy of another connection; None = it cannot be read, whatever the reason. A task reads
-    each once, for each reading is a request to Airflow's API.
-    """
+def _read(connection: str) -> ConnectionPolicy | None:
+    """The policy of another connection; None = it cannot be read, whatever the reason."""
     try:
         return cluster_hook(connection).policy
     except Exception as error:  # noqa: BLE001 - it must not stop what goes through another one
         log.warning("The policy of connection %s cannot be read: %s", connection, error)
         return None
-
-
-def _task() -> str:
-    """What tells one task's attempt from another; "" = this is none."""
-    try:
-        task_instance = get_current_context()["ti"]
-    except RuntimeError:
-        return ""
-    return str(getattr(task_instance, "id", "") or "")

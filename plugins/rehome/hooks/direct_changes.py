@@ -13,7 +13,7 @@ from rehome.domain.kafka import BrokerError
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.text import count_text
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
-from rehome.run import run_askers
+from rehome.run.context import RunContext
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
@@ -87,19 +87,21 @@ def changing(
 def _entry(change: DirectCall, cluster_id: str) -> AuditEntry:
     """Of the task that runs; outside of one, it is not known who calls."""
     try:
-        context = get_current_context()
+        context = RunContext(get_current_context())
     except RuntimeError:  # Airflow's own word for: no task runs here
         return AuditEntry(
             Decided.CHANGED_DIRECTLY, Door.TASK, cluster_id=cluster_id, detail=change.detail
         )
-    run, who = context["dag_run"], run_askers.asker_of(context)
+    run = context.dag_run
+    with context:
+        who = context.asker
     return AuditEntry(
         Decided.CHANGED_DIRECTLY,
         Door.TASK if who.person else Door.SCHEDULE,
         user_name=who.person,
         dag_id=run.dag_id,
         run_id=run.run_id,
-        task_id=context["task"].task_id,
+        task_id=context.task_id,
         cluster_id=cluster_id,
         detail=change.detail,
     )

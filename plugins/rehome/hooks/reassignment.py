@@ -304,7 +304,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
 
     @contextmanager
     def _cluster(self) -> Iterator[ClusterGateway]:
-        with self.gateway(installation.settings()) as cluster:
+        with self.gateway(installation.settings(self.kafka_config_id)) as cluster:
             yield cluster
 
     def _require(

@@ -6,17 +6,15 @@ docs/monitoring.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.domain.run.states import MoveState
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 SNAPSHOTS_ASSET = Asset("rehome_snapshots", group="rehome")
 """An event for each snapshot of a cluster."""
@@ -29,11 +27,9 @@ def with_asset(asset: Asset, given: Iterable[Any] | None) -> list[Any]:
     return [*(given or ()), asset]
 
 
-def tell_of_snapshot(
-    context: Context | Mapping[str, Any], snapshot: Snapshot, uri: str, connection: str
-) -> None:
+def tell_of_snapshot(context: RunContext, snapshot: Snapshot, uri: str, connection: str) -> None:
     """Say which snapshot the task has taken, in the event of :data:`SNAPSHOTS_ASSET`."""
-    context["outlet_events"][SNAPSHOTS_ASSET].extra = {
+    context.airflow["outlet_events"][SNAPSHOTS_ASSET].extra = {
         "cluster_id": snapshot.cluster_id,
         "connection": connection,
         "uri": uri,
@@ -45,14 +41,14 @@ def tell_of_snapshot(
     }
 
 
-def tell_of_plan(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str) -> None:
+def tell_of_plan(context: RunContext, plan_id: str) -> None:
     """Say which plan the run has, in the event of :data:`PLANS_ASSET`.
 
     All of it is in the ledger: so it is known of a plan that was made earlier, too.
     """
-    record, sums = ledger.plan(plan_id), ledger.move_sums(plan_id)
+    record, sums = context.ledger.plan(plan_id), context.ledger.move_sums(plan_id)
     states: dict[MoveState, int] = {state: each.moves for state, each in sums.items()}
-    context["outlet_events"][PLANS_ASSET].extra = {
+    context.airflow["outlet_events"][PLANS_ASSET].extra = {
         "cluster_id": record.cluster_id,
         "connection": record.planned_through,
         "plan_id": plan_id,

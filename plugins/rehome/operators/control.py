@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, RunDoor
 from rehome.domain.run.control_parameters import parse_control
@@ -16,17 +14,16 @@ from rehome.execution.access.connection_policy import ANYTHING
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import bound, paused_plan
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, run_askers, run_authority
+from rehome.run import drivers, run_authority
 from rehome.run.authority.refusals import told_of_refusal
 from rehome.run.causes.errors import unasked_error
 from rehome.run.causes.task_end import TaskReason
 from rehome.watching.paused_text import handed_over_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.run.control_parameters import ControlRequest
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 STARTED_RUN_PREFIX = "control__"
 """What the id of a run begins with that a request has started; that of the request's run follows:
@@ -44,33 +41,32 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     inherits_from_skipmixin = True
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Ask, and say what happens now."""
-        asked, run = parse_control(context["params"]), context["dag_run"]
-        with installation.open_ledger() as ledger:
-            with told_of_refusal(context, ledger):
-                starts = self._asked_before(context, ledger)
-                if starts is None:
-                    self._refuse_unasked(context, asked)
+        asked, run = parse_control(context.given), context.dag_run
+        with told_of_refusal(context):
+            starts = self._asked_before(context)
             if starts is None:
-                starts = self._ask(context, asked, ledger)
-                ledger.carry_out(run.dag_id, run.run_id, run_authority.clears_of(run))
+                self._refuse_unasked(context, asked)
+        if starts is None:
+            starts = self._ask(context, asked, context.ledger)
+            context.ledger.carry_out(run.dag_id, run.run_id, context.cleared)
         if not starts:
-            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+            self.skip(ti=context.ti, tasks=context.task.get_flat_relatives(upstream=False))
 
-    def _ask(self, context: Context, asked: ControlRequest, ledger: Ledger) -> bool:
+    def _ask(self, context: RunContext, asked: ControlRequest, ledger: Ledger) -> bool:
         """Whether a run has to be started: the ledger knows which."""
         from rehome.execution.control.words.answer_words import answer_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
         policy = ANYTHING
-        with self.gateway() as cluster:
+        with context.gateway() as cluster:
             if not asked.stops:
-                own = OwnCluster.of_plan(cluster, ledger.plan(asked.plan_id))
+                own = OwnCluster.of_plan(cluster, context.ledger.plan(asked.plan_id))
                 found_id = own.describe_cluster().cluster_id
-                bound.require(ledger, self.kafka_config_id, found_id, context)
-                policy = self.policy_for(ledger.plan(asked.plan_id))
-            controller = drivers.controller(context, ledger, cluster, policy)
+                bound.require(context, found_id)
+                policy = context.policy_for(context.ledger.plan(asked.plan_id))
+            controller = drivers.controller(context, cluster, policy)
             done = controller.control(
                 asked.control,
                 asked.plan_id,
@@ -80,43 +76,45 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
             )
         self.log.info("Plan %s: %s", asked.plan_id, answer_text(done.answer))
         if asked.control is Control.NEXT_WINDOW:
-            ask = partial(drivers.dag_paused, context)
+            ask = context.dag_paused
             text = handed_over_text(
-                paused_plan.next_window(ledger, ledger.plan(asked.plan_id), utc_now(), ask)
+                paused_plan.next_window(
+                    context.ledger, context.ledger.plan(asked.plan_id), utc_now(), ask
+                )
             )
             self.log.info("Plan %s: %s", asked.plan_id, text)
         if done.run is None:
             return False
         conf = {**done.run, "kafka_config_id": self.kafka_config_id}
-        run_id = f"{STARTED_RUN_PREFIX}{context['dag_run'].run_id}"
-        run_askers.request_run(context, ledger, RunDoor.CONTROL, run_id, conf)
+        run_id = f"{STARTED_RUN_PREFIX}{context.dag_run.run_id}"
+        run_authority.request_run(context, RunDoor.CONTROL, run_id, conf)
         return True
 
-    def _asked_before(self, context: Context, ledger: Ledger) -> bool | None:
+    def _asked_before(self, context: RunContext) -> bool | None:
         """Whether an attempt before this one has had a run to start; None = there was none, or it
         did not come to its end.
 
         :raises NotAskedForError: the run was cleared since.
         """
-        run = context["dag_run"]
-        cleared = ledger.carried_out(run.dag_id, run.run_id)
+        run = context.dag_run
+        cleared = context.ledger.carried_out(run.dag_id, run.run_id)
         if cleared is None:
             return None
-        if cleared != run_authority.clears_of(run):
+        if cleared != context.cleared:
             raise unasked_error(
                 NotAsked.CARRIED_OUT,
                 TaskReason.CONTROL_CARRIED_OUT,
-                who=str(run_askers.asker_of(context)),
+                who=context.actor,
                 run_id=run.run_id,
             )
         self.log.info("An attempt before this one has carried it out.")
         started = f"{STARTED_RUN_PREFIX}{run.run_id}"
-        return ledger.requested_run(STARTED_DAG, started) is not None
+        return context.ledger.requested_run(STARTED_DAG, started) is not None
 
-    def _refuse_unasked(self, context: Context, asked: ControlRequest) -> None:
+    def _refuse_unasked(self, context: RunContext, asked: ControlRequest) -> None:
         """Only a person's fresh word starts anything; to stop a plan, any word will do."""
-        run, who = context["dag_run"], run_askers.asker_of(context)
-        if run_authority.is_old(run):
+        run, who = context.dag_run, context.asker
+        if run_authority.is_old(context):
             raise run_authority.old_request_error(context)
         if who.kind is AskerKind.TASK and not asked.stops:
             raise unasked_error(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.findings import SETTINGS_CHECK
@@ -20,12 +18,9 @@ from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.reporting.plan_files import EXPORT
 from rehome.run import (
-    drivers,
     evidence,
-    plan_ids,
     plan_of_run,
     run_authority,
-    run_params,
     run_request,
 )
 from rehome.run.authority import own_snapshot
@@ -37,16 +32,13 @@ from rehome.watching.paused_plan import refused_by
 from rehome.watching.paused_text import paused_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.domain.plan.plan import Plan
-    from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.dry_run.result import DryRunResult
     from rehome.execution.dry_run.typed_finding import TypedFinding
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
-    from rehome.warehouse import PlanDirectory
+    from rehome.run.context import RunContext
+    from rehome.run.run_request import TaskPlan
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -62,17 +54,16 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     def __init__(self, **kwargs: Any):
         super().__init__(outlets=[NOTES], **kwargs)
 
-    def step(self, context: Context) -> str:
+    def step(self, context: RunContext) -> str:
         """Check, report, and either go on or stop here."""
         from rehome.execution.dry_run.dry_run import describe
         from rehome.reporting.collect import write_plan_report
         from rehome.reporting.plan_text import planned_note
 
         run_authority.refuse_unasked(context)
-        with installation.open_ledger() as ledger:
-            looks_only = bool(run_params.params_of(context).get("dry_run"))
-            find = plan_of_run.recorded_plan if looks_only else plan_of_run.require_plan
-            record = find(context, ledger)
+        looks_only = bool(context.params.get("dry_run"))
+        find = plan_of_run.recorded_plan if looks_only else plan_of_run.require_plan
+        record = find(context)
         if record is None:
             raise plan_of_run.no_plan_yet(context)
         if record.state is PlanState.DONE:
@@ -82,17 +73,18 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("Run %s carries plan %s out: see there.", record.driver, record.plan_id)
             return f"{record.plan_dir}/report.html"
         snapshot = own_snapshot.uri_of(context)
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            task = run_request.task_plan(context, ledger, record)
+        ledger = context.ledger
+        with context.gateway() as cluster:
+            task = run_request.task_plan(context, record)
             plan, request, directory = task.plan, task.request, task.directory
-            result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
+            result = tried_out(task, snapshot, cluster)
             view = ledger.view(plan.plan_id)
             continued = view.state.active
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, REFUSED_BY_DRY_RUN)
-            ask = partial(drivers.dag_paused, context)
-            waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), utc_now(), ask)
+            now = ledger.plan(plan.plan_id)
+            waits_for = paused_plan.outlook(ledger, now, utc_now(), context.dag_paused)
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
         if not result.ok:
@@ -107,58 +99,42 @@ class DryRunOperator(ClusterOperator, SkipMixin):
                 )
             )
         if request.export:
-            self._export(plan, request, result, directory)
+            self._export(task, result)
         write_note(
             context, planned_note(request_to_params(request), plan.summary, result.to_json())
         )
         if request.dry_run:
-            with installation.open_ledger() as ledger:
-                actor = run_params.actor_of(context)
-                watch_runs.hand_over(context["dag_run"], ledger, plan.plan_id, actor)
-            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+            watch_runs.hand_over(context.dag_run, ledger, plan.plan_id, context.actor)
+            self.skip(ti=context.ti, tasks=context.task.get_flat_relatives(upstream=False))
         return uri
 
-    def _export(
-        self,
-        plan: Plan,
-        request: ReassignmentRequest,
-        result: DryRunResult,
-        directory: PlanDirectory,
-    ) -> None:
+    def _export(self, task: TaskPlan, result: DryRunResult) -> None:
         """Write the files for Kafka's own tools."""
         from rehome.execution.export import current_throttles, export
 
-        with self.gateway() as cluster:
+        context, plan, directory = task.context, task.plan, task.directory
+        with context.gateway() as cluster:
             current = current_throttles(plan, cluster)
-        most = installation.settings().max_partitions_in_flight
-        made = export(plan, request, result.rate_bytes_per_s, most, current)
+        most = context.settings.max_partitions_in_flight
+        made = export(plan, task.request, result.rate_bytes_per_s, most, current)
         uri = directory.replace_folder(EXPORT, made.texts)
         digests = {
             f"{EXPORT}/{name}": evidence.digest_of(text) for name, text in made.texts.items()
         }
-        with installation.open_ledger() as ledger:
-            ledger.record_files(plan.plan_id, digests)
-            evidence.keep(ledger, directory, plan.plan_id, f"{EXPORT}.json", made.to_json())
+        context.ledger.record_files(plan.plan_id, digests)
+        evidence.keep(context.ledger, directory, plan.plan_id, f"{EXPORT}.json", made.to_json())
         self.log.info("%d batches for Kafka's tools: %s", len(made.batches), uri)
 
 
-def _is_taken_up(context: Context, record: PlanRecord) -> bool:
+def _is_taken_up(context: RunContext, record: PlanRecord) -> bool:
     """Whether another run carries out the plan that this dry run has made; a dry run that names a
     plan only reads it.
     """
-    own = plan_ids.named_plan_id(context) is None
-    return own and not drivers.drives(context, record)
+    own = context.named_plan_id is None
+    return own and not context.drives(record)
 
 
-def tried_out(
-    context: Context,
-    plan: Plan,
-    request: ReassignmentRequest,
-    snapshot: str,
-    directory: PlanDirectory,
-    ledger: Ledger,
-    cluster: ClusterGateway,
-) -> DryRunResult:
+def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunResult:
     """The dry run of what is left of a plan, written to its directory and recorded in the ledger.
 
     At the throttle that a person has asked for since the plan was made, where there is one.
@@ -173,16 +149,19 @@ def tried_out(
     from rehome.execution.throttle.foreign import set_by_plans
     from rehome.warehouse import read_snapshot
 
-    taken = read_snapshot(snapshot)
+    context, plan, directory = task.context, task.plan, task.directory
+    ledger, taken = context.ledger, read_snapshot(snapshot)
     record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
     active, left = ledger.active_plan(plan.cluster_id), not_started(plan, view)
-    compared = plan_settings.ComparedSettings.of(directory, plan.action, begun=view.state.active)
+    compared = plan_settings.ComparedSettings.of(
+        directory, plan.action, context.connection, begun=view.state.active
+    )
     result = dry_run(
         left,
-        request,
+        task.request,
         taken,
         OwnCluster.of_plan(cluster, record),
-        installation.settings(),
+        context.settings,
         active_plan=active.plan_id if active else None,
         in_flight={move.partition for move in admitted_moves(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
@@ -197,7 +176,7 @@ def tried_out(
     result = replace(result, settings=compared.counting)
     result = result.and_of(POLICIES_CHECK, policy_findings(ledger, plan.cluster_id))
     result = result.and_of(CHANNELS_CHECK, channel_findings())
-    evidence.record_dry_run(context, ledger, directory, result)
+    evidence.record_dry_run(context, directory, result)
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, installation
+from rehome import airflow_metrics
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
 from rehome.execution.policy_from_request import policy_for
@@ -14,7 +14,7 @@ from rehome.operators.base import ClusterOperator
 from rehome.run import approval_terms, drivers, plan_of_run, run_authority, run_request
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from rehome.run.context import RunContext
 
 
 class StartReassignmentOperator(ClusterOperator):
@@ -29,31 +29,32 @@ class StartReassignmentOperator(ClusterOperator):
         inlets = assets.with_asset(assets.PLANS_ASSET, kwargs.pop("inlets", None))
         super().__init__(inlets=inlets, **kwargs)
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """One advance."""
         from rehome.account.evidence import PaceFollower
         from rehome.execution.advance import advance
         from rehome.metrics.readings import step_readings
 
         run_authority.refuse_unasked(context)
-        with installation.open_ledger() as ledger:
-            record = plan_of_run.require_plan(context, ledger)
-            if record.state is PlanState.DONE:
-                self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
-                return
-            if not record.state.active:
-                raise plan_of_run.not_throttled(context, record)
-            task = run_request.task_plan(context, ledger, record)
-            approval_terms.refuse_unapproved(task)
-            plan, policy = task.plan, policy_for(task.request, installation.settings())
-            with (
-                self.gateway() as cluster,
-                drivers.driving(context, ledger, cluster, record) as held,
-            ):
-                done = advance(plan, held.ledger, held.cluster, policy)
-                polled = airflow_metrics.as_polled(plan, policy)
-                airflow_metrics.emit(step_readings, polled, done)
-                airflow_metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
+        record = plan_of_run.require_plan(context)
+        if record.state is PlanState.DONE:
+            self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
+            return
+        if not record.state.active:
+            raise plan_of_run.not_throttled(context, record)
+        task = run_request.task_plan(context, record)
+        approval_terms.refuse_unapproved(task)
+        plan, policy = task.plan, policy_for(task.request, context.settings)
+        with (
+            context.gateway() as cluster,
+            drivers.driving(context, cluster, record) as held,
+        ):
+            done = advance(plan, held.ledger, held.cluster, policy)
+            polled = airflow_metrics.as_polled(plan, policy, context.settings)
+            airflow_metrics.emit(step_readings, polled, done)
+            airflow_metrics.emit_brokers(
+                context.ledger, polled, PaceFollower(context.ledger, plan.plan_id)
+            )
         if done.on_their_way is None:
             self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rehome import airflow_metrics, alerting, installation
+from rehome import airflow_metrics, alerting
 from rehome.alerts.alert import about_plan
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
@@ -14,18 +14,16 @@ from rehome.domain.request.request import Action, request_to_params
 from rehome.domain.run.askers import Term
 from rehome.domain.text import bytes_text, count_text
 from rehome.execution.policy_from_request import rate_for
-from rehome.fleet import clusters, plan_settings, policies
+from rehome.fleet import plan_settings, policies
 from rehome.links import DataDocsLink, PlanPageLink
 from rehome.operators import assets
 from rehome.quality.engine.results import GateResult, describe
 from rehome.run import (
     by_itself,
     evidence,
-    plan_ids,
     plan_of_run,
     recorded_plans,
     run_authority,
-    run_params,
     run_request,
 )
 from rehome.run.authority import own_plan, own_snapshot
@@ -34,11 +32,9 @@ from rehome.run.causes.task_end import TaskEnd
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.request.cluster_values import ClusterValues
     from rehome.domain.request.request import ReassignmentRequest
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.warehouse import PlanDirectory
 
 
@@ -61,14 +57,13 @@ class PlanReassignmentOperator(SparkJobOperator):
         )
         self.snapshot = ""
 
-    def step(self, context: Context) -> str:
+    def step(self, context: RunContext) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
         run_authority.refuse_unasked(context)
         made = self._made_already(context)
         if made is not None:
             return made
-        with installation.open_ledger() as ledger:
-            own_plan.require(context, ledger)
+        own_plan.require(context)
         request = run_request.request_of(context)
         self.snapshot = own_snapshot.uri_of(context)
         directory = self._prepare(context, request)
@@ -85,26 +80,21 @@ class PlanReassignmentOperator(SparkJobOperator):
         self._job_has_ended(begun, directory)
         return self._record(context, directory, request)
 
-    def _made_already(self, context: Context) -> str | None:
+    def _made_already(self, context: RunContext) -> str | None:
         """The id of the plan that the run has recorded, or goes on with."""
-        look_only = (
-            run_params.params_of(context).get("dry_run")
-            and plan_ids.named_plan_id(context) is not None
-        )
+        look_only = context.params.get("dry_run") and context.named_plan_id is not None
         find = plan_of_run.recorded_plan if look_only else plan_of_run.carried_on
-        with installation.open_ledger() as ledger:
-            record = find(context, ledger)
-            if record is None:
-                return None
-            assets.tell_of_plan(context, ledger, record.plan_id)
+        record = find(context)
+        if record is None:
+            return None
+        assets.tell_of_plan(context, record.plan_id)
         self.log.info("Plan %s is %s, and stays as it was made.", record.plan_id, record.state)
         return record.plan_id
 
-    def _prepare(self, context: Context, request: ReassignmentRequest) -> PlanDirectory:
+    def _prepare(self, context: RunContext, request: ReassignmentRequest) -> PlanDirectory:
         from rehome.warehouse import cluster_of
 
-        settings = installation.settings()
-        directory = recorded_plans.plan_directory(context)
+        settings, directory = context.settings, context.directory
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json(evidence.REQUEST_FILE, request_to_params(request))
         plan_settings.keep(directory, self._values(context, request))
@@ -119,9 +109,8 @@ class PlanReassignmentOperator(SparkJobOperator):
             *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
         ]
-        with installation.open_ledger() as ledger:
-            self.application_args += ["--ledger-id", ledger.ledger_id]
-        warehouse = installation.warehouse()
+        warehouse = context.warehouse
+        self.application_args += ["--ledger-id", context.ledger.ledger_id]
         self.application_args += ["--quality", warehouse.quality_uri]
         if warehouse.rollups(cluster_of(self.snapshot)).days():
             self.application_args += [
@@ -133,21 +122,20 @@ class PlanReassignmentOperator(SparkJobOperator):
         if request.action is Action.ROLLBACK:
             taken_back = warehouse.plan(str(request.plan_id))
             self.application_args += ["--rollback-of", taken_back.uri]
-            with installation.open_ledger() as ledger:
-                record = recorded_plans.recorded_plan(ledger, str(request.plan_id))
+            record = recorded_plans.recorded_plan(context.ledger, str(request.plan_id))
             if record is not None:  # else it is another ledger's, and its own hash has to do
                 self.application_args += ["--rollback-of-hash", record.plan_hash]
         return directory
 
-    def _values(self, context: Context, request: ReassignmentRequest) -> ClusterValues:
+    def _values(self, context: RunContext, request: ReassignmentRequest) -> ClusterValues:
         """What the cluster has for this plan."""
-        if not plan_ids.in_follow_up(context):
-            stated = plan_settings.stated_params(run_params.filled_params(context))
-            return plan_settings.values_now(request.action, stated)
-        first = installation.warehouse().plan(plan_ids.first_plan_id(context))
-        return plan_settings.since(first, request.action)[1]
+        if not context.in_follow_up:
+            stated = plan_settings.stated_params(context.filled)
+            return plan_settings.values_now(request.action, context.connection, stated)
+        first = context.warehouse.plan(context.first_plan_id)
+        return plan_settings.since(first, request.action, context.connection)[1]
 
-    def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
+    def _refuse(self, context: RunContext, directory: PlanDirectory) -> NoReturn:
         """What the job has refused is not tried again; where it has crashed, it is."""
         from rehome.run.causes.kinds import REFUSALS
 
@@ -168,30 +156,29 @@ class PlanReassignmentOperator(SparkJobOperator):
         airflow_metrics.emit(plan_job_readings, PlanJob(cluster_of(self.snapshot), took, gates))
 
     def _record(
-        self, context: Context, directory: PlanDirectory, request: ReassignmentRequest
+        self, context: RunContext, directory: PlanDirectory, request: ReassignmentRequest
     ) -> str:
         from rehome.domain.plan.kafka_json import refuse_other_files
 
-        plan, run = directory.load(), context["dag_run"]
+        plan, run = directory.load(), context.dag_run
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
         asked_for = request_to_params(request)
         evidence.refuse_other_request(directory, asked_for)
-        with installation.open_ledger() as ledger:
-            asks = request.approval or request.dry_run
-            by_itself.refuse_lowering(context, plan, ledger, asks=asks)
-            ledger.create_plan(
-                plan,
-                asked_for,
-                directory.uri,
-                run.run_id,
-                run_params.actor_of(context),
-                context["params"].get("kafka_config_id"),
-                run.dag_id,
-                _asked_before(context, ledger),
-                policies.recorded_policy(clusters.connection_of(context)),
-                evidence.digests_of(directory),
-            )
-            assets.tell_of_plan(context, ledger, plan.plan_id)
+        asks = request.approval or request.dry_run
+        by_itself.refuse_lowering(context, plan, asks=asks)
+        context.ledger.create_plan(
+            plan,
+            asked_for,
+            directory.uri,
+            run.run_id,
+            context.actor,
+            context.given.get("kafka_config_id"),
+            run.dag_id,
+            _asked_before(context),
+            policies.recorded_policy(context.connection),
+            evidence.digests_of(directory),
+        )
+        assets.tell_of_plan(context, plan.plan_id)
         summary = plan.summary
         self.log.info(
             "Plan %s: %s, %s, %s to move (lower bound %s), "
@@ -208,27 +195,26 @@ class PlanReassignmentOperator(SparkJobOperator):
             self.log.warning("%s", line)
         for line in limit_lines(summary.infeasible):
             self.log.info("The best that the cluster allows: %s", line)
-        tell_of_full_disks(directory, plan.plan_id)
+        tell_of_full_disks(context, directory, plan.plan_id)
         return plan.plan_id
 
 
-def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None:
+def _asked_before(context: RunContext) -> Mapping[Term, str] | None:
     """Who has asked for what a follow-up takes over from the plan that it follows up."""
-    if not plan_ids.in_follow_up(context):
+    if not context.in_follow_up:
         return None
-    first = ledger.plan(plan_ids.first_plan_id(context))
+    first = context.ledger.plan(context.first_plan_id)
     return {**first.terms_asked_by, Term.FOLLOWED_UP: first.actor}
 
 
-def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
+def tell_of_full_disks(context: RunContext, directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
     from rehome.alerts.due_alerts import disks_full
 
     if not directory.exists("load.json"):
         return
     load = directory.read_json("load.json")
-    with installation.open_ledger() as ledger:
-        about = about_plan(ledger.plan(plan_id))
-        found = disks_full(load["forecast"], load["forecast_days"], **about)
-        if found is not None:
-            alerting.raise_alerts(ledger, [found])
+    about = about_plan(context.ledger.plan(plan_id))
+    found = disks_full(load["forecast"], load["forecast_days"], **about)
+    if found is not None:
+        alerting.raise_alerts(context.ledger, [found])

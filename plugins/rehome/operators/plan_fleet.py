@@ -17,18 +17,18 @@ from rehome.executors import refuse_unshared
 from rehome.fleet import due_clusters, plan_settings, policies
 from rehome.operators.plan import tell_of_full_disks
 from rehome.places.path_parts import path_part
-from rehome.run import evidence, plan_ids, run_params
+from rehome.run import evidence
 from rehome.run.authority import own_snapshot, refusals
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.context import run_digest
 from rehome.run.words.plan_words import NOTHING_TO_MOVE, recorded_already_text
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.fleet.due_clusters import Due
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.warehouse import PlanDirectory, Warehouse
 
 
@@ -43,15 +43,14 @@ class PlanFleetOperator(SparkJobOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(job="fleet.py", name="rehome-fleet", **kwargs)
 
-    def step(self, context: Context) -> list[str]:
+    def step(self, context: RunContext) -> list[str]:
         """Plan; returns the ids of the plans that were recorded."""
-        refuse_unshared(context, installation.settings())
+        refuse_unshared(context)
         now = utc_now()
-        with installation.open_ledger() as ledger:
-            due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)
-            for name, why in waiting.items():
-                self.log.info("%s is not due: %s", name, NOT_DUE_WORDS[why])
-            plans, failed = self._plan(context, ledger, due, now) if due else ([], {})
+        due, waiting = due_clusters.find(context.ledger, parse_fleet(context.given), now)
+        for name, why in waiting.items():
+            self.log.info("%s is not due: %s", name, NOT_DUE_WORDS[why])
+        plans, failed = self._plan(context, due, now) if due else ([], {})
         for name, reason in failed.items():
             self.log.error("%s has no plan: %s", name, reason)
         if failed:
@@ -59,21 +58,21 @@ class PlanFleetOperator(SparkJobOperator):
         return plans
 
     def _plan(
-        self, context: Context, ledger: Ledger, due: Sequence[Due], now: datetime
+        self, context: RunContext, due: Sequence[Due], now: datetime
     ) -> tuple[list[str], dict[str, str]]:
         """Ids of plans, and for each cluster without one the reason."""
         from rehome.warehouse import Warehouse
 
-        run = context["dag_run"]
-        digest = plan_ids.run_digest(run.dag_id, run.run_id)
+        run = context.dag_run
+        digest = run_digest(run.dag_id, run.run_id)
         name = f"{run.run_after:%Y%m%dT%H%M%SZ}-fleet-{digest}"
         requests: dict[str, Any] = {}
         options: dict[str, Any] = {}
         chosen: dict[str, Due] = {}
         failed = {
-            **_misled_reasons(context, ledger, due),
+            **_misled_reasons(context, due),
             **_earlier_plans(
-                ledger, {one.name: (one, _plan_id(name, one.cluster_id)) for one in due}
+                context.ledger, {one.name: (one, _plan_id(name, one.cluster_id)) for one in due}
             ),
         }
         for one in due:
@@ -81,42 +80,43 @@ class PlanFleetOperator(SparkJobOperator):
                 continue
             try:
                 own_snapshot.require_unchanged(one.snapshot)
-                request = due_clusters.request_for(ledger, one, now)
+                request = due_clusters.request_for(context.ledger, one, now)
                 settings = installation.settings(one.connection)
-                values = plan_settings.values_now(request.action, connection=one.connection)
+                values = plan_settings.values_now(request.action, one.connection)
             except RehomeError as error:
                 failed[one.name] = str(error)
                 continue
             chosen[one.cluster_id] = one
             requests[one.cluster_id] = request_to_params(request)
-            directory = installation.warehouse().plan(_plan_id(name, one.cluster_id))
+            directory = context.warehouse.plan(_plan_id(name, one.cluster_id))
             plan_settings.keep(directory, values)
             options[one.cluster_id] = due_clusters.options_of(request, settings)
         if not chosen:
             return [], failed
-        plans = Warehouse(f"{installation.warehouse().uri}/plans")
+        plans = Warehouse(f"{context.warehouse.uri}/plans")
         asked = plans.write_json(
             f"{name}-requests.json", {"clusters": requests, "options": options}
         )
-        self.application_args = self._arguments(name, asked, plans.uri, ledger, chosen)
+        self.application_args = self._arguments(context, name, asked, plans.uri, chosen)
         results = self._submit(context, plans, f"{name}.json")
         recorded = []
         for cluster_id, one in chosen.items():
-            directory = installation.warehouse().plan(_plan_id(name, cluster_id))
+            directory = context.warehouse.plan(_plan_id(name, cluster_id))
             if results[cluster_id]["plan_hash"] is None:
                 failed[one.name] = directory.read_json("failure.json")["message"]
                 continue
             try:
                 asked_for = requests[cluster_id]
-                recorded.append(self._record(context, ledger, one, directory, asked_for))
+                recorded.append(self._record(context, one, directory, asked_for))
             except RehomeError as error:
                 failed[one.name] = str(error)
         return recorded, failed
 
+    @staticmethod
     def _arguments(
-        self, name: str, asked: str, out: str, ledger: Ledger, chosen: Mapping[str, Due]
+        context: RunContext, name: str, asked: str, out: str, chosen: Mapping[str, Due]
     ) -> list[str]:
-        warehouse = installation.warehouse()
+        warehouse = context.warehouse
         snapshots = [warehouse.snapshot_uri(one.snapshot.name) for one in chosen.values()]
         return [
             *("--snapshots", *snapshots),
@@ -124,11 +124,11 @@ class PlanFleetOperator(SparkJobOperator):
             *("--out", out),
             *("--name", name),
             *("--quality", warehouse.quality_uri),
-            *("--ledger-id", ledger.ledger_id),
+            *("--ledger-id", context.ledger.ledger_id),
             *("--history", warehouse.uri),
         ]
 
-    def _submit(self, context: Context, plans: Warehouse, result: str) -> Mapping[str, Any]:
+    def _submit(self, context: RunContext, plans: Warehouse, result: str) -> Mapping[str, Any]:
         """What became of each cluster, by its id."""
         if plans.exists(result):  # of an attempt before
             plans.remove(result)
@@ -141,33 +141,32 @@ class PlanFleetOperator(SparkJobOperator):
 
     def _record(
         self,
-        context: Context,
-        ledger: Ledger,
+        context: RunContext,
         one: Due,
         directory: PlanDirectory,
         asked_for: Mapping[str, Any],
     ) -> str:
         from rehome.domain.plan.kafka_json import refuse_other_files
 
-        plan, run = directory.load(), context["dag_run"]
+        plan, run = directory.load(), context.dag_run
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
         evidence.refuse_other_request(directory, asked_for)
-        ledger.create_plan(
+        context.ledger.create_plan(
             plan,
             asked_for,
             directory.uri,
             run.run_id,
-            run_params.actor_of(context),
+            context.actor,
             one.connection,
             run.dag_id,
             policy=policies.recorded_policy(one.connection),
             files=evidence.digests_of(directory),
         )
         if not plan.moves:
-            ledger.transition(plan.plan_id, PlanState.CANCELLED, NOTHING_TO_MOVE)
+            context.ledger.transition(plan.plan_id, PlanState.CANCELLED, NOTHING_TO_MOVE)
             self.log.info("%s: %s", one.name, NOTHING_TO_MOVE)
             return plan.plan_id
-        tell_of_full_disks(directory, plan.plan_id)
+        tell_of_full_disks(context, directory, plan.plan_id)
         size = bytes_text(plan.summary.bytes_to_move)
         self.log.info("%s: plan %s moves %s", one.name, plan.plan_id, size)
         return plan.plan_id
@@ -178,11 +177,11 @@ def _plan_id(name: str, cluster_id: str) -> str:
     return f"{name}-{path_part(cluster_id)}"
 
 
-def _misled_reasons(context: Context, ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
+def _misled_reasons(context: RunContext, due: Sequence[Due]) -> dict[str, str]:
     """Why clusters have no plan whose connection leads elsewhere; the audit knows of each."""
-    found = due_clusters.misled_entries(ledger, due)
+    found = due_clusters.misled_entries(context.ledger, due)
     for each in found.values():
-        refusals.tell_misled(context, ledger, each)
+        refusals.tell_misled(context, each)
     return {name: f"{each.text}. {each.next_step}" for name, each in found.items()}
 
 

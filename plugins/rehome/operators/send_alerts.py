@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rehome import alerting, installation
+from rehome import alerting
 from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from rehome.run.context import RunContext
 
 
 class SendAlertsOperator(RecordedOperator):
@@ -20,7 +20,6 @@ class SendAlertsOperator(RecordedOperator):
     ui_color = "#f4ecd8"
     template_fields: Sequence[str] = ()
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Send."""
-        with installation.open_ledger() as ledger:
-            alerting.send_left_over(ledger)
+        alerting.send_left_over(context.ledger)

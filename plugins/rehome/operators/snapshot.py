@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import airflow_metrics, installation
+from rehome import airflow_metrics
 from rehome.cluster.interface.errors import ClusterError, require
 from rehome.cluster.interface.rights import Role, rights_to_start
 from rehome.clusters.clusters_file import ClustersFileError
@@ -23,12 +23,9 @@ from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
-    drivers,
-    plan_ids,
     plan_of_run,
     recorded_plans,
     run_authority,
-    run_params,
     run_request,
 )
 from rehome.run.authority import own_plan, own_snapshot
@@ -38,13 +35,11 @@ from rehome.run.run_note import NOTES, write_note
 from rehome.run.words.plan_words import MAKES_WAY, other_cluster_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.cluster.gateway import ClusterGateway
     from rehome.cluster.snapshot.model import Snapshot
     from rehome.ledger.base.records import PlanRecord
-    from rehome.ledger.store import Ledger
     from rehome.ledger.stores.watched.starts import StartRecord
+    from rehome.run.context import RunContext
 
 
 class SnapshotClusterOperator(ClusterOperator, SkipMixin):
@@ -66,37 +61,34 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         super().__init__(outlets=outlets, **kwargs)
         self.for_request = for_request
 
-    def step(self, context: Context) -> str:
+    def step(self, context: RunContext) -> str:
         """Snapshot → URI; "" = the run had nothing to do."""
         from rehome.cluster.snapshot.take import take_snapshot
 
         if self.for_request:
-            refuse_unshared(context, installation.settings())
+            refuse_unshared(context)
             run_authority.refuse_unasked(context)
         begins = self.for_request and not plan_of_run.goes_on(context)
         planned = None
         if begins and self._ends_here(context, own_plan.is_idle):
             return ""
         if begins:
-            if texts := run_params.filled_params(context).texts:
+            if texts := context.filled.texts:
                 self.log.info("%s", texts)
             run_request.refuse_closed_window(context)
             self._refuse_by_policy(context)
-            with installation.open_ledger() as ledger:
-                heal = watch_runs.heal_by(context["dag_run"], ledger)
+            heal = watch_runs.heal_by(context.dag_run, context.ledger)
             watch_runs.refuse_changed_rules(heal, self.kafka_config_id)
-        with self.gateway() as cluster:
+        with context.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
                 self._refuse_misled(context, cluster)
                 require("This run", rights_to_start(cluster, self._role(context)))
-                with installation.open_ledger() as ledger:
-                    planned = self._settle_plan(context, ledger, cluster)
+                planned = self._settle_plan(context, cluster)
                 if planned is None and self._ends_here(context, own_plan.is_over):
                     return ""
             snapshot = take_snapshot(cluster, utc_now())
-        with installation.open_ledger() as ledger:
-            uri = own_snapshot.keep(context, ledger, snapshot, self.kafka_config_id)
+        uri = own_snapshot.keep(context, snapshot, self.kafka_config_id)
         self._tell(context, snapshot, uri)
         hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
         if begins:
@@ -109,7 +101,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             self._ends_here(context, own_plan.is_over, self.outlets)
         return uri
 
-    def _tell(self, context: Context, snapshot: Snapshot, uri: str) -> None:
+    def _tell(self, context: RunContext, snapshot: Snapshot, uri: str) -> None:
         """Say what was read: in the log, in metrics, to who waits for snapshots, in the ledger."""
         from rehome.execution.foreign.in_flight import all_in_flight
         from rehome.execution.foreign.snapshot_flights import snapshot_flights
@@ -126,90 +118,86 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         taken = ClusterGauges(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
         airflow_metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
-        with installation.open_ledger() as ledger:
-            bound.record_binding(ledger, self.kafka_config_id, snapshot.cluster_id, context)
-            judged_snapshots.note_racks(ledger, snapshot)
-            flights, _ = snapshot_flights(snapshot)
-            ledger.note_seen(snapshot.cluster_id, snapshot.taken_at, all_in_flight(flights))
+        bound.record_binding(context, snapshot.cluster_id)
+        judged_snapshots.note_racks(context.ledger, snapshot)
+        flights, _ = snapshot_flights(snapshot)
+        context.ledger.note_seen(snapshot.cluster_id, snapshot.taken_at, all_in_flight(flights))
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
 
     def _ends_here(
         self,
-        context: Context,
-        why: Callable[[Context, Ledger], bool],
+        context: RunContext,
+        why: Callable[[RunContext], bool],
         outlets: Sequence[Any] = (),
     ) -> bool:
         """Whether there is nothing to do for the run: then no task follows, and its note says so.
 
         :param outlets: what has come of it all the same; () = not even a snapshot.
         """
-        with installation.open_ledger() as ledger:
-            if not why(context, ledger):
-                return False
-            note = own_plan.idle_note(context, ledger)
+        if not why(context):
+            return False
+        note = own_plan.idle_note(context)
         self.log.info("%s", note)
         self.outlets = [*outlets, NOTES]
         write_note(context, note)
-        self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        self.skip(ti=context.ti, tasks=context.task.get_flat_relatives(upstream=False))
         return True
 
-    def _refuse_restarting(self, context: Context, snapshot: Snapshot, planned: str | None) -> None:
+    def _refuse_restarting(
+        self, context: RunContext, snapshot: Snapshot, planned: str | None
+    ) -> None:
         """A heal copies nothing off a broker that has gone away since its finding was seen, and
         nothing at all while a whole rack is away.
 
         :param planned: id of the plan that was handed over to this run; None = none was.
         """
-        with installation.open_ledger() as ledger:
-            heal = watch_runs.heal_by(context["dag_run"], ledger)
-            if planned is not None:
-                heal = watch_runs.heal_of(ledger.plan(planned), ledger)
-            if heal is not None:
-                watch_runs.refuse_away(heal, snapshot, ledger)
+        heal = watch_runs.heal_by(context.dag_run, context.ledger)
+        if planned is not None:
+            heal = watch_runs.heal_of(context.ledger.plan(planned), context.ledger)
+        if heal is not None:
+            watch_runs.refuse_away(heal, snapshot, context.ledger)
 
-    def _role(self, context: Context) -> Role:
+    def _role(self, context: RunContext) -> Role:
         request = run_request.request_of(context)
         if request.dry_run:
             return Role.PLANNER
         return Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
 
-    def _begin_planned(self, context: Context, plan_id: str) -> None:
-        with installation.open_ledger() as ledger:
-            try:
-                self._begin(context, ledger, plan_id)
-            except PlanConflictError as error:
-                if plan_ids.named_plan_id(context) is not None:
-                    raise
-                self.log.warning("%s", error.what)
+    def _begin_planned(self, context: RunContext, plan_id: str) -> None:
+        try:
+            self._begin(context, plan_id)
+        except PlanConflictError as error:
+            if context.named_plan_id is not None:
+                raise
+            self.log.warning("%s", error.what)
 
-    def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
+    def _refuse_other_cluster(self, context: RunContext, cluster: ClusterGateway) -> None:
         """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
-        wanted = str(context["params"].get("cluster_id") or "")
+        wanted = str(context.given.get("cluster_id") or "")
         found = cluster.describe_cluster().cluster_id if wanted else ""
         if wanted != found:
             raise InvalidRequestError([other_cluster_text(self.kafka_config_id, found, wanted)])
 
-    def _refuse_misled(self, context: Context, cluster: ClusterGateway) -> None:
+    def _refuse_misled(self, context: RunContext, cluster: ClusterGateway) -> None:
         """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
         that is gone on with, its own cluster is known.
         """
-        found_id, named = cluster.describe_cluster().cluster_id, plan_ids.named_plan_id(context)
-        with installation.open_ledger() as ledger:
-            if named is not None:
-                OwnCluster.of_plan(cluster, ledger.plan(named)).describe_cluster()
-            bound.require(ledger, self.kafka_config_id, found_id, context)
+        found_id, named = cluster.describe_cluster().cluster_id, context.named_plan_id
+        if named is not None:
+            OwnCluster.of_plan(cluster, context.ledger.plan(named)).describe_cluster()
+        bound.require(context, found_id)
 
-    def _refuse_by_policy(self, context: Context) -> None:
+    def _refuse_by_policy(self, context: RunContext) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
-        request, named = run_request.request_of(context), plan_ids.named_plan_id(context)
+        request, named = run_request.request_of(context), context.named_plan_id
         action, record = request.action.value, None
         if named is not None:
-            with installation.open_ledger() as ledger:
-                record = ledger.plan(named)
+            record = context.ledger.plan(named)
             action = record.action
         try:
-            self.policy_for(record).require(
+            context.policy_for(record).require(
                 action,
                 request.throttle_bytes_per_s,
                 utc_now(),
@@ -221,42 +209,41 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                 raise
             self.log.warning("A run that changes the cluster would be refused: %s", error.what)
 
-    def _settle_plan(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> str | None:
+    def _settle_plan(self, context: RunContext, cluster: ClusterGateway) -> str | None:
         """Go on with a paused plan, or see that a new one may be made; or the id of what a dry run
         has planned and the run is to carry out.
         """
         from rehome.execution.access.lease import is_orphaned
         from rehome.execution.control.resume import waits_for_window
 
-        named = plan_ids.named_plan_id(context)
-        if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
-            self._take_up(context, ledger, cluster, named)
+        named = context.named_plan_id
+        if named is not None and context.ledger.plan(named).state is not PlanState.PLANNED:
+            self._take_up(context, cluster, named)
             return None
         if named is not None:
-            self._check(context, ledger, cluster, named)
-        active = ledger.active_plan(cluster.describe_cluster().cluster_id)
-        heal = watch_runs.heal_by(context["dag_run"], ledger)
-        in_window = run_params.window_end_of(context) is not None
-        if run_params.params_of(context).get("dry_run"):
+            self._check(context, cluster, named)
+        active = context.ledger.active_plan(cluster.describe_cluster().cluster_id)
+        heal = watch_runs.heal_by(context.dag_run, context.ledger)
+        in_window = context.window_end is not None
+        if context.params.get("dry_run"):
             return None
-        if active is not None and self._makes_way(context, ledger, active, heal):
-            self._give_up(context, ledger, cluster, active, MAKES_WAY)
+        if active is not None and self._makes_way(context, active, heal):
+            self._give_up(context, cluster, active, MAKES_WAY)
             active = None
         if active is None:
-            return self._handed_over(context, ledger, cluster, heal) if in_window else named
-        if not in_window or heal is not None or not waits_for_window(active, ledger):
-            silent = is_orphaned(active, ledger)
+            return self._handed_over(context, cluster, heal) if in_window else named
+        if not in_window or heal is not None or not waits_for_window(active, context.ledger):
+            silent = is_orphaned(active, context.ledger)
             reason = TaskReason.CLUSTER_HELD_SILENT if silent else TaskReason.CLUSTER_HELD
             run_id = str(active.driver)
             raise ClusterHeldError(TaskEnd(reason, active.plan_id, active.state, run_id=run_id))
-        if self._go_on(context, ledger, cluster, active.plan_id):
+        if self._go_on(context, cluster, active.plan_id):
             return None
-        return self._handed_over(context, ledger, cluster)
+        return self._handed_over(context, cluster)
 
     def _handed_over(
         self,
-        context: Context,
-        ledger: Ledger,
+        context: RunContext,
         cluster: ClusterGateway,
         heal: StartRecord | None = None,
     ) -> str | None:
@@ -265,63 +252,58 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
         :param heal: what the run was started to heal: it takes up no plan for anything else.
         """
-        if plan_ids.in_follow_up(context) or plan_of_run.recorded_plan(context, ledger) is not None:
+        if context.in_follow_up or plan_of_run.recorded_plan(context) is not None:
             return None
-        cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
+        cluster_id, dag_id = cluster.describe_cluster().cluster_id, context.dag_run.dag_id
         waiting = [
-            (each, watch_runs.heal_of(each, ledger))
-            for each in ledger.handed_over(cluster_id, dag_id)
+            (each, watch_runs.heal_of(each, context.ledger))
+            for each in context.ledger.handed_over(cluster_id, dag_id)
         ]
         for record, heals in sorted(waiting, key=lambda each: not watch_runs.goes_first(each[1])):
             if heal is not None and (heals is None or heals.about[:2] != heal.about[:2]):
                 continue
             try:
                 watch_runs.refuse_changed_rules(heals, self.kafka_config_id)
-                watch_runs.refuse_over(heals, ledger)
-                self.policy_for(record).require_carried_out(
+                watch_runs.refuse_over(heals, context.ledger)
+                context.policy_for(record).require_carried_out(
                     record.action,
                     record.asked_rate_bytes_per_s,
                     unthrottled=record.unthrottled,
                     by_broker=record.asked_rates_by_broker,
                 )
-                recorded_plans.refuse_broken_limits(ledger, record.plan_id)
-                self._check(context, ledger, cluster, record.plan_id)
+                recorded_plans.refuse_broken_limits(context, record.plan_id)
+                self._check(context, cluster, record.plan_id)
             except (ClusterError, ClustersFileError):
                 raise  # another attempt may find the cluster well, or the file
             except RehomeError as error:
                 self.log.warning("%s Plan %s is given up.", error.what, record.plan_id)
-                ledger.transition(record.plan_id, PlanState.CANCELLED, error.what)
+                context.ledger.transition(record.plan_id, PlanState.CANCELLED, error.what)
                 continue
             return record.plan_id
         return None
 
-    def _go_on(
-        self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
-    ) -> bool:
+    def _go_on(self, context: RunContext, cluster: ClusterGateway, plan_id: str) -> bool:
         """Whether the run goes on with a plan that waits; else that is given up."""
         try:
-            recorded_plans.refuse_broken_limits(ledger, plan_id)
-            self._take_up(context, ledger, cluster, plan_id)
+            recorded_plans.refuse_broken_limits(context, plan_id)
+            self._take_up(context, cluster, plan_id)
         except DriftError as error:
-            self._give_up(context, ledger, cluster, ledger.plan(plan_id), error.what)
+            self._give_up(context, cluster, context.ledger.plan(plan_id), error.what)
             return False
         return True
 
-    def _makes_way(
-        self, context: Context, ledger: Ledger, active: PlanRecord, heal: StartRecord | None
-    ) -> bool:
+    def _makes_way(self, context: RunContext, active: PlanRecord, heal: StartRecord | None) -> bool:
         """For what the run heals, or for a heal that was handed over to its window."""
-        if not paused_plan.is_stuck(ledger, active):
+        if not paused_plan.is_stuck(context.ledger, active):
             return False
-        if heal is None and run_params.window_end_of(context) is not None:
-            to = active.cluster_id, context["dag_run"].dag_id, self.kafka_config_id
-            heal = watch_runs.urgent(ledger, *to)
+        if heal is None and context.window_end is not None:
+            to = active.cluster_id, context.dag_run.dag_id, self.kafka_config_id
+            heal = watch_runs.urgent(context.ledger, *to)
         return watch_runs.goes_first(heal)
 
     def _give_up(
         self,
-        context: Context,
-        ledger: Ledger,
+        context: RunContext,
         cluster: ClusterGateway,
         record: PlanRecord,
         why: str,
@@ -330,45 +312,41 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         from rehome.execution.control.controller import give_up
 
         self.log.warning("Plan %s is given up: %s", record.plan_id, why)
-        owner, lease_s = drivers.driver_of(context), ttl_s(installation.settings())
-        give_up(record, ledger, OwnCluster.of_plan(cluster, record), why, owner, lease_s)
+        owner, lease_s = context.driver_of(), ttl_s(context.settings)
+        give_up(record, context.ledger, OwnCluster.of_plan(cluster, record), why, owner, lease_s)
 
-    def _take_up(
-        self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
-    ) -> None:
-        self._check(context, ledger, cluster, plan_id)
-        self._begin(context, ledger, plan_id)
+    def _take_up(self, context: RunContext, cluster: ClusterGateway, plan_id: str) -> None:
+        self._check(context, cluster, plan_id)
+        self._begin(context, plan_id)
 
-    def _check(
-        self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
-    ) -> None:
+    def _check(self, context: RunContext, cluster: ClusterGateway, plan_id: str) -> None:
         from rehome.execution.control.resume import check_continuable
 
-        record = ledger.plan(plan_id)
+        record = context.ledger.plan(plan_id)
         own = OwnCluster.of_plan(cluster, record)
         plan, driver = (
-            recorded_plans.recorded_moves(ledger, record),
-            drivers.driver_of(context, record),
+            recorded_plans.recorded_moves(context.ledger, record),
+            context.driver_of(record),
         )
-        check_continuable(plan, ledger, own, driver, context["dag_run"].dag_id)
+        check_continuable(plan, context.ledger, own, driver, context.dag_run.dag_id)
 
-    def _begin(self, context: Context, ledger: Ledger, plan_id: str) -> None:
+    def _begin(self, context: RunContext, plan_id: str) -> None:
         from rehome.execution.access.lease import ttl_s
         from rehome.execution.control.resume import bounds_of, window_of
 
-        run, request = context["dag_run"], run_request.request_of(context)
+        run, request = context.dag_run, run_request.request_of(context)
         if request.dry_run:
             return
-        in_window = run_params.window_end_of(context) is not None
+        in_window = context.window_end is not None
         # Of a plan that was handed over, people have seen all but the window.
-        handed_over = in_window and ledger.plan(plan_id).for_window_at is not None
-        ledger.take_up(
+        handed_over = in_window and context.ledger.plan(plan_id).for_window_at is not None
+        context.ledger.take_up(
             plan_id,
             run.dag_id,
             run.run_id,
             window_of(request) if handed_over else bounds_of(request),
-            run_params.actor_of(context),
-            lease_s=ttl_s(installation.settings()),
+            context.actor,
+            lease_s=ttl_s(context.settings),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
             handed_over=handed_over,
             keeps_asked=in_window,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from rehome import airflow_metrics, alerting, installation
+from rehome import airflow_metrics, alerting
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import Control, MoveState, PlanState
@@ -25,14 +25,13 @@ from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, recorded_plans
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.cluster.gateway import ClusterGateway
     from rehome.execution.control.owed_log_dir_copies import OwedCopies
     from rehome.execution.throttle.foreign import ForeignThrottles
     from rehome.execution.throttle.set_up import Cleared
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 
 SWEPT_EVERY = timedelta(minutes=10)
@@ -46,82 +45,85 @@ class SweepThrottlesOperator(ClusterOperator):
     never touched.
     """
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """End what no run will, sweep, and say what is left.
 
         The schedule opens no connection where nothing can be owed: it may lead nowhere.
         """
-        refuse_unshared_ledger(context, installation.settings())
-        with installation.open_ledger() as ledger:
-            try:
-                self._sweep_if_any(context, ledger)
-            finally:  # it takes no cluster: also where this one is away
-                alerting.remind(ledger)
-                alerting.send_left_over(ledger)  # as well: the DAG that has found it may be paused
+        refuse_unshared_ledger(context)
+        ledger = context.ledger
+        try:
+            self._sweep_if_any(context)
+        finally:  # it takes no cluster: also where this one is away
+            alerting.remind(ledger)
+            alerting.send_left_over(ledger)  # as well: the DAG that has found it may be paused
 
-    def _sweep_if_any(self, context: Context, ledger: Ledger) -> None:
-        scheduled = context["dag_run"].run_type == "scheduled"
-        if scheduled and not self._may_owe(ledger):
+    def _sweep_if_any(self, context: RunContext) -> None:
+        scheduled = context.dag_run.run_type == "scheduled"
+        if scheduled and not self._may_owe(context):
             raise AirflowSkipException(
                 f"No plan was ever made through connection {self.kafka_config_id}, as far as "
                 "ledger and warehouse know: Rehome owes nothing there. The connection was not "
                 "opened."
             )
-        self._sweep_all(context, ledger)
+        self._sweep_all(context)
 
-    def _may_owe(self, ledger: Ledger) -> bool:
+    @staticmethod
+    def _may_owe(context: RunContext) -> bool:
         """Whether a plan was made through the connection; or one that the ledger does not know,
         for it is new, or was restored from an earlier backup: then through which is not known.
         """
-        if ledger.was_planned_through(self.kafka_config_id):
+        if context.ledger.was_planned_through(context.connection):
             return True
-        return bool(ledger.not_recorded(installation.warehouse().finished_plans()))
+        return bool(context.ledger.not_recorded(context.warehouse.finished_plans()))
 
-    def _sweep_all(self, context: Context, ledger: Ledger) -> None:
+    def _sweep_all(self, context: RunContext) -> None:
         """Alerts are sent last: a slow channel delays nothing else."""
         from rehome.execution.throttle.foreign import foreign_throttles
 
-        with self.gateway() as cluster:
+        with context.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
-            bound.record_binding(ledger, self.kafka_config_id, cluster_id, context)
-            orphan = self._orphan(context, ledger, cluster, cluster_id)
-            paused = self._dag_paused(context, ledger, cluster_id)
-            self.take_back(context, ledger, cluster)
-            found = foreign_throttles(ledger, cluster)
+            bound.record_binding(context, cluster_id)
+            orphan = self._orphan(context, cluster, cluster_id)
+            paused = self._dag_paused(context, cluster_id)
+            self.take_back(context, cluster)
+            found = foreign_throttles(context.ledger, cluster)
             self._tell_foreign(found)
-        self._alert(ledger, cluster_id, paused or orphan, found, dag_paused=paused is not None)
-        alerting.send_left_over(ledger)
+        self._alert(
+            context.ledger, cluster_id, paused or orphan, found, dag_paused=paused is not None
+        )
+        alerting.send_left_over(context.ledger)
         now, foreign = utc_now(), len(found.throttles)
-        airflow_metrics.emit_cluster(ledger, cluster_id, swept_at=now, foreign=foreign)
+        airflow_metrics.emit_cluster(context.ledger, cluster_id, swept_at=now, foreign=foreign)
         if orphan is not None:
-            self._keep_window(context, ledger, orphan)
+            self._keep_window(context, orphan)
 
     @staticmethod
-    def _dag_paused(context: Context, ledger: Ledger, cluster_id: str) -> PlanRecord | None:
+    def _dag_paused(context: RunContext, cluster_id: str) -> PlanRecord | None:
         """The plan that runs though its DAG is paused, so that no task of its run starts."""
-        plan = ledger.active_plan(cluster_id)
+        plan = context.ledger.active_plan(cluster_id)
         if plan is None or plan.state is not PlanState.RUNNING or plan.dag_id is None:
             return None
-        return plan if drivers.dag_paused(context, plan.dag_id) else None
+        return plan if context.dag_paused(plan.dag_id) else None
 
-    def _keep_window(self, context: Context, ledger: Ledger, plan: PlanRecord) -> None:
+    def _keep_window(self, context: RunContext, plan: PlanRecord) -> None:
         """Keep the end of its window for a plan that no run drives. Where that comes before the
         next sweep, this one waits for it, after all else is done.
         """
         from rehome.execution.access.lease import ttl_s
         from rehome.execution.without_worker import keep_window
 
-        settings, owner = installation.settings(), drivers.driver_of(context)
+        settings, owner = context.settings, context.driver_of()
         try:
             policy = policy_for(recorded_plans.recorded_request(plan), settings)
         except InvalidRequestError as error:  # another Rehome may have recorded it
             self.log.warning("Plan %s: its window is not known: %s", plan.plan_id, error.what)
             return
-        moves = recorded_plans.recorded_moves(ledger, plan)
-        with self.gateway() as cluster:
+        moves = recorded_plans.recorded_moves(context.ledger, plan)
+        with context.gateway() as cluster:
             own = OwnCluster.of_plan(cluster, plan)
             within_s = SWEPT_EVERY.total_seconds()
-            done = keep_window(moves, ledger, own, policy, owner, ttl_s(settings), within_s)
+            done = keep_window(moves, context.ledger, own, policy, owner, ttl_s(settings), within_s)
         if done is not None:
             back = taken_back_text(len(done.cancelled))
             self.log.info("Plan %s: %s; %s", plan.plan_id, back, done.cause)
@@ -129,7 +131,7 @@ class SweepThrottlesOperator(ClusterOperator):
                 self.log.warning("Plan %s: %s", plan.plan_id, cause)
 
     def _orphan(
-        self, context: Context, ledger: Ledger, cluster: ClusterGateway, cluster_id: str
+        self, context: RunContext, cluster: ClusterGateway, cluster_id: str
     ) -> PlanRecord | None:
         """The plan whose run died. It is cancelled where that was asked for before.
 
@@ -138,15 +140,13 @@ class SweepThrottlesOperator(ClusterOperator):
         from rehome.execution.access.lease import is_orphaned
         from rehome.execution.control.words.answer_words import answer_text
 
-        plan = ledger.active_plan(cluster_id)
-        if plan is None or not is_orphaned(plan, ledger):
+        plan = context.ledger.active_plan(cluster_id)
+        if plan is None or not is_orphaned(plan, context.ledger):
             return None
         if not plan.cancel_requested:
             return plan
         # No policy refuses it, and one that cannot be read must not stop the sweep.
-        done = drivers.controller(context, ledger, cluster, ANYTHING).control(
-            Control.CANCEL, plan.plan_id
-        )
+        done = drivers.controller(context, cluster, ANYTHING).control(Control.CANCEL, plan.plan_id)
         self.log.info("Plan %s: %s", plan.plan_id, answer_text(done.answer))
         return None
 
@@ -182,7 +182,7 @@ class SweepThrottlesOperator(ClusterOperator):
             over.append((AlertKind.FOREIGN_LEFTOVERS, cluster_id))
         alerting.raise_alerts(ledger, found, over)
 
-    def take_back(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
+    def take_back(self, context: RunContext, cluster: ClusterGateway) -> None:
         """Under the lease of the cluster: no plan begins or resumes meanwhile, and no other sweep:
         two connections, each with a DAG of its own, may lead to one cluster.
         """
@@ -190,11 +190,11 @@ class SweepThrottlesOperator(ClusterOperator):
         from rehome.execution.control.owed_log_dir_copies import stop_owed_copies
         from rehome.execution.throttle.set_up import sweep
 
-        lasting_s, owner = ttl_s(installation.settings()), drivers.driver_of(context)
+        lasting_s, owner = ttl_s(context.settings), context.driver_of()
         own = OwnCluster.itself(cluster)
         try:
-            with hold(ledger, own, owner, lasting_s, wait_s=0, release=True) as held:
-                moves_of = partial(recorded_plans.moves_by_files, ledger)
+            with hold(context.ledger, own, owner, lasting_s, wait_s=0, release=True) as held:
+                moves_of = partial(recorded_plans.moves_by_files, context.ledger)
                 swept = sweep(held.ledger, held.cluster, own.cluster_id, moves_of)
                 self._tell_cleared(swept)
                 self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from rehome import airflow_metrics, alerting, installation
+from rehome import airflow_metrics, alerting
 from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateReason
@@ -33,17 +33,15 @@ from rehome.run.steps import ChainStep, not_before
 from rehome.run.words.plan_words import EARLY_END
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.run.approval_terms import Terms
     from rehome.execution.access.lease import LeasedCluster
     from rehome.execution.throttle.set_up import Cleared
     from rehome.ledger.base.records import PlanRecord, ThrottleEntry
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.run.run_request import TaskPlan
 
 
-def _refuse_undone(context: Context, record: PlanRecord) -> None:
+def _refuse_undone(context: RunContext, record: PlanRecord) -> None:
     """See that what must come before the throttle has been done."""
     evidence.require_dry_run(context, record.plan_id)
     missing = not_before(context, ChainStep.APPROVE)
@@ -61,48 +59,44 @@ class SetThrottleOperator(ClusterOperator):
 
     operator_extra_links = (PlanPageLink(),)
 
-    def _refuse_by_policy(self, record: PlanRecord, terms: Terms, rate: int, free: bool) -> None:
-        """As at the start of the run: since then the window may have closed, the policy changed.
-
-        :param free: whether it is to run without a throttle.
-        """
-        policy = self.policy_for(record)
-        own = terms.rates_by_broker
+    @staticmethod
+    def _refuse_by_policy(task: TaskPlan, terms: Terms, rate: int) -> None:
+        """As at the start of the run: since then the window may have closed, the policy changed."""
+        record, free, own = task.record, task.request.unthrottled, terms.rates_by_broker
+        policy = task.context.policy_for(record)
         policy.require(record.action, rate, utc_now(), unthrottled=free, by_broker=own)
         if terms.effects is None or terms.effects.changes_cluster:
             approval_terms.refuse_recorded_approval(policy, record)
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""
         from rehome.execution.throttle.cordon import cordon
         from rehome.execution.throttle.set_up import begin_unthrottled, set_up_throttle
         from rehome.metrics.readings import rate_readings
 
         run_authority.refuse_unasked(context)
-        with installation.open_ledger() as ledger:
-            record = plan_of_run.require_plan(context, ledger)
-            if record.state is PlanState.DONE:
-                self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
-                return
-            task = run_request.task_plan(context, ledger, record)
-            plan, request = task.plan, task.request
-            if record.state is not PlanState.RUNNING:
-                _refuse_undone(context, record)
-            rate, cause = approval_terms.rate_of(context, ledger, request, record)
-            if cause:
-                self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
-            terms = approval_terms.terms_of(task)
-            if record.state is not PlanState.RUNNING:
-                self._refuse_by_policy(record, terms, rate, request.unthrottled)
+        record = plan_of_run.require_plan(context)
+        if record.state is PlanState.DONE:
+            self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
+            return
+        task = run_request.task_plan(context, record)
+        plan, request = task.plan, task.request
+        if record.state is not PlanState.RUNNING:
+            _refuse_undone(context, record)
+        rate, cause = approval_terms.rate_of(context, request, record)
+        if cause:
+            self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
+        terms = approval_terms.terms_of(task)
+        if record.state is not PlanState.RUNNING:
+            self._refuse_by_policy(task, terms, rate)
         with (
-            installation.open_ledger() as ledger,
-            self.gateway() as cluster,
-            drivers.driving(context, ledger, cluster, record) as held,
+            context.gateway() as cluster,
+            drivers.driving(context, cluster, record) as held,
         ):
             task = task.with_record(held.ledger.plan(plan.plan_id))
             if task.record.state is not PlanState.RUNNING:
-                bound.require(ledger, self.kafka_config_id, plan.cluster_id, context)
-                by_itself.refuse_lowering(context, plan, ledger, record)
+                bound.require(context, plan.cluster_id)
+                by_itself.refuse_lowering(context, plan, record)
                 recorded_plans.refuse_changed_files(plan, task.directory)
             self._check(task, approval_terms.terms_of(task), held)
             if request.unthrottled:
@@ -178,26 +172,26 @@ class ClearThrottleOperator(ClusterOperator):
 
     ui_color = "#e3f0e4"
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.recorded_plan(context, ledger)
+        with context.gateway() as cluster:
+            record = plan_of_run.recorded_plan(context)
             if record is None:
                 self.log.info("No plan was recorded: there is nothing to take back.")
                 return
             plan_id = record.plan_id
-            if not drivers.drives(context, record):
+            if not context.drives(record):
                 self.log.info("Run %s goes on with the plan: it will clear.", record.driver)
                 return
-            if not record.state.active and not ledger.throttles(plan_id, open_only=True):
+            if not record.state.active and not context.ledger.throttles(plan_id, open_only=True):
                 # Nothing of it is on the cluster, which another plan may hold by now.
                 if not record.state.ended:
-                    ledger.transition(plan_id, PlanState.FAILED, _early_end(context, ledger))
+                    context.ledger.transition(plan_id, PlanState.FAILED, _early_end(context))
                 return
-            with drivers.driving(context, ledger, cluster, record, release=True) as held:
+            with drivers.driving(context, cluster, record, release=True) as held:
                 done = self._clear(context, record, held)
-            airflow_metrics.emit_end(ledger, record.cluster_id, plan_id)
-            airflow_metrics.emit_cluster(ledger, record.cluster_id)
+            airflow_metrics.emit_end(context.ledger, record.cluster_id, plan_id)
+            airflow_metrics.emit_cluster(context.ledger, record.cluster_id)
         others = len(done.changed_by_others)
         as_found = len(done.cleared) - others
         self.log.info(
@@ -212,48 +206,47 @@ class ClearThrottleOperator(ClusterOperator):
         if done.owed:
             self._owe(context, done.owed)
 
-    def _clear(self, context: Context, plan: PlanRecord, held: LeasedCluster) -> Cleared:
+    def _clear(self, context: RunContext, plan: PlanRecord, held: LeasedCluster) -> Cleared:
         from rehome.execution.control.cancel import abort
         from rehome.execution.throttle.set_up import clear_throttle
 
         now = held.ledger.plan(plan.plan_id)
         if not now.state.ended and now.state is not PlanState.PAUSED:
             asked = now.cancel_requested  # and nothing could carry it out
-            cause = _early_end(context, held.ledger)
+            cause = _early_end(context)
             end = PlanState.CANCELLED if asked else PlanState.FAILED
             done = abort(plan.plan_id, held.ledger, held.cluster, cause, state=end)
             stopped = count_text(len(done.cancelled), "move")
             self.log.warning("Plan %s was %s: %s cancelled", plan.plan_id, now.state, stopped)
         return clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
-    def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:
+    def _owe(self, context: RunContext, entries: Collection[ThrottleEntry]) -> None:
         """Fail, so that a retry finds brokers that are back; the last attempt leaves it to the
         sweep.
         """
         error = EndedError(
             TaskEnd(TaskReason.OWED, names=_lines_of(entries), connection=self.kafka_config_id)
         )
-        if context["ti"].try_number <= context["ti"].max_tries:
+        if context.ti.try_number <= context.ti.max_tries:
             raise error
         self.log.error("%s", error)
-        self._tell_owed(entries)
+        self._tell_owed(context, entries)
 
-    def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
+    def _tell_owed(self, context: RunContext, entries: Collection[ThrottleEntry]) -> None:
         """Alert people: the sweep may not come through this connection by itself."""
         from rehome.alerts.due_alerts import owed_alert
 
-        with installation.open_ledger() as ledger:
-            record = ledger.plan(next(iter(entries)).plan_id)
-            alerting.raise_alerts(ledger, [owed_alert(record, _lines_of(entries))])
+        record = context.ledger.plan(next(iter(entries)).plan_id)
+        alerting.raise_alerts(context.ledger, [owed_alert(record, _lines_of(entries))])
 
 
 def _lines_of(entries: Collection[ThrottleEntry]) -> tuple[str, ...]:
     return tuple(item.line for item in entries)
 
 
-def _early_end(context: Context, ledger: Ledger) -> str:
+def _early_end(context: RunContext) -> str:
     """Why the run has ended before its plan did, as the plan's cause."""
-    found = of_run(context, ledger)
+    found = of_run(context)
     if found is None:
         found = silent(context)
         if found is not None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, alerting, installation
+from rehome import airflow_metrics, alerting
 from rehome.alerts.finding_alerts import healing_stopped, kinds_counted, of_findings, with_own_alert
 from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import ClustersFileError
@@ -16,9 +15,9 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import RunDoor
 from rehome.errors import RehomeError
 from rehome.executors import refuse_unshared
-from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
+from rehome.fleet import bound, judged_snapshots, watch_runs, watched_through, watching
 from rehome.operators import assets
-from rehome.run import drivers, run_askers
+from rehome.run import run_authority
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import tell_end
@@ -28,12 +27,11 @@ from rehome.watching.last_attempt import attempt_text
 from rehome.watching.respond import NotNow, respond
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.fleet.judged_snapshots import JudgedSnapshot
     from rehome.fleet.watch_runs import StartedRun
     from rehome.fleet.watching import Fresh
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.watching.respond import Facts
     from rehome.watching.rules import WatchRules
 
@@ -55,36 +53,35 @@ class WatchClustersOperator(RecordedOperator):
     ui_color = "#e8eef5"
     template_fields: Sequence[str] = ()
 
-    def step(self, context: Context) -> list[str]:
+    def step(self, context: RunContext) -> list[str]:
         """Judge, and decide."""
         from pyarrow import ArrowException
 
-        refuse_unshared(context, installation.settings())
-        starts, failed, run = list[str](), dict[str, str](), context["dag_run"]
-        with installation.open_ledger() as ledger:
-            with suppress(ClustersFileError):  # each cluster says so
-                bound.settle(ledger)
-            events = [event.extra for event in _events(context)]
-            by_person = not events
-            fresh = (
-                watching.of_ledger(ledger)
-                if by_person
-                else watching.newest_first(ledger, events, NEWEST)
-            )
-            for cluster_id, snapshots in fresh.items():
-                try:
-                    start = self._watch(context, ledger, cluster_id, snapshots, by_person=by_person)
-                    if start is not None:
-                        asked = start.run_id, start.conf, start.dag_id
-                        run_askers.request_run(context, ledger, RunDoor.WATCH, *asked)
-                        starts.append(start.run_id)
-                except (RehomeError, OSError, ArrowException) as error:
-                    self.log.error("Cluster %s is not watched: %s", cluster_id, error)
-                    failed[cluster_id] = getattr(error, "what", "") or str(error)
-                except Exception as error:  # a fault of Rehome: it hides no other cluster
-                    self.log.exception("Cluster %s is not watched", cluster_id)
-                    failed[cluster_id] = f"{type(error).__name__}: {error}"
-            ledger.record_not_watched(run.dag_id, run.run_id, list(failed))
+        refuse_unshared(context)
+        starts, failed, run = list[str](), dict[str, str](), context.dag_run
+        with suppress(ClustersFileError):  # each cluster says so
+            bound.settle(context.ledger)
+        events = [event.extra for event in _events(context)]
+        by_person = not events
+        fresh = (
+            watching.of_ledger(context.ledger)
+            if by_person
+            else watching.newest_first(context.ledger, events, NEWEST)
+        )
+        for cluster_id, snapshots in fresh.items():
+            try:
+                start = self._watch(context, cluster_id, snapshots, by_person=by_person)
+                if start is not None:
+                    asked = start.run_id, start.conf, start.dag_id
+                    run_authority.request_run(context, RunDoor.WATCH, *asked)
+                    starts.append(start.run_id)
+            except (RehomeError, OSError, ArrowException) as error:
+                self.log.error("Cluster %s is not watched: %s", cluster_id, error)
+                failed[cluster_id] = getattr(error, "what", "") or str(error)
+            except Exception as error:  # a fault of Rehome: it hides no other cluster
+                self.log.exception("Cluster %s is not watched", cluster_id)
+                failed[cluster_id] = f"{type(error).__name__}: {error}"
+        context.ledger.record_not_watched(run.dag_id, run.run_id, list(failed))
         if failed and not starts:
             raise EndedError(TaskEnd(TaskReason.NOT_JUDGED, content=failed))
         if failed:  # AllJudgedOperator fails for it
@@ -93,34 +90,32 @@ class WatchClustersOperator(RecordedOperator):
 
     def _watch(
         self,
-        context: Context,
-        ledger: Ledger,
+        context: RunContext,
         cluster_id: str,
         snapshots: Sequence[Fresh],
         *,
         by_person: bool,
     ) -> StartedRun | None:
         last, taken_through = None, snapshots[-1].connection
-        watched = watched_through.connection_for(ledger, cluster_id, taken_through)
+        watched = watched_through.connection_for(context.ledger, cluster_id, taken_through)
         connection, misled = watched.connection, watched.misled
-        with clusters.working_through(connection):
-            rules = watched.rules
-            for fresh in snapshots:
-                last = judged_snapshots.judge_snapshot(ledger, fresh.uri, connection, rules)
-                self._tell(cluster_id, last)
-                if not (misled is not None and misled.strays_to(cluster_id)):
-                    self._raise(ledger, cluster_id, connection or taken_through, last, rules)
-            assert last is not None
-            if misled is not None:
-                bound.tell(ledger, misled, context)
-                return None
-            now = utc_now()
-            facts = watching.known_facts(
-                *(ledger, cluster_id, connection, last, rules, now),
-                by_person=by_person,
-                dag_paused=partial(drivers.dag_paused, context),
-            )
-            return self._answer(ledger, cluster_id, connection, last, rules, facts, now)
+        rules = watched.rules
+        for fresh in snapshots:
+            last = judged_snapshots.judge_snapshot(context.ledger, fresh.uri, connection, rules)
+            self._tell(cluster_id, last)
+            if not (misled is not None and misled.strays_to(cluster_id)):
+                self._raise(context.ledger, cluster_id, connection or taken_through, last, rules)
+        assert last is not None
+        if misled is not None:
+            bound.tell(context, misled)
+            return None
+        now = utc_now()
+        facts = watching.known_facts(
+            *(context.ledger, cluster_id, connection, last, rules, now),
+            by_person=by_person,
+            dag_paused=context.dag_paused,
+        )
+        return self._answer(context.ledger, cluster_id, connection, last, rules, facts, now)
 
     def _tell(self, cluster_id: str, judged: JudgedSnapshot) -> None:
         followed = judged.followed
@@ -188,17 +183,16 @@ class AllJudgedOperator(RecordedOperator):
     ui_color = "#e8eef5"
     template_fields: Sequence[str] = ()
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Fail, or do nothing."""
-        run = context["dag_run"]
-        with installation.open_ledger() as ledger:
-            left_out = ledger.not_watched(run.dag_id, run.run_id)
+        run = context.dag_run
+        left_out = context.ledger.not_watched(run.dag_id, run.run_id)
         if left_out:
             raise EndedError(TaskEnd(TaskReason.SOME_NOT_JUDGED, names=tuple(left_out)))
 
 
-def _events(context: Context) -> Sequence[Any]:
+def _events(context: RunContext) -> Sequence[Any]:
     """Of snapshots, that have started this run."""
-    found = context.get("triggering_asset_events") or {}
+    found = context.airflow.get("triggering_asset_events") or {}
     events: Sequence[Any] = found.get(assets.SNAPSHOTS_ASSET, ())
     return events

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.approval.effects import Effects
 from rehome.domain.run.approval_terms import Terms
@@ -17,25 +15,22 @@ from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.control.approval import lapses
 from rehome.execution.control.words.approval_words import reason_of
 from rehome.fleet import plan_settings
-from rehome.run import evidence, plan_ids, run_params, run_request
+from rehome.run import evidence, run_request
 from rehome.run.asking.answer_fault import AnswerFault, Fault
 from rehome.run.words.answer_words import not_counted_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.broker_rates import BrokerRates
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.domain.run.approval_terms import Person
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.ledger.base.records import PlanRecord
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.run.run_request import TaskPlan
 
 
 def rate_of(
-    context: Context | Mapping[str, Any],
-    ledger: Ledger,
+    context: RunContext,
     request: ReassignmentRequest,
     record: PlanRecord,
 ) -> tuple[int, str]:
@@ -49,7 +44,7 @@ def rate_of(
             return record.requested_rate_bytes_per_s, ""
         if request.throttle_bytes_per_s is not None:
             return request.throttle_bytes_per_s, ""
-    tried = evidence.dry_run_of(context, ledger, record.plan_id)
+    tried = evidence.dry_run_of(context, record.plan_id)
     if tried is None:
         if not record.state.active or record.approval is None:
             raise evidence.not_tried_out(context, record.plan_id)
@@ -82,23 +77,23 @@ def terms_of(task: TaskPlan) -> Terms:
     :raises NotDoneError: the run has not tried the plan out, which has not begun.
     :raises FileChangedError: what people read of the plan is not what was recorded.
     """
-    context, ledger, record, request = task.context, task.ledger, task.record, task.request
+    context, record, request = task.context, task.record, task.request
     directory, begun = task.directory, record.state.active
     shown = None
     if record.state is not PlanState.RUNNING:
-        tried = evidence.read_dry_run(context, ledger, record.plan_id, directory)
-        shown = evidence.of_plan(ledger, record.plan_id, directory)
+        tried = evidence.read_dry_run(context, record.plan_id, directory)
+        shown = evidence.of_plan(context.ledger, record.plan_id, directory)
         shown |= {evidence.DRY_RUN_FILE: tried.row.digest}
-    compared = plan_settings.ComparedSettings.of(directory, record.action, begun=begun)
-    rate = rate_of(context, ledger, request, record)[0]
-    effects = Effects.of(task.plan, request, followed_up=not plan_ids.in_follow_up(context))
+    compared = plan_settings.ComparedSettings.of(
+        directory, record.action, context.connection, begun=begun
+    )
+    rate = rate_of(context, request, record)[0]
+    effects = Effects.of(task.plan, request, followed_up=not context.in_follow_up)
     own = rates_by_broker_of(request, record, rate)
     return Terms.of(record.plan_hash, rate, request, compared.counting, effects, shown, own)
 
 
-def refuse_own_approval(
-    context: Context | Mapping[str, Any], person: Person, *asked: Askers
-) -> None:
+def refuse_own_approval(context: RunContext, person: Person, *asked: Askers) -> None:
     """See that the answer to a request for approval comes from a person who may give it: one who
     has asked neither for the plan, nor for the run, nor for other terms.
 
@@ -111,9 +106,7 @@ def refuse_own_approval(
         policy.require_approver(person.name or person.id, askers, *person.names)
 
 
-def sent_back_with(
-    context: Context | Mapping[str, Any], person: Person, text: str
-) -> tuple[int | None, Fault]:
+def sent_back_with(context: RunContext, person: Person, text: str) -> tuple[int | None, Fault]:
     """The throttle that a plan is sent back with, bytes per second; and what to tell who is asked
     next. None = it cannot be had.
 
@@ -127,14 +120,13 @@ def sent_back_with(
         return None, Fault(AnswerFault.RUNS_UNTHROTTLED)
     if rate is None:
         return None, Fault(AnswerFault.NO_RATE, text or "nothing")
-    policy, actor = run_request.policy_of(context), run_params.actor_of(context)
+    policy, actor = run_request.policy_of(context), context.actor
     try:
         policy.require_control(Control.CHANGE_THROTTLE, rate)
     except PolicyError as error:
         return None, Fault(AnswerFault.RATE_REFUSED, text, str(error))
-    with installation.open_ledger() as ledger:
-        record = ledger.plan(plan_ids.plan_id_of(context))
-        raises = policy.asks_another and rate > rate_of(context, ledger, request, record)[0]
+    record = context.ledger.plan(context.plan_id)
+    raises = policy.asks_another and rate > rate_of(context, request, record)[0]
     if raises:
         try:
             refuse_own_approval(context, person, record.askers(actor))
@@ -208,8 +200,7 @@ def refuse_unapproved(task: TaskPlan) -> None:
 def counts(task: TaskPlan) -> bool:
     """Whether the connection's policy accepts the approval that the ledger has of a plan."""
     try:
-        policy = run_request.policy_for(task.context, task.ledger, task.record)
-        refuse_recorded_approval(policy, task.record)
+        refuse_recorded_approval(task.context.policy_for(task.record), task.record)
     except PolicyError:
         return False
     return True

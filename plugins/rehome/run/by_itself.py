@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rehome.fleet import watch_runs
-from rehome.run import run_askers
 from rehome.run.causes.errors import TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.plan.plan import Plan
     from rehome.ledger.base.records import PlanRecord
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 
 class LowersReplicationError(TaskConflictError):
@@ -30,9 +26,8 @@ class LowersReplicationError(TaskConflictError):
 
 
 def refuse_lowering(
-    context: Context | Mapping[str, Any],
+    context: RunContext,
     plan: Plan,
-    ledger: Ledger,
     record: PlanRecord | None = None,
     *,
     asks: bool = False,
@@ -47,19 +42,17 @@ def refuse_lowering(
     from rehome.domain.plan.failure_domains import weakened
 
     lost = weakened(plan.moves, {})
-    if lost and not asks and not _of_a_person(context, ledger, record):
+    if lost and not asks and not _of_a_person(context, record):
         raise LowersReplicationError(plan.plan_id, "; ".join(map(str, lost)))
 
 
-def _of_a_person(
-    context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord | None
-) -> bool:
+def _of_a_person(context: RunContext, record: PlanRecord | None) -> bool:
     """Whether a person stands behind a plan. Who has watch_clusters judge asks for no plan."""
     if record is not None:
         if record.approver is not None:
             return True
         if record.for_window_at is not None or record.state.active:
             # It was a person's when it was handed over, or begun; or it is a heal.
-            return watch_runs.heal_of(record, ledger) is None
-    asked = run_askers.asker_of(context).person is not None
-    return asked and not watch_runs.by_watching(context["dag_run"], ledger)
+            return watch_runs.heal_of(record, context.ledger) is None
+    asked = context.asker.person is not None
+    return asked and not watch_runs.by_watching(context.dag_run, context.ledger)

@@ -10,17 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rehome import installation
 from rehome.run import steps
 from rehome.run.causes.errors import TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason, WrittenWhen
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.execution.dry_run.result import DryRunResult
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.approvals.written_files import DryRun
+    from rehome.run.context import RunContext
     from rehome.warehouse import PlanDirectory
 
 OF_A_PLAN = ("summary.json", "gates.json", "settings.json")
@@ -112,8 +110,7 @@ class Tried:
 
 
 def record_dry_run(
-    context: Context | Mapping[str, Any],
-    ledger: Ledger,
+    context: RunContext,
     directory: PlanDirectory,
     result: DryRunResult,
 ) -> None:
@@ -122,7 +119,6 @@ def record_dry_run(
     predicted = result.predicted
     _record(
         context,
-        ledger,
         directory,
         result.plan_id,
         (result.ok, result.rate_bytes_per_s, result.rate_cause),
@@ -133,20 +129,18 @@ def record_dry_run(
 
 
 def record_tried(
-    context: Context | Mapping[str, Any],
-    ledger: Ledger,
+    context: RunContext,
     directory: PlanDirectory,
     plan_id: str,
     content: Mapping[str, Any],
 ) -> None:
     """The same of new partitions, which have no throttle."""
     directory.write_json(DRY_RUN_FILE, content)
-    _record(context, ledger, directory, plan_id, (content["ok"], 0, ""))
+    _record(context, directory, plan_id, (content["ok"], 0, ""))
 
 
 def _record(
-    context: Context | Mapping[str, Any],
-    ledger: Ledger,
+    context: RunContext,
     directory: PlanDirectory,
     plan_id: str,
     found: tuple[bool, int, str],
@@ -154,43 +148,40 @@ def _record(
 ) -> None:
     from rehome.ledger.stores.approvals.written_files import DryRun
 
-    run, digest = context["dag_run"], directory.digest(DRY_RUN_FILE)
-    ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest, **tried))
+    run, digest = context.dag_run, directory.digest(DRY_RUN_FILE)
+    context.ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest, **tried))
 
 
-def dry_run_of(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str) -> DryRun | None:
+def dry_run_of(context: RunContext, plan_id: str) -> DryRun | None:
     """How the run has tried the plan out last; None = it has not."""
-    run = context["dag_run"]
-    return ledger.last_dry_run(plan_id, run.dag_id, run.run_id)
+    run = context.dag_run
+    return context.ledger.last_dry_run(plan_id, run.dag_id, run.run_id)
 
 
-def read_dry_run(
-    context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str, directory: PlanDirectory
-) -> Tried:
+def read_dry_run(context: RunContext, plan_id: str, directory: PlanDirectory) -> Tried:
     """The run's dry run of the plan.
 
     :raises NotDoneError: there is none.
     :raises FileChangedError: its file was changed since.
     """
-    row = dry_run_of(context, ledger, plan_id)
+    row = dry_run_of(context, plan_id)
     if row is None:
         raise not_tried_out(context, plan_id)
     return Tried(row, _verify(directory, DRY_RUN_FILE, row.digest))
 
 
-def not_tried_out(context: Context | Mapping[str, Any], plan_id: str) -> TaskConflictError:
+def not_tried_out(context: RunContext, plan_id: str) -> TaskConflictError:
     """The error for a step that needs a dry run, where the run has made none."""
     not_tried = TaskEnd(TaskReason.NOT_TRIED_OUT, plan_id)
     return steps.not_before(context, steps.ChainStep.DRY_RUN) or NotDoneError(not_tried)
 
 
-def require_dry_run(context: Context | Mapping[str, Any], plan_id: str) -> None:
+def require_dry_run(context: RunContext, plan_id: str) -> None:
     """See that the run has tried the plan out, and that nothing stops it.
 
     :raises NotDoneError: it has not, or something does.
     """
-    with installation.open_ledger() as ledger:
-        row = dry_run_of(context, ledger, plan_id)
+    row = dry_run_of(context, plan_id)
     if row is None:
         raise not_tried_out(context, plan_id)
     if not row.ok:

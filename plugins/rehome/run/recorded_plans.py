@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import PlanConflictError, RehomeError
 from rehome.execution.observation.drift import LimitsBrokenError
 from rehome.fleet import plan_settings
-from rehome.run import plan_ids
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.plan.move import Move
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.warehouse import PlanDirectory
-
-
-def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
-    """The files of the run's plan."""
-    return installation.warehouse().plan(plan_ids.plan_id_of(context))
 
 
 def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:
@@ -87,16 +80,6 @@ def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     return parse_request(record.request, recorded=True)
 
 
-def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:
-    """The run's plan and its files.
-
-    :raises PlanChangedError: they hold another one than was recorded.
-    """
-    with installation.open_ledger() as ledger:
-        record = ledger.plan(plan_ids.plan_id_of(context))
-        return recorded_moves(ledger, record), plan_directory(context)
-
-
 def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
     """See that Kafka's files, which people read and may use, say what is about to run.
 
@@ -108,7 +91,7 @@ def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
     refuse_other_files(plan.plan_id, directory.file_digests(), expected)
 
 
-def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
+def refuse_broken_limits(context: RunContext, plan_id: str) -> None:
     """See that what waits for the window keeps the caps and broker sets of now. The dry run
     looks again, by the snapshot that is about to be taken.
 
@@ -117,10 +100,12 @@ def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
     from rehome.execution.control.resume import moving_or_done, not_started
     from rehome.warehouse import read_snapshot
 
+    ledger = context.ledger
     record, view = ledger.plan(plan_id), ledger.view(plan_id)
     compared = plan_settings.ComparedSettings.of(
-        installation.warehouse().plan_at(record.plan_dir),
+        context.warehouse.plan_at(record.plan_dir),
         record.action,
+        context.connection,
         begun=record.state.active,
     )
     latest = ledger.newest_snapshot(record.cluster_id)

@@ -10,24 +10,20 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rehome import installation
 from rehome.domain.clock import utc_now
-from rehome.domain.run.askers import NotAsked, NotAskedForError
+from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
 from rehome.domain.run.states import PlanState
-from rehome.run import drivers, plan_ids, recorded_plans, run_askers
+from rehome.run import recorded_plans
 from rehome.run.authority.refusals import told_of_refusal
 from rehome.run.causes.errors import unasked_error
 from rehome.run.causes.task_end import TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.ledger.base.records import PlanRecord
-    from rehome.ledger.store import Ledger
-    from rehome.ledger.stores.authority.requested_runs import RequestedRun
+    from rehome.run.context import RunContext
 
 
-def refuse_unasked(context: Context | Mapping[str, Any]) -> None:
+def refuse_unasked(context: RunContext) -> None:
     """See that the run is what somebody has asked for, not too long ago.
 
     A run that a task has started has to have the parameters that were written down for it. What a
@@ -36,65 +32,62 @@ def refuse_unasked(context: Context | Mapping[str, Any]) -> None:
 
     :raises NotAskedForError: it is not.
     """
-    with installation.open_ledger() as ledger, told_of_refusal(context, ledger):
-        _refuse_unasked(context, ledger)
+    with told_of_refusal(context):
+        _refuse_unasked(context)
 
 
-def _refuse_unasked(context: Context | Mapping[str, Any], ledger: Ledger) -> None:
-    run = context["dag_run"]
-    requested = ledger.requested_run(run.dag_id, run.run_id)
-    why_not = _why_not_asked(run, requested)
-    if why_not is not None and not (requested is None and _first_has_begun(context, ledger)):
+def _refuse_unasked(context: RunContext) -> None:
+    run, requested = context.dag_run, context.requested
+    why_not = _why_not_asked(context)
+    if why_not is not None and not (requested is None and _first_has_begun(context)):
         raise why_not
     refused = _why_no_longer(context)
-    if refused is not None and not _has_begun(context, plan_of_task(context, ledger)):
+    if refused is not None and not _has_begun(context, plan_of_task(context)):
         raise refused
-    if requested is not None and not ledger.begin_requested(run.dag_id, run.run_id, run.run_after):
+    if requested is not None and not context.ledger.begin_requested(
+        run.dag_id, run.run_id, run.run_after
+    ):
         reason = TaskReason.CARRIED_OUT
         raise unasked_error(NotAsked.CARRIED_OUT, reason, run_id=run.run_id)
 
 
-def _why_no_longer(context: Context | Mapping[str, Any]) -> NotAskedForError | None:
+def _why_no_longer(context: RunContext) -> NotAskedForError | None:
     """Why a run that somebody has asked for begins nothing."""
-    run = context["dag_run"]
-    if run_askers.is_by_backfill(run):
+    run = context.dag_run
+    if context.asked_as is AskerKind.BACKFILL:
         return unasked_error(NotAsked.BACKFILL, TaskReason.OF_BACKFILL, run_id=run.run_id)
-    return old_request_error(context) if is_old(run) else None
+    return old_request_error(context) if is_old(context) else None
 
 
-def is_old(run: Any) -> bool:
+def is_old(context: RunContext) -> bool:
     """Whether a run that was cleared is older than a request counts."""
-    lasting_s = installation.settings().approval_lasts_s
-    if lasting_s is None or not clears_of(run):
+    lasting_s = context.settings.approval_lasts_s
+    if lasting_s is None or not context.cleared:
         return False
-    return bool(run.run_after < utc_now() - timedelta(seconds=lasting_s))
+    return bool(context.dag_run.run_after < utc_now() - timedelta(seconds=lasting_s))
 
 
-def clears_of(run: Any) -> int:
-    """How often tasks of the run were cleared."""
-    return int(getattr(run, "clear_number", 0) or 0)
-
-
-def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
+def old_request_error(context: RunContext) -> NotAskedForError:
     """The error for a run that was cleared when its request counted no longer."""
-    run = context["dag_run"]
+    run = context.dag_run
     return unasked_error(
         NotAsked.TOO_OLD,
         TaskReason.CLEARED_TOO_LATE,
         run_id=run.run_id,
-        who=str(run_askers.asker_of(context)),
+        who=context.actor,
         at=run.run_after,
-        hours=(installation.settings().approval_lasts_s or 0) / 3600,
+        hours=(context.settings.approval_lasts_s or 0) / 3600,
     )
 
 
-def plan_of_task(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
+def plan_of_task(context: RunContext) -> PlanRecord | None:
     """The task's plan; None = there is none yet."""
-    return recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
+    return recorded_plans.recorded_plan(context.ledger, context.plan_id)
 
 
-def _why_not_asked(run: Any, requested: RequestedRun | None) -> NotAskedForError | None:
-    by_a_task = run_askers.is_by_a_task(run)
+def _why_not_asked(context: RunContext) -> NotAskedForError | None:
+    run, requested = context.dag_run, context.requested
+    by_a_task = context.asked_as is AskerKind.TASK
     if requested is None and not by_a_task:
         return None
     if requested is None:
@@ -108,13 +101,31 @@ def _why_not_asked(run: Any, requested: RequestedRun | None) -> NotAskedForError
     return None
 
 
-def _first_has_begun(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
-    first = recorded_plans.recorded_plan(ledger, plan_ids.first_plan_id(context))
+def _first_has_begun(context: RunContext) -> bool:
+    first = recorded_plans.recorded_plan(context.ledger, context.first_plan_id)
     return _has_begun(context, first)
 
 
-def _has_begun(context: Context | Mapping[str, Any], record: PlanRecord | None) -> bool:
+def _has_begun(context: RunContext, record: PlanRecord | None) -> bool:
     """Whether the run carries a plan out, or has done so to its end."""
-    if record is None or not drivers.drives(context, record):
+    if record is None or not context.drives(record):
         return False
     return record.state in (PlanState.RUNNING, PlanState.DONE)
+
+
+def request_run(
+    context: RunContext,
+    door: RunDoor,
+    run_id: str,
+    conf: Mapping[str, Any],
+    dag_id: str = STARTED_DAG,
+) -> None:
+    """Write down a run that is to be started, in the name of who has asked for the task's own run.
+
+    :param dag_id: whose run it is to be.
+    """
+    from rehome.ledger.stores.authority.requested_runs import RequestedRun
+
+    by = context.dag_run.dag_id, context.dag_run.run_id, context.task_id
+    person = context.asker.person if context.asker.kind is AskerKind.PERSON else None
+    context.ledger.request_run(RequestedRun(dag_id, run_id, conf, door, person, *by, utc_now()))

@@ -26,8 +26,9 @@ from rehome.trigger_check import is_ours
 if TYPE_CHECKING:
     from airflow.listeners.types import AssetEvent
     from airflow.models.dagrun import DagRun
-    from airflow.sdk.definitions.context import Context
     from sqlalchemy.orm import Session
+
+    from rehome.run.context import RunContext
 
 NOTES = Asset("rehome_run_notes", group="rehome")
 """Carries notes from tasks to the API server; no DAG is to be scheduled on it."""
@@ -38,12 +39,12 @@ LONGEST = 1000
 log = logging.getLogger(__name__)
 
 
-def write_note(context: Context, sentence: str) -> None:
+def write_note(context: RunContext, sentence: str) -> None:
     """Have the run's note say this, once the task has succeeded.
 
     The task has :data:`NOTES` among its outlets.
     """
-    context["outlet_events"][NOTES].extra = {_SENTENCE: sentence[:LONGEST]}
+    context.airflow["outlet_events"][NOTES].extra = {_SENTENCE: sentence[:LONGEST]}
 
 
 class NoteListener:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rehome.run.causes.errors import TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
-FOLLOW_UP = "follow_up"
-"""The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
+    from rehome.run.context import RunContext
 
 
 class ChainStep(enum.StrEnum):
@@ -62,15 +59,15 @@ class StepMissingError(TaskConflictError):
         )
 
 
-def not_before(context: Context | Mapping[str, Any], step: ChainStep) -> StepMissingError | None:
+def not_before(context: RunContext, step: ChainStep) -> StepMissingError | None:
     """The error for a task that a step does not come before; None = it does, so it is not done.
 
     Tasks of the follow-up are not of people's own making.
     """
-    task, dag = context.get("task"), context.get("dag")
+    task, dag = context.task, context.dag
     upstream = getattr(task, "get_flat_relative_ids", None)
     if task is None or dag is None or upstream is None:
         return None
-    if str(task.task_id).startswith(f"{FOLLOW_UP}.") or step in upstream(upstream=True):
+    if context.in_follow_up or step in upstream(upstream=True):
         return None
     return StepMissingError(step, task.task_id, dag.dag_id, in_dag=step in dag.task_ids)

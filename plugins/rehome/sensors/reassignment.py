@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, alerting, installation
+from rehome import airflow_metrics, alerting
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.states import PlanState
@@ -20,7 +20,6 @@ from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
     drivers,
-    plan_ids,
     plan_of_run,
     run_request,
 )
@@ -31,12 +30,10 @@ from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.account.evidence import PaceFollower
     from rehome.execution.advance import Advance
-    from rehome.ledger.store import Ledger
     from rehome.metrics.readings import Polled
+    from rehome.run.context import RunContext
 
 
 class ReassignmentSensor(ClusterOperator):
@@ -74,72 +71,71 @@ class ReassignmentSensor(ClusterOperator):
         self.deferrable = deferrable
         self.timeout = timeout
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Act, or poll; then wait for the next reason."""
         if not self.drive:
-            self.watch(None)
+            self.watch(context, None)
             return
         while not self._advance(context):
             if self.deferrable:
-                self._defer(plan_ids.plan_id_of(context))
+                self._defer(context, context.plan_id)
             self._wait(context)
+            context.read_anew()
 
-    def resume(self, context: Context, event: dict[str, Any] | None = None) -> None:
+    def resume(self, context: RunContext, event: dict[str, Any] | None = None) -> None:
         """The trigger saw a reason to act."""
         event = event or {}
         self.log.info("Woken: %s", event.get("reason"))
         if self.drive:
             self.step(context)
         else:
-            self.watch(event["watched"])
+            self.watch(context, event["watched"])
 
-    def _advance(self, context: Context) -> bool:
+    def _advance(self, context: RunContext) -> bool:
         """One step of the plan; whether that was the last."""
         from rehome.account.evidence import PaceFollower
         from rehome.execution import rolling
         from rehome.execution.throttle.set_up import sweep
         from rehome.metrics.readings import ErrorKind, error_readings
 
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.recorded_plan(context, ledger)
+        with context.gateway() as cluster:
+            record = plan_of_run.recorded_plan(context)
             if record is None:
                 raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
-                return self._check_end(record.plan_id, record.state, record.cause)
+                return self._check_end(context, record.plan_id, record.state, record.cause)
             if not record.state.active:
                 raise plan_of_run.not_throttled(context, record)
-            task = run_request.task_plan(context, ledger, record)
+            task = run_request.task_plan(context, record)
             approval_terms.refuse_unapproved(task)
-            plan, policy = task.plan, policy_for(task.request, installation.settings())
-            polled, pace = (
-                airflow_metrics.as_polled(plan, policy),
-                PaceFollower(ledger, plan.plan_id),
-            )
+            plan, policy = task.plan, policy_for(task.request, context.settings)
+            polled = airflow_metrics.as_polled(plan, policy, context.settings)
+            pace = PaceFollower(context.ledger, plan.plan_id)
             try:
-                with drivers.driving(context, ledger, cluster, record) as held:
+                with drivers.driving(context, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
                     for done in rolling.steps(plan, held.ledger, held.cluster, policy):
-                        self._follow_step(ledger, polled, pace, done)
+                        self._follow_step(context, polled, pace, done)
             except MissingRightError:
                 raise
             except ClusterError as error:
                 airflow_metrics.emit(error_readings, plan.cluster_id, ErrorKind.CLUSTER_AWAY)
-                view = ledger.view(plan.plan_id)
+                view = context.ledger.view(plan.plan_id)
                 if overdue(view, utc_now(), policy.stall_timeout_s):
                     raise
-                self._raise_alerts(ledger, plan.plan_id)
+                self._raise_alerts(context, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
-        return self._check_end(plan.plan_id, done.finished, done.cause)
+        return self._check_end(context, plan.plan_id, done.finished, done.cause)
 
     def _follow_step(
-        self, ledger: Ledger, polled: Polled, pace: PaceFollower, done: Advance
+        self, context: RunContext, polled: Polled, pace: PaceFollower, done: Advance
     ) -> None:
         from rehome.metrics.readings import step_readings
 
         airflow_metrics.emit(step_readings, polled, done)
-        airflow_metrics.emit_brokers(ledger, polled, pace)
-        self._raise_alerts(ledger, polled.plan_id)
+        airflow_metrics.emit_brokers(context.ledger, polled, pace)
+        self._raise_alerts(context, polled.plan_id)
         self._tell(done)
 
     def _tell(self, done: Advance) -> None:
@@ -152,29 +148,34 @@ class ReassignmentSensor(ClusterOperator):
         for cause in done.holds:
             self.log.info("Held back: %s", cause)
 
-    def _check_end(self, plan_id: str, state: PlanState | None, cause: str) -> bool:
+    def _check_end(
+        self, context: RunContext, plan_id: str, state: PlanState | None, cause: str
+    ) -> bool:
         if state is None:
             return False
         if state in (PlanState.DONE, PlanState.PAUSED):
             self.log.info("Plan %s is %s: %s", plan_id, state, cause)
             return True
-        raise _ended_badly(plan_id, state, cause)
+        by = context.ledger.cancelled_by(plan_id) if state is PlanState.CANCELLED else None
+        if by is not None:
+            raise EndedError(TaskEnd(TaskReason.PLAN_CANCELLED, plan_id, state, who=by))
+        raise EndedError(TaskEnd(TaskReason.PLAN_FAILED, plan_id, state, said=cause))
 
-    def watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
+    def watch(self, context: RunContext, known: Sequence[Mapping[str, Any]] | None) -> None:
         """Poll until all of it has ended; then say how.
 
         :param known: what the trigger has watched; None = begin.
         """
         watched = [Watched.from_json(item) for item in known or ()]
-        with closing(ReassignmentWatch(self.gateway(), watched)) as watch:
+        with closing(ReassignmentWatch(context.gateway(), watched)) as watch:
             if known is None:
-                self.begin(watch)
+                self.begin(context, watch)
             outcome = self._poll(watch)
             while not outcome.reason and not self.deferrable:
-                sleep(self._interval_s())
+                sleep(self._interval_s(context))
                 outcome = self._poll(watch)
         if not outcome.reason:
-            self._defer(None, [item.to_json() for item in watch.watched])
+            self._defer(context, None, [item.to_json() for item in watch.watched])
         if watch.ended_otherwise:
             others = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
             raise EndedError(TaskEnd(TaskReason.WATCHED_OTHERWISE, said=others))
@@ -182,7 +183,7 @@ class ReassignmentSensor(ClusterOperator):
             "%s complete", count_text(len(watch.watched), "reassignment is", "reassignments are")
         )
 
-    def begin(self, watch: ReassignmentWatch) -> None:
+    def begin(self, context: RunContext, watch: ReassignmentWatch) -> None:
         """Find out what is watched."""
         watch.begin(self.partitions)
 
@@ -191,46 +192,42 @@ class ReassignmentSensor(ClusterOperator):
         self.log.info("\n%s", outcome.text)
         return outcome
 
-    def _raise_alerts(self, ledger: Ledger, plan_id: str) -> None:
+    def _raise_alerts(self, context: RunContext, plan_id: str) -> None:
         """Alert people to lost messages, and to throttles that are removed again and again, or
         cannot be put back.
         """
         from rehome.alerts.due_alerts import LOST_OFTEN, data_lost, throttles_restored
 
+        ledger = context.ledger
         alerting.raise_alerts(ledger, data_lost(ledger.plan(plan_id), ledger.lost_data(plan_id)))
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:
-            found = throttles_restored(ledger.plan(plan_id), often, self._interval_s())
+            found = throttles_restored(ledger.plan(plan_id), often, self._interval_s(context))
             alerting.raise_alerts(ledger, [found])
             ledger.mark_throttles_reported(often)
 
-    def _interval_s(self) -> float:
-        return self.poll_interval_s or installation.settings().poll_interval_s
+    def _interval_s(self, context: RunContext) -> float:
+        return self.poll_interval_s or context.settings.poll_interval_s
 
-    def _defer(self, plan_id: str | None, watched: Sequence[dict[str, Any]] = ()) -> None:
+    def _defer(
+        self, context: RunContext, plan_id: str | None, watched: Sequence[dict[str, Any]] = ()
+    ) -> None:
+        interval_s = self._interval_s(context)
         self.defer(
             trigger=ReassignmentTrigger(
-                self.kafka_config_id, plan_id, self._interval_s(), FIRST_POLL_S, watched
+                self.kafka_config_id, plan_id, interval_s, FIRST_POLL_S, watched
             ),
             method_name="resume",
             timeout=self.timeout,
         )
 
-    def _wait(self, context: Context) -> None:
+    def _wait(self, context: RunContext) -> None:
         """Without a trigger: poll from here until there is a reason to act."""
-        with closing(PlanWatch(self.gateway(), plan_ids.plan_id_of(context))) as watch:
+        gateway, settings = context.gateway(), context.settings
+        with closing(PlanWatch(gateway, context.plan_id, settings)) as watch:
             while True:
-                sleep(self._interval_s())
+                sleep(self._interval_s(context))
                 outcome = self._poll(watch)
                 alerting.send(outcome.due)
                 if outcome.reason:
                     return
-
-
-def _ended_badly(plan_id: str, state: PlanState, cause: str) -> EndedError:
-    """The end of a plan as that of its run: by a person, or by what its cause says."""
-    with installation.open_ledger() as ledger:
-        by = ledger.cancelled_by(plan_id) if state is PlanState.CANCELLED else None
-    if by is not None:
-        return EndedError(TaskEnd(TaskReason.PLAN_CANCELLED, plan_id, state, who=by))
-    return EndedError(TaskEnd(TaskReason.PLAN_FAILED, plan_id, state, said=cause))

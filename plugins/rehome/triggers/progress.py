@@ -7,17 +7,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rehome import alerting, installation
 from rehome.domain.clock import monotonic_s
 from rehome.execution.observation.foreign_reassignments import Watched
-from rehome.fleet.clusters import work_through
 from rehome.settings import FIRST_POLL_S
 from rehome.triggers.in_threads import in_thread
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
+
+if TYPE_CHECKING:
+    from rehome.settings import Settings
 
 
 class ReassignmentTrigger(BaseTrigger):
@@ -63,7 +65,6 @@ class ReassignmentTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until the worker is needed."""
-        work_through(self.kafka_config_id)
         await asyncio.sleep(max(self.first_poll_s, self.poll_interval_s))
         watch = await self._open_watch()
         sending: set[asyncio.Task[None]] = set()
@@ -91,21 +92,25 @@ class ReassignmentTrigger(BaseTrigger):
             try:
                 return await in_thread(self.open_watch)
             except (LedgerNotOpenError, LedgerUnavailableError) as error:
-                settings = await in_thread(installation.settings)
+                settings = await in_thread(self._settings)
                 if monotonic_s() - began > settings.stall_timeout_s:
                     raise
                 self.log.warning("%s", error)
             await asyncio.sleep(self.poll_interval_s)
 
+    def _settings(self) -> Settings:
+        return installation.settings(self.kafka_config_id)
+
     def open_watch(self) -> PlanWatch | ReassignmentWatch:
         """The blocking side of the trigger, on a gateway of its own."""
         from rehome.hooks.cluster import KafkaClusterHook
 
-        gateway = KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())
+        settings = self._settings()
+        gateway = KafkaClusterHook(self.kafka_config_id).gateway(settings)
         if self.plan_id is None:
             return ReassignmentWatch(gateway, [Watched.from_json(item) for item in self.watched])
         try:
-            return PlanWatch(gateway, self.plan_id)
+            return PlanWatch(gateway, self.plan_id, settings)
         except Exception:
             gateway.close()
             raise

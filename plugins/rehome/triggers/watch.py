@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rehome.execution.poll import Poll
     from rehome.ledger.base.alert_records import DueAlert
     from rehome.metrics.readings import ErrorKind
+    from rehome.settings import Settings
 
 SOMETHING_TO_DO = "there is something to do"
 WRONG_CLUSTER = "the connection leads to another cluster"
@@ -56,7 +57,7 @@ class PlanWatch:
     worker starts. A stop waits for none: a window's end, a cancel, a stall.
     """
 
-    def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
+    def __init__(self, gateway: ClusterGateway, plan_id: str, settings: Settings) -> None:
         from rehome.account.evidence import PaceFollower
         from rehome.execution.access.lease import ttl_s
         from rehome.execution.admission.backlog import Backlog
@@ -66,10 +67,10 @@ class PlanWatch:
         record = self._ledger.plan(plan_id)
         self._cluster = OwnCluster.of_plan(gateway, record)
         self._driver = record.driver
-        self._lease_s = ttl_s(installation.settings())
+        self._lease_s = ttl_s(settings)
         self._plan = recorded_plans.recorded_moves(self._ledger, record)
-        self._policy = policy_for(recorded_plans.recorded_request(record), installation.settings())
-        self._polled = airflow_metrics.as_polled(self._plan, self._policy)
+        self._policy = policy_for(recorded_plans.recorded_request(record), settings)
+        self._polled = airflow_metrics.as_polled(self._plan, self._policy, settings)
         self._pace = PaceFollower(self._ledger, plan_id)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None

@@ -26,7 +26,7 @@ from rehome.operators.add_partitions import (
     PlacePartitionsOperator,
     TryPartitionsOperator,
 )
-from rehome.run import plan_ids, run_params
+from rehome.run.context import RunContext
 from tests.conftest import Topics
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import state_of
@@ -68,7 +68,7 @@ def clear_tasks_of(
     context: Any = {"params": params, "dag_run": run}
     cluster = {"kafka_config_id": "kafka_default"}
     with monkeypatch.context() as patched:
-        patched.setattr(plan_ids, "plan_id_of", lambda _: plan.plan_id)
+        patched.setattr(RunContext, "plan_id", plan.plan_id)
         for task in (
             PlacePartitionsOperator(task_id="place", **cluster),
             TryPartitionsOperator(task_id="dry_run", **cluster),
@@ -361,9 +361,9 @@ def test_what_one_person_has_asked_for_is_not_created_by_a_run_of_another(
     really = CreatePartitionsOperator.step
 
     def by_another(self: Any, context: Any) -> None:
-        monkeypatch.setattr(run_params, "actor_of", lambda context: "bob")
+        monkeypatch.setattr(RunContext, "actor", "bob")
         if begun:
-            plan_id = plan_ids.plan_id_of(context)
+            plan_id = context.plan_id
             ledger.add_event(EventKind.ADDING_PARTITIONS, "a test", plan_id=plan_id)
         really(self, context)
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
+from rehome.run.context import RunContext
+
 APPROVE, SEND_BACK, REJECT = "Approve", "Send back", "Reject"
 REQUESTER = "(who has triggered the run)"
 
@@ -70,7 +72,6 @@ def answered(
     :param answer: the next answer, by what was asked so far.
     :param again: whether what is asked again is asked at once, as by Airflow's next attempt.
     """
-    from rehome.run import run_params
     from rehome.run.asking import hitl
     from rehome.run.causes.errors import AskedAgainError
 
@@ -81,12 +82,12 @@ def answered(
         found.options.append(list(self.options))
         given = answer(found)
         if given.by == REQUESTER:
-            given = replace(given, by=run_params.actor_of(context))
+            given = replace(given, by=RunContext(context).actor)
         event = given.event(self.options)
         if "throttle" not in self.params:
             event["params_input"] = {}
         try:
-            return self.execute_complete(context, event)
+            return self.execute_complete(RunContext(context), event)
         except AskedAgainError as error:
             if not again:
                 raise

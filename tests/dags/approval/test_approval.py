@@ -103,11 +103,10 @@ def test_a_plan_that_its_dry_run_refuses_with_another_throttle_cannot_be_approve
     topic, really = site.topics.create([[1, 2]]), tried_out
     before = state_of(site.gateway, [topic])
 
-    def refused(*arguments: Any) -> Any:
+    def refused(task: Any, *arguments: Any) -> Any:
         finding = Finding(Severity.ERROR, "inflow", topic, "it would never end")
-        found = replace(really(*arguments), findings=(finding,))
-        context, *_, directory, ledger, _ = arguments
-        evidence.record_dry_run(context, ledger, directory, found)
+        found = replace(really(task, *arguments), findings=(finding,))
+        evidence.record_dry_run(task.context, task.directory, found)
         return found
 
     def by_ann(asked: Answers) -> Given:

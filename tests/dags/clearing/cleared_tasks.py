@@ -24,7 +24,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from local.kafka.cluster import LocalCluster
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.run import plan_ids
+from rehome.run import context as run_context
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from tests.dags.runs import plan_without_gates
 
@@ -35,7 +35,7 @@ _CHAIN = (
 )
 TASKS = (*_CHAIN, "verdict")
 """Of a run that nothing follows up."""
-FOLLOW_UP = tuple(f"{plan_ids.FOLLOW_UP}.{task_id}" for task_id in _CHAIN)
+FOLLOW_UP = tuple(f"{run_context.FOLLOW_UP}.{task_id}" for task_id in _CHAIN)
 WITH_FOLLOW_UP = (*_CHAIN[:-1], *FOLLOW_UP, *TASKS[-2:])
 """Every task of the DAG, as they come where a plan is followed up."""
 
@@ -103,7 +103,7 @@ class ClearedRun:
         return self.ledger.plan(self.returned["plan"])
 
     def follow_up(self) -> PlanRecord:
-        return self.ledger.plan(self.returned[f"{plan_ids.FOLLOW_UP}.plan"])
+        return self.ledger.plan(self.returned[f"{run_context.FOLLOW_UP}.plan"])
 
     def _xcom(self, *, task_ids: str) -> Any:
         return self.xcoms.get(task_ids)
@@ -111,7 +111,7 @@ class ClearedRun:
     def _operator(self, task_id: str, **options: Any) -> Any:
         from dags.reassign_partitions import dag
 
-        task = task_id.removeprefix(f"{plan_ids.FOLLOW_UP}.")
+        task = task_id.removeprefix(f"{run_context.FOLLOW_UP}.")
         if task == "drained":  # it skips what comes after it
             drained = copy(dag.get_task(task_id))
             drained.kafka_config_id = "kafka_default"

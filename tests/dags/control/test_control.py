@@ -17,6 +17,7 @@ from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.governor.control_loop import first_rate
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from rehome.ledger.store import Ledger
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory
 from tests.dags.clusters import no_throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import Run
@@ -72,7 +73,7 @@ def request(plan_id: str, action: str, **params: Any) -> None:
         run_type="manual",
     )
     asked = {"plan_id": plan_id, "action": action, **params}
-    task.step({"params": asked, "dag_run": run, "task": task, "ti": None})
+    task.step(RunContext({"params": asked, "dag_run": run, "task": task, "ti": None}))
 
 
 def replicas_of(site: Site, topic: str) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from local.process.waiting import wait_until
+from rehome import installation
 from rehome.alerts.kinds import AlertKind
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.gateway import ClusterGateway
@@ -89,7 +90,7 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
 
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-    with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+    with closing(PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
         assert watch.poll().text
         holder = site.ledger.holder(plan.cluster_id)
         assert holder is not None
@@ -117,7 +118,7 @@ def test_a_windows_end_is_kept_by_whatever_still_runs(
         wait_until(lambda: utc_now() > ends, "the window's end")
         site.ledger.acquire_lease(plan.cluster_id, "dead-run", 60.0)
         gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-        with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+        with closing(PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
             outcome = watch.poll()
         assert outcome.reason == "the plan is paused"
         assert "1 move in flight was taken back" in outcome.text
@@ -141,7 +142,7 @@ def test_a_stall_is_reported_also_where_each_poll_finds_something_to_do(
     monkeypatch.setattr("rehome.execution.stall.silence_s", lambda rate: 0.0)
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-    with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+    with closing(PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
         found = wait_until(
             lambda: outcome if (outcome := watch.poll()).due else None,
             "a poll at which nothing has moved",
@@ -163,7 +164,7 @@ def test_a_poll_tolerates_a_locked_ledger_until_the_stall_timeout(
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]))
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-    with closing(watching.PlanWatch(gateway, plan.plan_id)) as watch:
+    with closing(watching.PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as writer:
             writer.execute("BEGIN IMMEDIATE")
             outcome = watch.poll()

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.run.context import RunContext
 from rehome.watching.kinds import FindingKind
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.approval import answers
@@ -157,7 +158,9 @@ def nobody_answers(day: Day, patch: pytest.MonkeyPatch) -> None:
 
         def lapses(asking: Any, context: Any) -> Any:
             day.clock.pass_until(day.clock.utc_now() + timedelta(days=1))
-            return asking.execute_complete(context, {"timedout": True, "chosen_options": []})
+            return asking.execute_complete(
+                RunContext(context), {"timedout": True, "chosen_options": []}
+            )
 
         patched.setattr(
             "rehome.run.asking.hitl.show_question", lambda a, _: (a.body, list(a.options))

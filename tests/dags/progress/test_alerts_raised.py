@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import timedelta
 
 from local.process.waiting import wait_until
-from rehome import alerting
+from rehome import alerting, installation
 from rehome.alerts.due_alerts import approval_waits
 from rehome.alerts.kinds import AlertKind
 from rehome.cluster.connection.settings import Connection
@@ -100,7 +100,7 @@ def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
         limit_bytes_per_s=10_000,
     )
     gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-    with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+    with closing(PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
 
         def both() -> bool:
             alerting.send(watch.poll().due)

@@ -11,6 +11,7 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome import installation
 from rehome.alerts.kinds import AlertKind
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.gateway import ClusterGateway
@@ -132,7 +133,7 @@ def test_a_poll_through_another_clusters_connection_writes_nothing_and_wakes_the
     plan = abandoned(topic)
     before = site.ledger.samples(plan.plan_id)
     gateway = ClusterGateway(Connection.from_settings(other.client_settings()))
-    with closing(PlanWatch(gateway, plan.plan_id)) as watch:
+    with closing(PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
         outcome = watch.poll()
     assert outcome.reason == WRONG_CLUSTER
     assert f"plan {plan.plan_id} is for cluster {plan.cluster_id}" in outcome.text

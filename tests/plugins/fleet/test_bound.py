@@ -17,6 +17,7 @@ from rehome.fleet import bound
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_cluster.bindings import Bound
+from rehome.run.context import RunContext
 from rehome.watching.finding_text import text_of
 from rehome.watching.kinds import FindingKind
 from tests.load_history.recorded import CLUSTER, Cluster
@@ -75,7 +76,7 @@ def test_an_edited_connection_heals_no_cluster_by_the_rules_of_another(
     with installation.open_ledger() as ledger:
         ledger.record_connection("kafka_first", "another")
         ledger.record_connection("kafka_second", CLUSTER)
-        assert bound.record_binding(ledger, "kafka_first", CLUSTER, BY_ANN) is not None
+        assert bound.record_binding(RunContext(BY_ANN, "kafka_first"), CLUSTER) is not None
         assert open_alerts(ledger) == ["kafka_first"]
         started = through("kafka_first", *snapshots(recorded, 0, 10, 20))
         assert asked_for(started) == [("kafka_second", 3)]
@@ -112,11 +113,10 @@ def test_the_snapshot_of_an_entry_whose_own_connection_leads_elsewhere_starts_no
     recorded: Cluster, rules: Rules, file: Callable[[str], None]
 ) -> None:
     file(FILE)
-    with installation.open_ledger() as ledger:
-        for connection, cluster_id in (("kafka_first", CLUSTER), ("kafka_of_ann", CLUSTER)):
-            assert bound.record_binding(ledger, connection, cluster_id, BY_ANN) is None
-        assert bound.record_binding(ledger, "kafka_first", "another", BY_ANN) is not None
-        assert through("kafka_of_ann", *snapshots(recorded, 0, 10, 20)) == []
+    for connection, cluster_id in (("kafka_first", CLUSTER), ("kafka_of_ann", CLUSTER)):
+        assert bound.record_binding(RunContext(BY_ANN, connection), cluster_id) is None
+    assert bound.record_binding(RunContext(BY_ANN, "kafka_first"), "another") is not None
+    assert through("kafka_of_ann", *snapshots(recorded, 0, 10, 20)) == []
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_two_entries_of_one_cluster_start_nothing_and_are_told(
             ledger.record_connection(connection, CLUSTER)
         assert through("kafka_second", *snapshots(recorded, 0, 10, 20)) == []
         with pytest.raises(MisledError, match="Entries first, second"):
-            bound.require(ledger, "kafka_second", CLUSTER, BY_ANN)
+            bound.require(RunContext(BY_ANN, "kafka_second"), CLUSTER)
         file(FILE.replace("connection: kafka_first", "connection: kafka_other"))
         assert open_alerts(ledger) == ["kafka_first", "kafka_second"]
         started = through("kafka_second", *snapshots(recorded, 30, 40, 50))
@@ -142,16 +142,16 @@ def test_what_is_used_first_is_bound_and_a_person_changes_it(
 ) -> None:
     file(FILE)
     with installation.open_ledger() as ledger:
-        bound.require(ledger, "kafka_first", "A", BY_ANN)
+        bound.require(RunContext(BY_ANN, "kafka_first"), "A")
         for kind, name in ((Bound.CONNECTION, "kafka_first"), (Bound.ENTRY, "first")):
             binding = ledger.binding(kind, name)
             assert binding is not None
             assert (binding.cluster_id, binding.read_by) == ("A", "reassign_partitions/r1/snapshot")
         with pytest.raises(MisledError, match="bound to cluster A"):
-            bound.require(ledger, "kafka_first", "rebuilt", BY_ANN)
+            bound.require(RunContext(BY_ANN, "kafka_first"), "rebuilt")
         assert open_alerts(ledger) == ["kafka_first"]
         ledger.rebind("kafka_first", "first", "rebuilt", "ann")
-        bound.require(ledger, "kafka_first", "rebuilt", BY_ANN)
+        bound.require(RunContext(BY_ANN, "kafka_first"), "rebuilt")
         assert open_alerts(ledger) == []
 
 
@@ -170,15 +170,15 @@ def test_each_refusal_to_act_is_in_the_audit_and_what_lasts_is_told_once(
     file(FILE)
     elsewhere = ("ann", "X", MisledBy.CONNECTION_BOUND_ELSEWHERE)
     with installation.open_ledger() as ledger:
-        bound.require(ledger, "kafka_first", "A", BY_ANN)
-        bound.record_binding(ledger, "kafka_first", "X", BY_ANN)
-        bound.record_binding(ledger, "kafka_first", "X", BY_ANN)
+        bound.require(RunContext(BY_ANN, "kafka_first"), "A")
+        bound.record_binding(RunContext(BY_ANN, "kafka_first"), "X")
+        bound.record_binding(RunContext(BY_ANN, "kafka_first"), "X")
         assert refusals(ledger) == [elsewhere]
         for _ in range(2):
             with pytest.raises(MisledError):
-                bound.require(ledger, "kafka_first", "X", BY_ANN)
+                bound.require(RunContext(BY_ANN, "kafka_first"), "X")
         assert refusals(ledger) == [elsewhere] * 3
-        bound.record_binding(ledger, "kafka_second", "A", BY_ANN)
+        bound.record_binding(RunContext(BY_ANN, "kafka_second"), "A")
         assert refusals(ledger)[3:] == [("ann", "A", MisledBy.TWO_ENTRIES)]
         (*_, told) = ledger.audit()
         assert told.detail == {
@@ -194,8 +194,8 @@ def test_a_broken_file_begins_nothing_and_hides_no_edited_connection(
     recorded: Cluster, file: Callable[[str], None]
 ) -> None:
     file("clusters: [")
-    with installation.open_ledger() as ledger:
-        assert bound.record_binding(ledger, "kafka_first", "A", BY_ANN) is None
-        assert bound.record_binding(ledger, "kafka_first", "B", BY_ANN) is not None
-        with pytest.raises(ClustersFileError):
-            bound.require(ledger, "kafka_first", "A", BY_ANN)
+    first = RunContext(BY_ANN, "kafka_first")
+    assert bound.record_binding(first, "A") is None
+    assert bound.record_binding(first, "B") is not None
+    with pytest.raises(ClustersFileError):
+        bound.require(first, "A")

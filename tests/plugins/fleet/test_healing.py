@@ -27,7 +27,7 @@ from rehome.ledger.store import Ledger
 from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approval.approve import ApprovePlanOperator, lapses_at
-from rehome.run import plan_ids
+from rehome.run.context import RunContext
 from rehome.warehouse import read_snapshot
 from rehome.watching.finding_text import text_of
 from rehome.watching.kinds import FindingKind, WatchPolicy
@@ -184,10 +184,10 @@ def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules)
     with installation.open_ledger() as ledger:
         ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
         ask(ledger, "p1", Terms(plan.plan_hash, 1))
-        assert lapses_at(context, None) is None, "of a run that a person has triggered"
+        assert lapses_at(RunContext(context), None) is None, "of a run that a person has triggered"
         ledger.record_watch_start(start)
-        assert lapses_at(context, None) == start.deadline
-        assert lapses_at(context, now) == now, "its window closes before"
+        assert lapses_at(RunContext(context), None) == start.deadline
+        assert lapses_at(RunContext(context), now) == now, "its window closes before"
         event = {"event": {"error": "late", "error_type": "timeout"}}
         with pytest.raises(AirflowFailException, match="Nothing was changed"):
             task.resume_execution("execute_complete", event, context)
@@ -210,7 +210,7 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     )
     context = {"dag_run": run, "params": heal["conf"]}
     with installation.open_ledger() as ledger:
-        plan = make_plan(plan_ids.plan_id_of(context), cluster_id=CLUSTER)
+        plan = make_plan(RunContext(context).plan_id, cluster_id=CLUSTER)
         ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "watch")
         RehomeNotifier(ended, makes_plan=True).notify(context)
         (start,) = ledger.watch_starts(CLUSTER)

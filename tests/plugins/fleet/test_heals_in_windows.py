@@ -137,11 +137,11 @@ def test_no_heal_starts_while_the_dag_that_carries_it_out_is_paused_and_people_a
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules(policies={"dead_broker": "heal"})
-    monkeypatch.setattr("rehome.run.drivers.dag_paused", lambda *_: True)
+    monkeypatch.setattr("rehome.run.context.RunContext.dag_paused", lambda *_: True)
     assert watch(*dead_for_half_an_hour(recorded)) == []
     with installation.open_ledger() as ledger:
         (alert,) = [each for each in ledger.alerts() if each.kind == "healing_stopped"]
         assert "is paused in Airflow" in alert.alert["text"]
-        monkeypatch.setattr("rehome.run.drivers.dag_paused", lambda *_: None)
+        monkeypatch.setattr("rehome.run.context.RunContext.dag_paused", lambda *_: None)
         assert len(watch(recorded.snapshot(30, without_broker))) == 1
         assert all(each.closed_at for each in ledger.alerts() if each.kind == "healing_stopped")

@@ -17,9 +17,8 @@ from rehome.domain.run.findings import Severity
 from rehome.errors import RehomeError
 from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.fleet import plan_settings
-from rehome.fleet.clusters import working_through
 from rehome.params import FORM_DEFAULTS
-from rehome.run import run_params
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory, read_snapshot
 from tests.ledger.small_plans import move
 from tests.load_history.recorded import Cluster
@@ -36,7 +35,7 @@ def directory(tmp_path: Path) -> PlanDirectory:
 
 @pytest.fixture(autouse=True)
 def clusters_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of one cluster, which the test works through, and a warehouse of its own."""
+    """Of one cluster, which the plans are for, and a warehouse of its own."""
     path = tmp_path / "clusters.yaml"
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
@@ -50,16 +49,14 @@ def write(path: Path, caps: Any) -> None:
 
 
 def compared(directory: PlanDirectory, *, begun: bool = False) -> plan_settings.ComparedSettings:
-    with working_through(HERE):
-        return plan_settings.ComparedSettings.of(directory, "rebalance", begun=begun)
+    return plan_settings.ComparedSettings.of(directory, "rebalance", HERE, begun=begun)
 
 
 def keep(directory: PlanDirectory, of_run: tuple[str, ...] = ()) -> None:
-    with working_through(HERE):
-        plan_settings.keep(directory, plan_settings.values_now("rebalance", of_run))
+    plan_settings.keep(directory, plan_settings.values_now("rebalance", HERE, of_run))
 
 
-def test_the_record_is_of_the_cluster_that_is_worked_through(
+def test_the_record_is_of_the_cluster_behind_the_connection(
     directory: PlanDirectory, clusters_file: Path
 ) -> None:
     keep(directory, ("effort",))
@@ -125,10 +122,9 @@ def test_a_plan_that_follows_up_keeps_the_limits_of_now_but_for_those_of_the_run
 ) -> None:
     sets = [{"name": "fast", "topics": ["a"], "brokers": [1]}]
     asked = parse_request({"action": "drain", "brokers": [4], "caps": {}, "broker_sets": sets})
-    with working_through(HERE):
-        assert plan_settings.renew_request(asked, directory) == asked, "of an earlier version"
-        keep(directory, ("broker_sets",))
-        found = plan_settings.renew_request(asked, directory)
+    assert plan_settings.renew_request(asked, directory, HERE) == asked, "of an earlier version"
+    keep(directory, ("broker_sets",))
+    found = plan_settings.renew_request(asked, directory, HERE)
     assert found.caps == read_caps({"default": {"replicas": 4}})
     assert found.broker_sets == asked.broker_sets
 
@@ -167,7 +163,7 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
             run_after=datetime.now(UTC),
         )
         params = {**FORM_DEFAULTS, **start["conf"]}
-        found = run_params.filled_params({"params": params, "dag_run": run})
+        found = RunContext({"params": params, "dag_run": run}).filled
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
         assert ("tolerance" in plan_settings.stated_params(found)) is (tolerance == 0.02)

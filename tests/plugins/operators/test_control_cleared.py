@@ -20,6 +20,7 @@ from rehome.fleet import bound
 from rehome.ledger.store import Ledger
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.run import drivers
+from rehome.run.context import RunContext
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.asked import BEGUN, by_a_task, run_of
 
@@ -46,8 +47,8 @@ class Asking:
 
     def by(self, run: SimpleNamespace, action: str = "resume") -> None:
         task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")
-        task.step({"params": {"plan_id": "p1", "action": action}, "dag_run": run, "task": task,
-                   "ti": None})  # fmt: skip
+        asked = {"plan_id": "p1", "action": action}
+        task.step(RunContext({"params": asked, "dag_run": run, "task": task, "ti": None}))
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
         monkeypatch.setattr(drivers, "controller", lambda *_: found)
         monkeypatch.setattr(OwnCluster, "of_plan", lambda *_: CLUSTER)
         monkeypatch.setattr(bound, "require", lambda *_: None)
-        monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
+        monkeypatch.setattr(RunContext, "gateway", lambda _: nullcontext())
         monkeypatch.setattr(ControlReassignmentOperator, "skip", skip)
         yield found
 

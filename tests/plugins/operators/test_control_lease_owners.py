@@ -21,6 +21,7 @@ from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.sweep import SweepThrottlesOperator
+from rehome.run.context import RunContext
 from tests.ledger.small_plans import make_plan
 
 NIGHT = "scheduled__2030-01-01T01:00:00+00:00"
@@ -49,7 +50,7 @@ def test_a_sweep_leaves_the_lease_to_another_dags_sweep_of_the_same_schedule(
     task = SweepThrottlesOperator(task_id="sweep", kafka_config_id="kafka_default")
 
     def sweep_by(dag_id: str) -> None:
-        task.take_back({"dag_run": run_of(dag_id, NIGHT)}, ledger, CLUSTER)  # type: ignore[arg-type]
+        task.take_back(RunContext({"dag_run": run_of(dag_id, NIGHT)}), CLUSTER)  # type: ignore[arg-type]
 
     def sweep(held: Ledger, cluster: OwnCluster, cluster_id: str, *_: Any) -> set_up.Cleared:
         swept.append(cluster_id)
@@ -87,13 +88,13 @@ def test_a_cancellation_leaves_the_lease_to_another_one_of_the_same_user(
         return Cancelled(), set_up.Cleared((), ())
 
     monkeypatch.setattr(controller, "give_up", begin)
-    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext(CLUSTER))
+    monkeypatch.setattr(RunContext, "gateway", lambda _: nullcontext(CLUSTER))
     task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")
 
     def cancel(run_id: str) -> None:
         asked = {"plan_id": "p1", "action": "cancel"}
         run: dict[str, Any] = {"dag_run": run_of("control_reassignment", run_id)}
-        task.step({**run, "params": asked, "task": task, "ti": None})
+        task.step(RunContext({**run, "params": asked, "task": task, "ti": None}))
 
     cancel("first")
     with pytest.raises(LeaseHeldError, match="control_reassignment/first"):

@@ -11,6 +11,7 @@ import pytest
 from rehome import installation
 from rehome.operators.plan import tell_of_full_disks
 from rehome.operators.upkeep.rollup import RollUpSnapshotsOperator
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
@@ -80,13 +81,13 @@ def test_a_plan_that_would_fill_a_disk_is_reported_by_its_job(
     with Webhook() as webhook, Mailbox() as mailbox:
         alerts_to(monkeypatch, webhook, mailbox)
         reported = Reported(webhook, mailbox)
-        tell_of_full_disks(directory, "p1")  # there is no history to forecast from
+        tell_of_full_disks(RunContext({}), directory, "p1")  # there is no history to forecast from
         directory.write_json("load.json", {"forecast": rows, "forecast_days": 30})
-        tell_of_full_disks(directory, "p1")
+        tell_of_full_disks(RunContext({}), directory, "p1")
         assert reported.kinds() == []
         rows[1]["days_until_full"] = 3.0
         directory.write_json("load.json", {"forecast": rows, "forecast_days": 30})
-        tell_of_full_disks(directory, "p1")
+        tell_of_full_disks(RunContext({}), directory, "p1")
         assert reported.kinds() == ["disk_forecast"]
         alert = reported.only("disk_forecast")
     assert (alert["plan_id"], alert["connection"]) == ("p1", "kafka_prod")

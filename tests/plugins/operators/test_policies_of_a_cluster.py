@@ -27,6 +27,7 @@ from rehome.operators.add_partitions import CreatePartitionsOperator
 from rehome.operators.dry_run import policy_findings
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import run_request
+from rehome.run.context import RunContext
 from rehome.warehouse import Warehouse
 from tests.dags.clusters import to
 from tests.ledger.people import approve_as
@@ -69,7 +70,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect) ->
     connect("kafka_loose")
     with installation.open_ledger() as opened:
         for connection in ("kafka_strict", "kafka_loose"):
-            bound.record_binding(opened, connection, "c1", BY_ANN)
+            bound.record_binding(RunContext(BY_ANN, connection), "c1")
         yield opened
 
 
@@ -100,7 +101,9 @@ def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connect
     who: dict[str, Any] = {"dag_id": "reassign_partitions", "planned_through": "kafka_strict"}
     ledger.create_plan(plan, PARAMS, directory.uri, "first", "ann", **who, policy=made_through)
     run = anns_run("kafka_loose")
-    assert run_request.plan_request(run).approval, "though neither she nor the connection asks it"
+    assert run_request.plan_request(RunContext(run)).approval, (
+        "though neither she nor the connection asks it"
+    )
     tried_out(directory, run, RATE)
     approve_as(ledger, "ann", "p1", Terms(plan.plan_hash, RATE), asked_by="ann")
     throttle = SetThrottleOperator(task_id="throttle", kafka_config_id="kafka_loose")
@@ -111,15 +114,16 @@ def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connect
         throttle.execute(run)
     ledger.record_connection("kafka_strict", "elsewhere")
     record = ledger.plan("p1")
-    assert throttle.policy_for(record).asks_another
+    assert RunContext(run, "kafka_loose").policy_for(record).asks_another
 
 
 def test_new_partitions_are_held_to_the_policy_of_their_own_cluster(ledger: Ledger) -> None:
     """Wherever the connection was last seen to lead, by another run since they were placed."""
     ledger.record_connection("kafka_loose", "elsewhere")
     create = CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_loose")
-    assert not create.policy.asks_another
-    assert create.policy_on("c1").asks_another
+    context = RunContext({"task": create})
+    assert not context.policy_for(None).asks_another
+    assert context.policy_on("c1").asks_another
 
 
 def test_a_plan_without_a_recorded_policy_is_held_to_that_of_the_connection_it_was_made_through(
@@ -190,5 +194,5 @@ def test_a_dry_run_says_where_policies_differ(ledger: Ledger, connect: Connect) 
     assert len(texts) == 2
     assert "no approval (kafka_loose)" in texts[0]
     connect("kafka_loose", STRICT)
-    bound.record_binding(ledger, "kafka_loose", "c1", BY_ANN)
+    bound.record_binding(RunContext(BY_ANN, "kafka_loose"), "c1")
     assert policy_findings(ledger, "c1") == []

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from rehome import installation
 from rehome.domain.request.parse_request import parse_request
-from rehome.run import plan_ids
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory, Warehouse
 from tests.ledger.small_plans import make_plan
 
@@ -49,7 +49,7 @@ class Site:
 
     def plan(self, *, recorded: bool, action: str = "reassign") -> PlanDirectory:
         """As the task `plan` leaves it, or one that was interrupted."""
-        plan_id = plan_ids.plan_id_of(self.context)
+        plan_id = RunContext(self.context).plan_id
         directory = Warehouse(installation.settings().warehouse).plan(plan_id)
         plan = replace(make_plan(plan_id), action=action)
         with installation.open_ledger() as ledger:

@@ -17,6 +17,7 @@ from rehome.fleet import watch_runs
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.run.by_itself import LowersReplicationError, refuse_lowering
+from rehome.run.context import RunContext
 from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.run.asked import BEGUN, asked_for, by_a_task, run_of, task_of
@@ -46,9 +47,9 @@ def by_watching(ledger: Ledger, policy: WatchPolicy, person: str | None = None) 
 
 def refused(ledger: Ledger, run: Any, recorded: bool = False, **options: Any) -> bool:
     record = ledger.plan("p1") if recorded else None
-    refuse_lowering(task_of(run), AS_MANY, ledger, record, **options)  # takes nothing away
+    refuse_lowering(RunContext(task_of(run)), AS_MANY, record, **options)  # takes nothing away
     try:
-        refuse_lowering(task_of(run), FEWER, ledger, record, **options)
+        refuse_lowering(RunContext(task_of(run)), FEWER, record, **options)
     except LowersReplicationError as error:
         return "1 partition, such as t-0, ends with replicas on 1 broker instead" in str(error)
     return False

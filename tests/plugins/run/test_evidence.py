@@ -13,6 +13,7 @@ from rehome import installation
 from rehome.execution.dry_run.result import DryRunResult
 from rehome.ledger.store import Ledger
 from rehome.run import evidence
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory
 
 RUN: dict[str, Any] = {"dag_run": SimpleNamespace(dag_id="reassign_partitions", run_id="run-1")}
@@ -70,24 +71,24 @@ def test_a_dry_run_is_one_of_the_run_with_the_file_that_it_has_written(
 ) -> None:
     result = DryRunResult("p1", "h", (), (), rate_bytes_per_s=5, rate_cause="half")
     with pytest.raises(evidence.NotDoneError, match="so the task dry_run is not done"):
-        evidence.read_dry_run(RUN, ledger, "p1", directory)
-    evidence.record_dry_run(RUN, ledger, directory, result)
-    found = evidence.read_dry_run(RUN, ledger, "p1", directory)
+        evidence.read_dry_run(RunContext(RUN), "p1", directory)
+    evidence.record_dry_run(RunContext(RUN), directory, result)
+    found = evidence.read_dry_run(RunContext(RUN), "p1", directory)
     assert (found.row.rate_bytes_per_s, found.content["rate_cause"]) == (5, "half")
-    evidence.require_dry_run(RUN, "p1")
+    evidence.require_dry_run(RunContext(RUN), "p1")
     with pytest.raises(evidence.NotDoneError, match="Clear the task dry_run"):
-        evidence.require_dry_run(OTHER, "p1")
+        evidence.require_dry_run(RunContext(OTHER), "p1")
     directory.write_json("dry_run.json", result.to_json() | {"rate_bytes_per_s": 9})
     with pytest.raises(evidence.FileChangedError, match=r"dry_run\.json is not what was written"):
-        evidence.read_dry_run(RUN, ledger, "p1", directory)
+        evidence.read_dry_run(RunContext(RUN), "p1", directory)
 
 
 def test_a_dry_run_that_refuses_is_none_to_go_on_with(
     ledger: Ledger, directory: PlanDirectory
 ) -> None:
-    evidence.record_tried(RUN, ledger, directory, "p1", {"ok": False})
+    evidence.record_tried(RunContext(RUN), directory, "p1", {"ok": False})
     with pytest.raises(evidence.NotDoneError, match="refuses that plan"):
-        evidence.require_dry_run(RUN, "p1")
+        evidence.require_dry_run(RunContext(RUN), "p1")
 
 
 def test_a_proof_that_something_else_has_written_proves_nothing(

@@ -28,8 +28,9 @@ from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
-from rehome.run import drivers, evidence, plan_ids, plan_of_run, recorded_plans, run_request
+from rehome.run import drivers, evidence, plan_of_run, recorded_plans, run_request
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.context import RunContext, follow_up_id
 from rehome.run.plan_of_run import UnknownPlanError
 from rehome.warehouse import PlanDirectory
 from tests.ledger.small_plans import make_plan
@@ -135,7 +136,7 @@ def test_a_run_with_a_follow_up_reports_both_plans(
     first = site.plan(recorded=True, action="drain").load()
     RehomeNotifier("failed", makes_plan=True).notify(site.context)
     assert "follow_up" not in sent["reported"]
-    second = plan_ids.follow_up_id(first.plan_id)
+    second = follow_up_id(first.plan_id)
     with installation.open_ledger() as ledger:
         ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
         ledger.transition(second, PlanState.FAILED, "its broker died")
@@ -172,10 +173,10 @@ def test_a_follow_up_that_is_not_known_is_reported_as_that(
     plan_id = site.plan(recorded=True, action="drain").load().plan_id
     known = plan_of_run.known_plan
 
-    def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
+    def but_the_first(context: RunContext, of: str) -> PlanRecord | None:
         if of != plan_id:
             raise UnknownPlanError(TaskEnd(TaskReason.FILES_UNREADABLE, of))
-        return known(of, ledger)
+        return known(context, of)
 
     monkeypatch.setattr(plan_of_run, "known_plan", but_the_first)
     reported = notified(site, makes_plan=True)
@@ -188,14 +189,14 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
 ) -> None:
     site.plan(recorded=True)
     with installation.open_ledger() as ledger:
-        record = ledger.plan(plan_ids.plan_id_of(site.context))
-    assert recorded_plans.directory_plan(site.context)[0].plan_id == record.plan_id
+        record = ledger.plan(RunContext(site.context).plan_id)
+        assert recorded_plans.recorded_moves(ledger, record).plan_id == record.plan_id
     site.use("another")
     with installation.open_ledger() as another:
         plan = PlanDirectory(record.plan_dir).load()
         another.create_plan(plan, PARAMS, record.plan_dir, "run-1", "ann")
-    with pytest.raises(PlanConflictError, match="were made for the ledger"):
-        recorded_plans.directory_plan(site.context)
+        with pytest.raises(PlanConflictError, match="were made for the ledger"):
+            recorded_plans.recorded_moves(another, record)
 
 
 def test_moves_of_a_plan_that_the_ledger_has_lost_are_read_from_its_own_files(site: Site) -> None:
@@ -308,14 +309,16 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
 
     params = {"action": "rebalance", "throttle": 9000, "kafka_config_id": "kafka_default"}
     context = site.context | {"params": params | {"plan_id": "planned"}}
-    asked = run_request.request_of(context)
+    asked = run_request.request_of(RunContext(context))
     with installation.open_ledger() as ledger:
         ledger.take_up("planned", "a-dag", "run-1", bounds_of(asked), "ben", lease_s=60)
-    assert run_request.plan_request(context) == replace(made, throttle_bytes_per_s=9000)
+    assert run_request.plan_request(RunContext(context)) == replace(made, throttle_bytes_per_s=9000)
 
     site.plan(recorded=True)
     own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
-    assert run_request.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
+    assert run_request.plan_request(RunContext(own)) == parse_request(PARAMS), (
+        "the run has made it itself"
+    )
 
 
 @pytest.mark.slow
@@ -330,17 +333,19 @@ def test_a_plan_that_has_begun_goes_on_whatever_happens_to_the_clusters_file(
     )
     plan_id = site.plan(recorded=True).load().plan_id
     context = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
-    assert run_request.request_of(context).max_moves_per_broker == 9, "a new plan would have it"
-    assert run_request.plan_request(context) == parse_request(PARAMS)
+    assert run_request.request_of(RunContext(context)).max_moves_per_broker == 9, (
+        "a new plan would have it"
+    )
+    assert run_request.plan_request(RunContext(context)) == parse_request(PARAMS)
 
     path.write_text("clusters: {a: [")
-    assert plan_ids.plan_id_of(context) == plan_id
+    assert RunContext(context).plan_id == plan_id
     with pytest.raises(ClustersFileError):
-        run_request.plan_request(context)  # it has not begun
+        run_request.plan_request(RunContext(context))  # it has not begun
     with installation.open_ledger() as ledger:
         ledger.approve(plan_id, ledger.plan(plan_id).plan_hash, "ann")
         ledger.transition(plan_id, PlanState.RUNNING, "because")
-    assert run_request.plan_request(context) == parse_request(PARAMS)
+    assert run_request.plan_request(RunContext(context)) == parse_request(PARAMS)
     with installation.open_ledger() as ledger:
         ledger.transition(plan_id, PlanState.DONE, "because")
     assert site.reported_by(ClearThrottleOperator) == ""
@@ -370,12 +375,12 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     monkeypatch.setattr(drivers, "controller", lambda *_: done)
     described = SimpleNamespace(cluster_id=plan.cluster_id)
     cluster = SimpleNamespace(name="kafka_default", describe_cluster=lambda: described)
-    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(RunContext, "gateway", lambda _: nullcontext(cluster))
     monkeypatch.setattr(ControlReassignmentOperator, "skip", lambda *_, **__: None)
     operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
     for action in ("pause", "cancel"):
         passed_on.clear()
-        operator.step(asked(action))
+        operator.step(RunContext(asked(action)))
         assert passed_on == [action]
     with pytest.raises(ClustersFileError):
-        operator.step(asked("resume"))
+        operator.step(RunContext(asked("resume")))

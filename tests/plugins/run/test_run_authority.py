@@ -21,7 +21,7 @@ from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import SetThrottleOperator
-from rehome.run import plan_ids
+from rehome.run.context import RunContext
 from rehome.run.run_authority import refuse_unasked
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.asked import BEGUN, CONF, asked_for, by_a_task, run_of, task_of
@@ -39,13 +39,13 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
 def refused(run: SimpleNamespace, **params: Any) -> str:
     """Why a task of the run may not start anything."""
     with pytest.raises(NotAskedForError) as caught:
-        refuse_unasked(task_of(run, **params))
+        refuse_unasked(RunContext(task_of(run, **params)))
     return str(caught.value)
 
 
 def plan_of(ledger: Ledger, run: SimpleNamespace, *states: PlanState) -> None:
     """The plan that a run has made, and what has become of it."""
-    plan = make_plan(plan_ids.plan_id_of(task_of(run)), cluster_id=run.run_id)
+    plan = make_plan(RunContext(task_of(run)).plan_id, cluster_id=run.run_id)
     ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "ann", None, run.dag_id)
     if states:
         ledger.approve(plan.plan_id, plan.plan_hash, "ann")
@@ -54,8 +54,9 @@ def plan_of(ledger: Ledger, run: SimpleNamespace, *states: PlanState) -> None:
 
 
 def test_what_people_and_schedules_trigger_is_asked_for(ledger: Ledger) -> None:
-    refuse_unasked(task_of(run_of("r1")))
-    refuse_unasked(task_of(run_of("r2", run_type="scheduled", triggering_user_name=None)))
+    refuse_unasked(RunContext(task_of(run_of("r1"))))
+    by_schedule = run_of("r2", run_type="scheduled", triggering_user_name=None)
+    refuse_unasked(RunContext(task_of(by_schedule)))
 
 
 def test_a_run_that_a_task_has_started_needs_a_request_with_its_very_parameters(
@@ -64,7 +65,7 @@ def test_a_run_that_a_task_has_started_needs_a_request_with_its_very_parameters(
     run = by_a_task("control__1")
     assert "the ledger does not know who has asked for it" in refused(run)
     ledger.request_run(asked_for("control__1"))
-    refuse_unasked(task_of(run))
+    refuse_unasked(RunContext(task_of(run)))
     forged = by_a_task("control__1", conf={**CONF, "throttle": 10**9})
     assert "are not those that bob has asked for" in refused(forged)
     assert "This step has changed nothing" in refused(forged)
@@ -83,8 +84,8 @@ def test_nobody_puts_a_run_of_their_own_in_the_place_of_one_that_another_has_ask
 def test_a_run_that_was_deleted_is_not_started_again_in_its_askers_name(ledger: Ledger) -> None:
     ledger.request_run(asked_for("control__1"))
     first = by_a_task("control__1")
-    refuse_unasked(task_of(first))
-    refuse_unasked(task_of(first, "throttle"))
+    refuse_unasked(RunContext(task_of(first)))
+    refuse_unasked(RunContext(task_of(first, "throttle")))
     again = by_a_task("control__1", run_after=BEGUN + timedelta(minutes=1))
     assert "that has been deleted since" in refused(again)
 
@@ -93,11 +94,11 @@ def test_a_run_that_is_cleared_long_after_starts_nothing_in_its_askers_name(
     ledger: Ledger,
 ) -> None:
     old = run_of("r1", run_after=LONG_AGO)
-    refuse_unasked(task_of(old))  # it has waited, and nobody has cleared it
+    refuse_unasked(RunContext(task_of(old)))  # it has waited, and nobody has cleared it
     old.clear_number = 1
     assert "asked for by ann" in refused(old)
     assert "a request counts for 24 hours" in refused(old)
-    refuse_unasked(task_of(run_of("r2", clear_number=1)))
+    refuse_unasked(RunContext(task_of(run_of("r2", clear_number=1))))
 
 
 def test_a_backfill_begins_nothing(ledger: Ledger) -> None:
@@ -107,7 +108,7 @@ def test_a_backfill_begins_nothing(ledger: Ledger) -> None:
     (told,) = ledger.audit()
     assert (told.user_name, told.detail["why"]) == (None, NotAsked.BACKFILL)
     plan_of(ledger, backfilled, PlanState.RUNNING)
-    refuse_unasked(task_of(backfilled, "execute"))
+    refuse_unasked(RunContext(task_of(backfilled, "execute")))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_what_a_plan_has_begun_goes_on_and_nothing_else(
     for run in (cleared, of_earlier):
         plan_of(ledger, run, *states)
         if goes_on:
-            refuse_unasked(task_of(run, "execute"))
+            refuse_unasked(RunContext(task_of(run, "execute")))
         else:
             assert refused(run)
 
@@ -136,7 +137,7 @@ def test_what_a_plan_has_begun_goes_on_and_nothing_else(
 def test_a_plan_in_the_hands_of_another_run_is_no_authority(ledger: Ledger) -> None:
     run = by_a_task("control__0", conf={})
     plan_of(ledger, run, PlanState.RUNNING, PlanState.PAUSED)
-    plan_id = plan_ids.plan_id_of(task_of(run))
+    plan_id = RunContext(task_of(run)).plan_id
     ledger.take_up(plan_id, "reassign_partitions", "r9", {}, "carl", lease_s=1)
     ledger.transition(plan_id, PlanState.RUNNING, "because")
     assert refused(run)

@@ -15,7 +15,8 @@ from rehome import installation
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.event_kind import EventKind
-from rehome.run import plan_ids, run_request
+from rehome.run import run_request
+from rehome.run.context import FOLLOW_UP, RunContext
 from rehome.warehouse import Warehouse
 from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
@@ -35,7 +36,7 @@ def test_where_a_person_has_approved_a_plan_its_follow_up_is_asked_about_too(
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(nowhere))
     run = run_of("r1", run_after=datetime.now(UTC))
     context = task_of(run, **PARAMS)
-    plan = replace(make_plan(plan_ids.plan_id_of(context)), action="drain")
+    plan = replace(make_plan(RunContext(context).plan_id), action="drain")
     directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan.plan_id)
     directory.save(plan, parse_request(PARAMS))
     terms = Terms(plan.plan_hash, 1_000_000)
@@ -46,5 +47,5 @@ def test_where_a_person_has_approved_a_plan_its_follow_up_is_asked_about_too(
         else:
             ledger.approve(plan.plan_id, plan.plan_hash, "ann", terms)
         ledger.add_event(EventKind.FOLLOWED_UP, "more has appeared", plan_id=plan.plan_id)
-    task = SimpleNamespace(task_id=f"{plan_ids.FOLLOW_UP}.plan", kafka_config_id="kafka_default")
-    assert run_request.request_of({**context, "task": task}).approval is approved
+    task = SimpleNamespace(task_id=f"{FOLLOW_UP}.plan", kafka_config_id="kafka_default")
+    assert run_request.request_of(RunContext({**context, "task": task})).approval is approved

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
-from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,14 +13,18 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.utils.file import might_contain_dag
 
-from rehome import installation
+from rehome import alerting, installation
+from rehome.alerts.alert import Alert
+from rehome.alerts.kinds import AlertKind
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.fleet import clusters, plan_settings
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.run import run_params
+from rehome.run.context import RunContext
+from rehome.settings import Settings
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.trigger_check import problems_of
+from rehome.triggers.progress import ReassignmentTrigger
 from tests.session.airflow_home import ROOT
 
 FILE = """
@@ -176,29 +178,43 @@ def test_a_cluster_s_values_reach_whatever_works_through_its_connection(
     assert installation.settings().poll_interval_s == 9
     assert installation.settings("kafka_berlin").poll_interval_s == 2
     assert installation.settings("kafka_oslo").poll_interval_s == 9
-    with clusters.working_through("kafka_berlin"):
-        assert (installation.settings().poll_interval_s, installation.settings().wake_s) == (2, 1)
-    monkeypatch.setattr(clusters, "get_current_context", lambda: context("kafka_berlin"))
-    step = Context()  # whatever works in this thread besides leaves nothing of its own there
-    assert step.run(installation.settings).poll_interval_s == 2
-    assert run_params.params_of(context("kafka_berlin"))["tolerance"] == 0.5
-    assert run_params.params_of(context("kafka_berlin", tolerance=0.1))["tolerance"] == 0.1
-    assert "tolerance" not in run_params.params_of(context("kafka_oslo"))
+    found = RunContext(context("kafka_berlin")).settings
+    assert (found.poll_interval_s, found.wake_s) == (2, 1)
+    assert RunContext(context("kafka_berlin")).params["tolerance"] == 0.5
+    assert RunContext(context("kafka_berlin", tolerance=0.1)).params["tolerance"] == 0.1
+    assert "tolerance" not in RunContext(context("kafka_oslo")).params
 
 
-def test_triggers_of_several_clusters_share_a_process_and_no_settings(write: Write) -> None:
+def test_triggers_of_several_clusters_share_a_process_and_no_settings(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each polls its own cluster, by that cluster's settings."""
     write(FILE)
+    opened: dict[str, float] = {}
 
-    async def poll(connection: str) -> float:
-        clusters.work_through(connection)
-        await asyncio.sleep(0)
-        return await asyncio.to_thread(lambda: installation.settings().poll_interval_s)
+    def gateway(hook: KafkaClusterHook, settings: Settings) -> None:
+        opened[hook.kafka_config_id] = settings.poll_interval_s
 
-    async def both() -> list[float]:
-        tasks = [asyncio.create_task(poll(name)) for name in ("kafka_berlin", "kafka_oslo")]
-        return list(await asyncio.gather(*tasks))
+    monkeypatch.setattr(KafkaClusterHook, "gateway", gateway)
+    for name in ("kafka_berlin", "kafka_oslo"):
+        ReassignmentTrigger(name, None, 1.0).open_watch()
+    assert opened == {"kafka_berlin": 2, "kafka_oslo": 9}
 
-    assert asyncio.run(both()) == [2, 9]
+
+def test_an_alert_is_sent_again_by_the_settings_of_the_cluster_that_it_is_about(
+    write: Write,
+) -> None:
+    write(FILE.replace("{poll_interval_s: 2}", "{alert_again_s: 7200}"))
+    raised: list[float | None] = []
+
+    class Noting:
+        def raise_alerts(self, rows: Any, *_: Any, **__: Any) -> None:
+            raised.extend(each.again_s for each in rows)
+
+    names = ("kafka_berlin", "kafka_oslo", "")
+    found = [Alert(AlertKind.STALLED, name, "x", connection=name) for name in names]
+    alerting.journal(Noting(), found)  # type: ignore[arg-type]
+    assert raised == [7200, 3600, 3600]
 
 
 def test_the_policy_is_in_the_file_or_in_the_connection_not_in_both(
@@ -222,7 +238,7 @@ def test_with_a_broken_file_nothing_begins_and_what_runs_goes_on(write: Write) -
     (problem,) = problems_of("reassign_partitions", {"kafka_config_id": "kafka_default"})
     assert problem == "clusters.berlin.connection: is needed."
     with pytest.raises(InvalidRequestError):
-        run_params.params_of(context("kafka_default"))
+        _ = RunContext(context("kafka_default")).params
     with pytest.raises(InvalidRequestError):
         _ = KafkaClusterHook("kafka_default").policy
 
@@ -244,7 +260,7 @@ def test_the_former_word_for_a_default_gives_way_to_a_target_like_the_present_on
 ) -> None:
     write(FILE.replace("{tolerance: 0.5}", "{on_window_end: cancel}"))
     for word in ("drain", "finish"):
-        filled = run_params.filled_params(context("kafka_berlin", on_window_end=word))
+        filled = RunContext(context("kafka_berlin", on_window_end=word)).filled
         assert filled.params["on_window_end"] == "cancel"
         assert "on_window_end" not in plan_settings.stated_params(filled)
 

@@ -70,7 +70,7 @@ def test_a_ledger_that_is_away_when_a_trigger_begins_is_waited_for_as_at_a_poll(
         return Finds(there)
 
     monkeypatch.setattr(
-        "rehome.installation.settings", lambda: SimpleNamespace(stall_timeout_s=patience_s)
+        "rehome.installation.settings", lambda _: SimpleNamespace(stall_timeout_s=patience_s)
     )
     trigger = ReassignmentTrigger("kafka_default", None, 0.0, first_poll_s=0.0)
     monkeypatch.setattr(trigger, "open_watch", open_watch)

@@ -76,7 +76,7 @@ def test_a_stop_waits_for_no_worker(
     _, gateway = flying(**({"window_end": closed} if by == "the window's end" else {}))
     if by == "a cancel":
         ledger.request_cancel("p1", "ann")
-    outcome = PlanWatch(cast(Any, gateway), "p1").poll()
+    outcome = PlanWatch(cast(Any, gateway), "p1", installation.settings()).poll()
     record = ledger.plan("p1")
     paused = by == "the window's end"
     assert record.state is (PlanState.PAUSED if paused else PlanState.CANCELLED)
@@ -93,7 +93,8 @@ def test_what_is_to_start_waits_for_a_worker(
 ) -> None:
     _, gateway = flying()
     started = dict(gateway.targets)
-    assert PlanWatch(cast(Any, gateway), "p1").poll().reason == "there is something to do"
+    watch = PlanWatch(cast(Any, gateway), "p1", installation.settings())
+    assert watch.poll().reason == "there is something to do"
     assert gateway.targets == started
     assert list(ledger.view("p1").moves.values()).count(MoveState.PENDING) == 1
 
@@ -105,6 +106,6 @@ def test_a_lease_that_another_run_holds_wakes_the_worker_and_stops_nothing(
     ledger.request_cancel("p1", "ann")
     ledger.acquire_lease("sim", "run-1", 0.0)
     ledger.acquire_lease("sim", "another", 60.0)
-    outcome = PlanWatch(cast(Any, gateway), "p1").poll()
+    outcome = PlanWatch(cast(Any, gateway), "p1", installation.settings()).poll()
     assert outcome.reason == "another run has taken the lease over"
     assert len(gateway.targets) == 1

@@ -18,7 +18,7 @@ from rehome.quality.engine.rules import every_rule, rules_of
 from rehome.quality.engine.runner import run_gate
 from rehome.quality.published.project import SITE, Run, definitions, publish
 from rehome.quality.published.tree import keep_newest
-from rehome.run import plan_ids
+from rehome.run.context import run_digest
 from tests.session.browser import opened
 from tests.session.spark_session import spark
 from tests.ui.site import Site, served, token_of
@@ -127,7 +127,7 @@ def test_a_plan_without_docs_says_so_and_other_files_are_not_served(
 def test_docs_of_a_run_that_was_refused_are_found_by_the_run(
     client: Callable[[str], TestClient], docs: Site, published: Path
 ) -> None:
-    name = f"20261123T220000Z-{plan_ids.run_digest(DAG, 'manual__no')}"
+    name = f"20261123T220000Z-{run_digest(DAG, 'manual__no')}"
     copytree(published / "plans" / "p1" / SITE, docs.warehouse / "plans" / name / SITE)
     found = client("viewer").get(f"data-docs/{DAG}/manual__no/index.html")
     assert found.status_code == 200

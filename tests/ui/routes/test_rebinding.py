@@ -13,6 +13,7 @@ import pytest
 from rehome.alerts.kinds import AlertKind
 from rehome.fleet import bound
 from rehome.ledger.base.audit_entry import Decided
+from rehome.run.context import RunContext
 from tests.plugins.run.asked import BY_ANN
 from tests.ui.site import Site, snapshot_of, token_of
 
@@ -36,8 +37,8 @@ def edited(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     path.write_text(FILE)
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
     for connection, cluster_id in (("kafka_berlin", "B"), ("kafka_oslo", "O")):
-        assert bound.record_binding(site.ledger, connection, cluster_id, BY_ANN) is None
-    assert bound.record_binding(site.ledger, "kafka_berlin", "rebuilt", BY_ANN) is not None
+        assert bound.record_binding(RunContext(BY_ANN, connection), cluster_id) is None
+    assert bound.record_binding(RunContext(BY_ANN, "kafka_berlin"), "rebuilt") is not None
     return site
 
 
@@ -108,7 +109,7 @@ def test_nothing_is_bound_that_the_page_does_not_show(edited: Site, client: Clie
 def test_an_entry_is_not_bound_to_a_cluster_that_another_entry_is_for(
     edited: Site, client: Client
 ) -> None:
-    assert bound.record_binding(edited.ledger, "kafka_berlin", "O", BY_ANN) is not None
+    assert bound.record_binding(RunContext(BY_ANN, "kafka_berlin"), "O") is not None
     answer = bind(client("admin"), "kafka_berlin", "O")
     assert answer.status_code == 409
     assert "Entries berlin, oslo" in answer.text
@@ -128,6 +129,6 @@ def test_an_entry_that_is_bound_there_already_is_no_other_entry(
 
 def test_the_pages_of_both_clusters_say_so(edited: Site, client: Client) -> None:
     snapshot_of(edited)  # of cluster "test"
-    assert bound.record_binding(edited.ledger, "kafka_berlin", "test", BY_ANN) is not None
+    assert bound.record_binding(RunContext(BY_ANN, "kafka_berlin"), "test") is not None
     shown = client("viewer").get("clusters/test").text
     assert "leads to cluster test, but is bound to cluster B" in shown

@@ -149,16 +149,17 @@ def _takes_the_cluster(original: Original) -> Original:
     """An adoption takes the cluster, whichever plan has it."""
 
     @contextmanager
-    def driving(context: Any, ledger: Any, cluster: Any, record: Any, **options: Any) -> Any:
+    def driving(context: Any, cluster: Any, record: Any, **options: Any) -> Any:
+        ledger = context.ledger
         other = ledger.active_plan(record.cluster_id)
-        adopts = context["dag_run"].dag_id == FOREIGN_DAG and record.started_at is None
+        adopts = context.dag_run.dag_id == FOREIGN_DAG and record.started_at is None
         if adopts and other is not None and other.plan_id != record.plan_id:
             with ledger.writing() as connection:
                 connection.execute(update(PLANS).values(active_cluster_id=None))
             held = ledger.holder(record.cluster_id)
             if held is not None:
                 ledger.release_lease(held)
-        with original(context, ledger, cluster, record, **options) as holding:
+        with original(context, cluster, record, **options) as holding:
             yield holding
 
     return driving

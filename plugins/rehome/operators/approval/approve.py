@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
-from rehome import alerting, installation
+from rehome import alerting
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.run.approval.questions import Answered, AnswerKind
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
-from rehome.fleet import clusters, plan_settings
-from rehome.fleet.clusters import DEFAULT_CONNECTION
+from rehome.fleet import plan_settings
 from rehome.ledger.base.records import EndReason
 from rehome.links import PlanPageLink, page_of_plan
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
@@ -26,11 +25,9 @@ from rehome.reporting.titles import title_of
 from rehome.run import (
     approval_terms,
     evidence,
-    plan_ids,
     plan_of_run,
     recorded_plans,
     run_authority,
-    run_params,
     run_request,
 )
 from rehome.run.asking import hitl
@@ -49,13 +46,11 @@ from rehome.run.words.answer_words import (
 from rehome.run.words.job_words import lapsed_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
-    from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.domain.run.approval.questions import QuestionRecord
     from rehome.ledger.base.records import PlanRecord
     from rehome.run.asking.hitl import HumanAnswer
+    from rehome.run.context import RunContext
     from rehome.run.run_request import TaskPlan
 
 THROTTLE = "throttle"
@@ -82,30 +77,28 @@ class ApprovePlanOperator(AskingOperator):
         super().__init__(subject="Approve the reassignment?", **{**kwargs, **asking})
         self.options = [self.APPROVE, self.SEND_BACK, self.REJECT]
 
-    def step(self, context: Context) -> Any:
+    def step(self, context: RunContext) -> Any:
         """Wait for a person, or record that none has to be asked."""
-        with installation.open_ledger() as ledger:
-            run_authority.refuse_unasked(context)
-            record = plan_of_run.require_plan(context, ledger)
-            plan_id = record.plan_id
-            if record.state.ended:
-                self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
+        run_authority.refuse_unasked(context)
+        record = plan_of_run.require_plan(context)
+        plan_id = record.plan_id
+        if record.state.ended:
+            self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
+            return None
+        task = run_request.task_plan(context, record)
+        recorded_plans.refuse_changed_files(task.plan, task.directory)
+        tried = self._try_out(task)
+        terms = approval_terms.terms_of(task)
+        why = ""
+        if record.state is not PlanState.PLANNED:
+            why = approval_terms.why_not(task, terms)
+            if not why:
+                given = record.approval.by_whom if record.approval else ""
+                self.log.info("Plan %s was approved by %s before.", plan_id, given)
                 return None
-            task = run_request.task_plan(context, ledger, record)
-            plan, request = task.plan, task.request
-            recorded_plans.refuse_changed_files(plan, task.directory)
-            tried = self._try_out(task)
-            terms = approval_terms.terms_of(task)
-            why = ""
-            if record.state is not PlanState.PLANNED:
-                why = approval_terms.why_not(task, terms)
-                if not why:
-                    given = record.approval.by_whom if record.approval else ""
-                    self.log.info("Plan %s was approved by %s before.", plan_id, given)
-                    return None
         changes = terms.effects is None or terms.effects.changes_cluster
-        if changes and self._needs_a_person(record, request):
-            return self._ask(context, plan, request, terms, tried, record, why)
+        if changes and self._needs_a_person(record, task.request):
+            return self._ask(task, terms, tried, why)
         self._approve_by_parameters(context, terms)
         return None
 
@@ -113,21 +106,12 @@ class ApprovePlanOperator(AskingOperator):
         """Whether the run asks for it, or the run did that the plan is continued from."""
         return request.approval or record.approver is not None
 
-    def _ask(
-        self,
-        context: Context,
-        plan: Plan,
-        request: ReassignmentRequest,
-        terms: Terms,
-        tried: Mapping[str, Any],
-        record: PlanRecord,
-        why: str,
-    ) -> Any:
+    def _ask(self, task: TaskPlan, terms: Terms, tried: Mapping[str, Any], why: str) -> Any:
         from rehome.account.evidence import GATES
         from rehome.reporting.collect import write_plan_report
 
-        directory = recorded_plans.plan_directory(context)
-        askers = record.askers(run_params.actor_of(context))
+        context, plan, record, directory = task.context, task.plan, task.record, task.directory
+        askers = record.askers(context.actor)
         again = self.asked_before(context)
         if record.approval is not None and why and not again:
             again = lapsed_approval_text(record.approval.by_whom, why)
@@ -137,17 +121,16 @@ class ApprovePlanOperator(AskingOperator):
             terms,
             page_of_plan(plan.plan_id),
             askers,
-            lasting_s=installation.settings().approval_lasts_s,
+            lasting_s=context.settings.approval_lasts_s,
             tried=tried,
             gates=directory.read_json(GATES) if directory.exists(GATES) else (),
             sent_back=again,
         )
         self.params = _form()
-        deadline = lapses_at(context, request.window_end)
+        deadline = lapses_at(context, task.request.window_end)
         self.response_timeout = None if deadline is None else _until(deadline)
-        with installation.open_ledger() as ledger:
-            write_plan_report(directory, ledger)  # of the files as they were recorded
-        self._tell(context, plan, request, deadline)
+        write_plan_report(directory, context.ledger)  # of the files as they were recorded
+        self._tell(task, deadline)
         return self.ask(
             context,
             terms.to_json(),
@@ -166,51 +149,43 @@ class ApprovePlanOperator(AskingOperator):
 
         :raises NotDoneError: the run has made no dry run at all.
         """
-        from rehome.hooks.cluster import KafkaClusterHook
-
-        context, ledger, record = task.context, task.ledger, task.record
-        plan, request, directory = task.plan, task.request, task.directory
+        context, record, request, directory = (
+            task.context,
+            task.record,
+            task.request,
+            task.directory,
+        )
         try:
-            found = evidence.read_dry_run(context, ledger, plan.plan_id, directory).content
+            found = evidence.read_dry_run(context, record.plan_id, directory).content
         except evidence.FileChangedError as error:
             self.log.warning("%s It is tried out anew.", error)
             found = {}
         if found:
             compared = plan_settings.ComparedSettings.of(
-                directory, record.action, begun=record.state.active
+                directory, record.action, context.connection, begun=record.state.active
             )
-            rate = approval_terms.rate_of(context, ledger, request, record)[0]
+            rate = approval_terms.rate_of(context, request, record)[0]
             own = approval_terms.rates_by_broker_of(request, record, rate).to_json()
             as_tried = found["rate_bytes_per_s"] == rate and found.get("own_rates", {}) == own
             if as_tried and found.get("settings") == compared.counting:
                 return found
-        hook = KafkaClusterHook(clusters.connection_of(context) or DEFAULT_CONNECTION)
-        with hook.gateway(installation.settings()) as cluster:
-            snapshot = own_snapshot.uri_of(context)
-            result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
-            return result.to_json()
+        with context.gateway() as cluster:
+            return tried_out(task, own_snapshot.uri_of(context), cluster).to_json()
 
-    def _tell(
-        self,
-        context: Context,
-        plan: Plan,
-        request: ReassignmentRequest,
-        deadline: datetime | None,
-    ) -> None:
+    def _tell(self, task: TaskPlan, deadline: datetime | None) -> None:
         """Alert people that an approval is needed. Each attempt is another question."""
         from rehome.alerts.due_alerts import approval_waits
 
-        attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
-        with installation.open_ledger() as ledger:
-            record = ledger.plan(plan.plan_id)
-            found = approval_waits(plan, record, attempt, request.window_end, deadline)
-            alerting.raise_alerts(ledger, [found])
+        context, plan = task.context, task.plan
+        attempt = f"{context.dag_run.run_id}#{getattr(context.ti, 'try_number', 1)}"
+        record = context.ledger.plan(plan.plan_id)
+        found = approval_waits(plan, record, attempt, task.request.window_end, deadline)
+        alerting.raise_alerts(context.ledger, [found])
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: RunContext, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
-        plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
-        with installation.open_ledger() as ledger:
-            ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
+        plan_id, answer = context.plan_id, hitl.answer_in(event)
+        context.ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         if answer.timed_out:
             self._lapse(context, plan_id, self.question(context), answer)
         asked = self.open_question(context, answer)
@@ -220,48 +195,45 @@ class ApprovePlanOperator(AskingOperator):
             # A throttle given with an approval is not what the numbers were shown for.
             self._send_back(context, asked, answer, given)
         if answer.option == self.REJECT:
-            self.record(asked, answer, AnswerKind.REJECTED)
+            self.record(context, asked, answer, AnswerKind.REJECTED)
             self._reject(context, plan_id, str(answer.by))
             self.options, self.params = [self.APPROVE, self.REJECT], _form()
-            return super().execute_complete(context, event)
+            return super().execute_complete(context.airflow, event)
         if not approved:
             self.ask_again(context, asked, answer, Fault(AnswerFault.NO_OPTION))
         self._approve(context, asked, answer)
         return None
 
-    def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
+    def _approve(self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer) -> None:
         """Approve what was shown, if it is what would run now and the person may."""
-        plan_id, person = plan_ids.plan_id_of(context), answer.by
+        plan_id, person = context.plan_id, answer.by
         assert person is not None  # open_question has seen to it
-        with installation.open_ledger() as ledger:
-            now_asked = ledger.plan(plan_id).askers(run_params.actor_of(context))
+        now_asked = context.ledger.plan(plan_id).askers(context.actor)
         try:
             then_asked = asked.question.askers
             approval_terms.refuse_own_approval(context, person, then_asked, now_asked)
         except PolicyError as error:
-            self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            self.record(context, asked, answer, AnswerKind.NOT_COUNTED, error.what)
             raise
         seen = Terms.from_json(asked.question.terms)
         if changed := self._changes_text(context, asked, seen):
             self.ask_again(context, asked, answer, Fault(AnswerFault.CHANGED, changed))
         given: dict[str, Any] = {
             "by_person": True,
-            "asked_by": run_params.actor_of(context),
-            "lasting_s": installation.settings().approval_lasts_s,
+            "asked_by": context.actor,
+            "lasting_s": context.settings.approval_lasts_s,
             "answered": Answered(asked.question_id, AnswerKind.APPROVED, person, answer.at),
         }
         name = person.name or person.id
-        with installation.open_ledger() as ledger:
-            ledger.approve(plan_id, seen.plan_hash, name, seen, **given)
+        context.ledger.approve(plan_id, seen.plan_hash, name, seen, **given)
         self.log.info("Plan %s approved by %s: %s", plan_id, person, "; ".join(seen.lines()))
 
-    def _changes_text(self, context: Context, asked: QuestionRecord, seen: Terms) -> str:
+    def _changes_text(self, context: RunContext, asked: QuestionRecord, seen: Terms) -> str:
         """What has changed while a person decided, in words; "" = nothing."""
-        directory = recorded_plans.plan_directory(context)
+        directory = context.directory
         try:
-            with installation.open_ledger() as ledger:
-                record = ledger.plan(plan_ids.plan_id_of(context))
-                now = approval_terms.terms_of(run_request.task_plan(context, ledger, record))
+            record = context.ledger.plan(context.plan_id)
+            now = approval_terms.terms_of(run_request.task_plan(context, record))
         except evidence.FileChangedError as error:
             return plain(error.what)
         changed = not_the_same(seen, now)
@@ -270,7 +242,7 @@ class ApprovePlanOperator(AskingOperator):
         return changed
 
     def _send_back(
-        self, context: Context, asked: QuestionRecord, answer: HumanAnswer, text: str
+        self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer, text: str
     ) -> NoReturn:
         """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
 
@@ -278,54 +250,51 @@ class ApprovePlanOperator(AskingOperator):
         """
         person = answer.by
         assert person is not None  # open_question has seen to it
-        plan_id = plan_ids.plan_id_of(context)
+        plan_id = context.plan_id
         rate, fault = approval_terms.sent_back_with(context, person, text)
         request = run_request.plan_request(context)
         if rate is not None:
-            with installation.open_ledger() as ledger:
-                record = ledger.plan(plan_id)
-                found = approval_terms.rate_of(context, ledger, request, record)[0]
-                who = person.name or person.id
-                ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
+            record = context.ledger.plan(plan_id)
+            found = approval_terms.rate_of(context, request, record)[0]
+            who = person.name or person.id
+            context.ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
         self.ask_again(context, asked, answer, fault)
 
-    def _reject(self, context: Context, plan_id: str, actor: str) -> None:
-        with installation.open_ledger() as ledger:
-            state = ledger.plan(plan_id).state
-            if state.active:
-                self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
-                tell_end(context, TaskEnd(TaskReason.REJECTED, plan_id, state, who=actor))
-                return
-            ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
+    def _reject(self, context: RunContext, plan_id: str, actor: str) -> None:
+        state = context.ledger.plan(plan_id).state
+        if state.active:
+            self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
+            tell_end(context, TaskEnd(TaskReason.REJECTED, plan_id, state, who=actor))
+            return
+        context.ledger.transition(
+            plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED
+        )
         tell_end(context, TaskEnd(TaskReason.REJECTED, plan_id, who=actor))
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _lapse(
-        self, context: Context, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer
+        self, context: RunContext, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer
     ) -> NoReturn:
         """A question without an answer ends at its deadline, or with its window: it keeps no other
         run waiting. What has begun stays paused.
 
         :raises EndedError: always.
         """
-        with installation.open_ledger() as ledger:
-            ends = ledger.plan(plan_id).window_end
+        ends = context.ledger.plan(plan_id).window_end
         why = lapsed_text(in_window=ends is not None)
         if asked is not None and asked.answered is None:
-            self.record(asked, answer, AnswerKind.LAPSED, why)
-        with installation.open_ledger() as ledger:
-            state = ledger.plan(plan_id).state
-            if not state.active and not state.ended:
-                ledger.transition(plan_id, PlanState.CANCELLED, why)
+            self.record(context, asked, answer, AnswerKind.LAPSED, why)
+        state = context.ledger.plan(plan_id).state
+        if not state.active and not state.ended:
+            context.ledger.transition(plan_id, PlanState.CANCELLED, why)
         raise EndedError(TaskEnd(TaskReason.NO_ANSWER, plan_id, state, said=why))
 
-    def _approve_by_parameters(self, context: Context, terms: Terms) -> None:
-        plan_id, lasting_s = plan_ids.plan_id_of(context), installation.settings().approval_lasts_s
-        actor = run_params.actor_of(context)
-        with installation.open_ledger() as ledger:
-            ledger.approve(
-                plan_id, terms.plan_hash, actor, terms, lasting_s=lasting_s, asked_by=actor
-            )
+    def _approve_by_parameters(self, context: RunContext, terms: Terms) -> None:
+        plan_id, lasting_s = context.plan_id, context.settings.approval_lasts_s
+        actor = context.actor
+        context.ledger.approve(
+            plan_id, terms.plan_hash, actor, terms, lasting_s=lasting_s, asked_by=actor
+        )
         self.log.info(
             "No person has to approve plan %s, in the run of %s: %s",
             plan_id,
@@ -334,13 +303,12 @@ class ApprovePlanOperator(AskingOperator):
         )
 
 
-def lapses_at(context: Context, window_end: datetime | None) -> datetime | None:
+def lapses_at(context: RunContext, window_end: datetime | None) -> datetime | None:
     """When a question needs no answer any more: at the deadline of a proposal of watching, or at
     the end of the run's window; None = it waits for as long as it takes.
     """
-    run = context["dag_run"]
-    with installation.open_ledger() as ledger:
-        start = ledger.watch_start(run.dag_id, run.run_id)
+    run = context.dag_run
+    start = context.ledger.watch_start(run.dag_id, run.run_id)
     deadline = None if start is None else start.deadline
     return min((each for each in (deadline, window_end) if each is not None), default=None)
 

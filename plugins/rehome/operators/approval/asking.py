@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from rehome import installation
 from rehome.domain.run.approval.questions import Answered, AnswerKind, Question
 from rehome.domain.run.event_kind import EventKind
-from rehome.run import plan_ids
 from rehome.run.asking import hitl
 from rehome.run.asking.answer_fault import AnswerFault, Fault
 from rehome.run.causes.errors import AskedAgainError
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from rehome.domain.run.approval.questions import NoQuestion, QuestionRecord
     from rehome.domain.run.askers import Askers
     from rehome.run.asking.hitl import HumanAnswer
+    from rehome.run.context import RunContext
     from rehome.warehouse import PlanDirectory
 
 ASKED_AGAIN = 50
@@ -49,7 +48,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
 
     def ask(
         self,
-        context: Context,
+        context: RunContext,
         terms: Mapping[str, Any],
         digest: str,
         askers: Askers,
@@ -72,16 +71,15 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         option = f"{self.APPROVE} {question.code}"
         self.options = [*([option] if may_approve else []), *other]
         self.body = body + (APPROVE_EXACTLY.format(option=option) if may_approve else "")
-        with installation.open_ledger() as ledger:
-            ledger.ask(question)
-        text, options = hitl.show_question(self, context["ti"].id)
+        context.ledger.ask(question)
+        text, options = hitl.show_question(self, context.ti.id)
         if (text, options) != (self.body, self.options):
             raise AskedAgainError(STALE_TEXT)
-        return ApprovalOperator.execute(self, context)
+        return ApprovalOperator.execute(self, cast("Context", context.airflow))
 
     def not_asked(
         self,
-        context: Context,
+        context: RunContext,
         terms: Mapping[str, Any],
         digest: str,
         askers: Askers,
@@ -90,12 +88,11 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
     ) -> None:
         """Write down that no person has to be asked, and why."""
         question = self._question(context, terms, digest, askers, cluster_id, {}, why)
-        with installation.open_ledger() as ledger:
-            ledger.ask(question)
+        context.ledger.ask(question)
 
     def _question(
         self,
-        context: Context,
+        context: RunContext,
         terms: Mapping[str, Any],
         digest: str,
         askers: Askers,
@@ -103,9 +100,9 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         shown: Mapping[str, str],
         why: NoQuestion | None = None,
     ) -> Any:
-        run, ti = context["dag_run"], context["ti"]
+        run, ti = context.dag_run, context.ti
         return Question(
-            plan_id=plan_ids.plan_id_of(context),
+            plan_id=context.plan_id,
             cluster_id=cluster_id,
             dag_id=run.dag_id,
             run_id=run.run_id,
@@ -121,12 +118,11 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
             not_asked=why,
         )
 
-    def question(self, context: Context) -> QuestionRecord | None:
+    def question(self, context: RunContext) -> QuestionRecord | None:
         """What this attempt has shown; None = nothing that the ledger knows of."""
-        with installation.open_ledger() as ledger:
-            return ledger.question_of(str(context["ti"].id))
+        return context.ledger.question_of(str(context.ti.id))
 
-    def open_question(self, context: Context, answer: HumanAnswer) -> QuestionRecord:
+    def open_question(self, context: RunContext, answer: HumanAnswer) -> QuestionRecord:
         """The question that this attempt has shown, and that has no answer yet.
 
         :raises AskedAgainError: the ledger knows none, it has an answer, or Airflow does not say
@@ -146,7 +142,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
             self.ask_again(context, asked, answer, Fault(AnswerFault.NO_PERSON))
         return asked
 
-    def approves(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> bool:
+    def approves(self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer) -> bool:
         """Whether the answer approves; where it approves another text, it is asked again."""
         if answer.option == f"{self.APPROVE} {asked.question.code}":
             return True
@@ -161,16 +157,21 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         there = {name: directory.digest(name) for name in shown if directory.exists(name)}
         return [name for name, digest in shown.items() if there.get(name) != digest]
 
+    @staticmethod
     def record(
-        self, asked: QuestionRecord, answer: HumanAnswer, what: AnswerKind, detail: str = ""
+        context: RunContext,
+        asked: QuestionRecord,
+        answer: HumanAnswer,
+        what: AnswerKind,
+        detail: str = "",
     ) -> None:
         """Write what has become of a question, where nothing else is written with it."""
-        with installation.open_ledger() as ledger:
-            ledger.record_answer(Answered(asked.question_id, what, answer.by, answer.at, detail))
+        answered = Answered(asked.question_id, what, answer.by, answer.at, detail)
+        context.ledger.record_answer(answered)
 
     def ask_again(
         self,
-        context: Context,
+        context: RunContext,
         asked: QuestionRecord | None,
         answer: HumanAnswer,
         fault: Fault,
@@ -180,25 +181,23 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         :param asked: the question, if it has no answer yet.
         :raises AskedAgainError: always.
         """
-        plan_id, who, why = plan_ids.plan_id_of(context), str(answer.by or ""), fault_text(fault)
+        plan_id, who, why = context.plan_id, str(answer.by or ""), fault_text(fault)
         what = AnswerKind.SENT_BACK if fault.kind.sends_back else AnswerKind.NOT_COUNTED
         if asked is not None:
-            self.record(asked, answer, what, why)
-        with installation.open_ledger() as ledger:
-            actor = who or A_PERSON
-            ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=actor, plan_id=plan_id)
+            self.record(context, asked, answer, what, why)
+        actor = who or A_PERSON
+        context.ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=actor, plan_id=plan_id)
         raise AskedAgainError(asked_anew_text(plan_id, who, why, sent_back=fault.kind.sends_back))
 
-    def asked_before(self, context: Context) -> str:
+    def asked_before(self, context: RunContext) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
-        run, plan_id = context["dag_run"], plan_ids.plan_id_of(context)
-        with installation.open_ledger() as ledger:
-            last = ledger.last_question(plan_id)
-            events = [
-                event
-                for event in ledger.events(plan_id)
-                if event.kind is EventKind.APPROVAL_SENT_BACK and event.at >= run.run_after
-            ]
+        run, plan_id = context.dag_run, context.plan_id
+        last = context.ledger.last_question(plan_id)
+        events = [
+            event
+            for event in context.ledger.events(plan_id)
+            if event.kind is EventKind.APPROVAL_SENT_BACK and event.at >= run.run_after
+        ]
         whose = None if last is None else (last.question.dag_id, last.question.run_id)
         if events and (last is None or events[-1].at >= last.shown_at):
             return asked_after_text(events[-1].actor, events[-1].detail)

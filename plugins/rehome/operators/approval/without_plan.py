@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.approval.questions import AnswerKind, NoQuestion
 from rehome.domain.run.askers import Askers
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
-from rehome.run import approval_terms, evidence, plan_ids, recorded_plans, run_params
+from rehome.run import approval_terms, evidence
 from rehome.run.asking import hitl
 from rehome.run.asking.answer_fault import AnswerFault, Fault
 from rehome.run.causes.errors import TaskConflictError
@@ -22,11 +21,10 @@ from rehome.run.causes.recorded import tell_end
 from rehome.run.causes.task_end import NotApproved, ProposalKind, TaskEnd, TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.run.approval.questions import Answered, QuestionRecord
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.run.asking.hitl import HumanAnswer
+    from rehome.run.context import RunContext
 
 APPROVE_TASK = "approve"
 """The task that asks, in every DAG that has one."""
@@ -48,26 +46,25 @@ class Proposed:
     reads: str
 
 
-def refuse_rejected(proposed: Proposed) -> None:
+def refuse_rejected(context: RunContext, proposed: Proposed) -> None:
     """See that no person has rejected it, or another proposal of the same run: a run that is
     cleared asks nobody else.
 
     :raises PlanConflictError: a person has.
     """
-    with installation.open_ledger() as ledger:
-        for each in ledger.questions(proposed.plan_id):
-            if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
-                end = TaskEnd(
-                    TaskReason.REJECTED_BEFORE,
-                    proposed.plan_id,
-                    who=str(each.answered.by),
-                    proposal=proposed.kind,
-                )
-                raise TaskConflictError(end)
+    for each in context.ledger.questions(proposed.plan_id):
+        if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
+            end = TaskEnd(
+                TaskReason.REJECTED_BEFORE,
+                proposed.plan_id,
+                who=str(each.answered.by),
+                proposal=proposed.kind,
+            )
+            raise TaskConflictError(end)
 
 
 def require_approval(
-    context: Context, proposed: Proposed, policy: ConnectionPolicy, *, by_person: bool
+    context: RunContext, proposed: Proposed, policy: ConnectionPolicy, *, by_person: bool
 ) -> Answered:
     """See that the run's task `approve` is done by the ledger, for exactly this; its answer.
 
@@ -76,10 +73,9 @@ def require_approval(
     :raises PlanConflictError: a person has rejected it.
     :raises PolicyError: the policy wants a person, or another one.
     """
-    refuse_rejected(proposed)
-    run, actor = context["dag_run"], run_params.actor_of(context)
-    with installation.open_ledger() as ledger:
-        last = ledger.last_question(proposed.plan_id)
+    refuse_rejected(context, proposed)
+    run, actor = context.dag_run, context.actor
+    last = context.ledger.last_question(proposed.plan_id)
     answered = None if last is None else last.answered
     own = last is not None and (last.question.dag_id, last.question.run_id) == (
         run.dag_id,
@@ -90,7 +86,7 @@ def require_approval(
         raise _not_approved(proposed, NotApproved.NO_ANSWER)
     if last.question.askers.plan != actor:
         raise _not_approved(proposed, NotApproved.OTHER_ASKER)
-    lasting = timedelta(seconds=installation.settings().approval_lasts_s)
+    lasting = timedelta(seconds=context.settings.approval_lasts_s)
     if utc_now() >= (last.recorded_at or last.shown_at) + lasting:
         raise _not_approved(proposed, NotApproved.TOO_OLD)
     if (last.question.terms, last.question.digest) != (proposed.terms, proposed.digest):
@@ -130,73 +126,73 @@ class ApproveProposedOperator(AskingOperator):
         super().__init__(**{**kwargs, **asking})
 
     @abstractmethod
-    def proposal(self, context: Context) -> Proposed:
+    def proposal(self, context: RunContext) -> Proposed:
         """What the ledger knows that the run proposes.
 
         :raises NotDoneError: the task before has proposed nothing.
         """
 
     @abstractmethod
-    def has_begun(self, context: Context) -> bool:
+    def has_begun(self, context: RunContext) -> bool:
         """Whether the run has begun to carry it out: then nobody is asked."""
 
     @abstractmethod
-    def needs_person(self, context: Context) -> bool:
+    def needs_person(self, context: RunContext) -> bool:
         """Whether a person has to be asked. It also sees that what comes before it is done."""
 
     @abstractmethod
-    def text(self, context: Context, file: str, again: str) -> str:
+    def text(self, context: RunContext, file: str, again: str) -> str:
         """What the person is asked, as Markdown.
 
         :param file: URI of the one to read. :param again: why it is asked again; "" = it is not.
         """
 
-    def step(self, context: Context) -> Any:
+    def step(self, context: RunContext) -> Any:
         """Wait, or record that no person has to be asked."""
         proposed = self.proposal(context)
         if self.has_begun(context):
             return None
-        refuse_rejected(proposed)
-        askers = Askers(run_params.actor_of(context))
+        refuse_rejected(context, proposed)
+        askers = Askers(context.actor)
         about = (context, proposed.terms, proposed.digest, askers, proposed.cluster_id)
         if not self.needs_person(context):
             self.not_asked(*about, NoQuestion.NOT_REQUIRED)
             return None
-        directory, name = recorded_plans.plan_directory(context), proposed.reads
+        directory, name = context.directory, proposed.reads
         text = self.text(context, f"{directory.uri}/{name}", self.asked_before(context))
         files = {name: directory.digest(name)}
         return self.ask(*about, body=text, other=[self.REJECT], files=files)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: RunContext, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
         answer = hitl.answer_in(event)
         asked = self.open_question(context, answer)
         if answer.option == self.REJECT:
-            self.record(asked, answer, AnswerKind.REJECTED)
-            about = plan_ids.plan_id_of(context)
+            self.record(context, asked, answer, AnswerKind.REJECTED)
+            about = context.plan_id
             tell_end(context, TaskEnd(TaskReason.PROPOSAL_REJECTED, about, who=str(answer.by)))
             self.options = [self.APPROVE, self.REJECT]
-            return super().execute_complete(context, event)
+            return super().execute_complete(context.airflow, event)
         if not self.approves(context, asked, answer):
             self.ask_again(context, asked, answer, Fault(AnswerFault.NO_OPTION))
         self._approve(context, asked, answer)
         return None
 
-    def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
+    def _approve(self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer) -> None:
         """Approve what was shown, if it is what would be done now and the person may."""
         person = answer.by
         assert person is not None  # open_question has seen to it
         try:
-            now_asked = Askers(run_params.actor_of(context))
+            now_asked = Askers(context.actor)
             approval_terms.refuse_own_approval(context, person, asked.question.askers, now_asked)
         except PolicyError as error:
-            self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            self.record(context, asked, answer, AnswerKind.NOT_COUNTED, error.what)
             raise
         now = self.proposal(context)
         if (now.terms, now.digest) != (asked.question.terms, asked.question.digest):
             self.ask_again(context, asked, answer, Fault(AnswerFault.PROPOSAL_CHANGED))
-        if changed := self.changed_files(recorded_plans.plan_directory(context), asked):
+        if changed := self.changed_files(context.directory, asked):
             fault = Fault(AnswerFault.FILE_CHANGED, ", ".join(changed))
             self.ask_again(context, asked, answer, fault)
-        self.record(asked, answer, AnswerKind.APPROVED)
-        self.log.info("%s approved by %s", plan_ids.plan_id_of(context), person)
+        self.record(context, asked, answer, AnswerKind.APPROVED)
+        self.log.info("%s approved by %s", context.plan_id, person)

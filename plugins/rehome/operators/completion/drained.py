@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.request import Action
@@ -24,22 +23,21 @@ from rehome.execution.completion.drained import (
 from rehome.execution.completion.follow_up import why_no_follow_up
 from rehome.execution.completion.words.end_words import NOT_FOLLOWED_UP, drained_text
 from rehome.operators.base import ClusterOperator
-from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
+from rehome.run import evidence, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError, TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.context import FOLLOW_UP, follow_up_id
 from rehome.run.words.completion_words import followed_up_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.kafka import LogDirName
     from rehome.domain.plan.plan import Plan
     from rehome.execution.completion.drained import Drained
     from rehome.execution.completion.follow_up import NoFollowUp
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
-    from rehome.warehouse import PlanDirectory
+    from rehome.run.context import RunContext
 
 DRAINED = "drained.json"
 
@@ -56,12 +54,12 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
     ui_color = "#e3f0e4"
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.require_plan(context, ledger)
-            if plan_ids.in_follow_up(context):
-                record = ledger.plan(plan_ids.first_plan_id(context))
+        with context.gateway() as cluster:
+            record = plan_of_run.require_plan(context)
+            if context.in_follow_up:
+                record = context.ledger.plan(context.first_plan_id)
             request = recorded_plans.recorded_request(record)
             if not is_drain(request):
                 self._end_here(context)
@@ -69,47 +67,42 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             if record.state is not PlanState.DONE:
                 about = record.plan_id, record.state
                 raise TaskConflictError(TaskEnd(TaskReason.NOT_CHECKED, *about, record.cause))
-            if self._is_followed_up(context, ledger, record):
+            if self._is_followed_up(context, record):
                 return
             emptied: Collection[LogDirName] = ()
             if request.action is Action.EVACUATE_LOG_DIRS:
-                emptied = emptied_by(recorded_plans.recorded_moves(ledger, record))
+                emptied = emptied_by(recorded_plans.recorded_moves(context.ledger, record))
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
-                found = without_unpaid(ledger, found, recorded_plans.recorded_moves(ledger, record))
+                moves = recorded_plans.recorded_moves(context.ledger, record)
+                found = without_unpaid(context, found, moves)
             self.log.info("%s", drained_text(found))
-            self._conclude(context, ledger, record, found)
+            self._conclude(context, record, found)
 
-    def _is_followed_up(self, context: Context, ledger: Ledger, record: PlanRecord) -> bool:
+    def _is_followed_up(self, context: RunContext, record: PlanRecord) -> bool:
         """Whether a plan that follows up is open: its tasks carry it on and take its throttles
         back, whatever is on the brokers by now.
         """
-        follow_up = recorded_plans.recorded_plan(ledger, plan_ids.follow_up_id(record.plan_id))
-        if plan_ids.in_follow_up(context) or follow_up is None or follow_up.state.ended:
+        follow_up = recorded_plans.recorded_plan(context.ledger, follow_up_id(record.plan_id))
+        if context.in_follow_up or follow_up is None or follow_up.state.ended:
             return False
         self.log.info("Plan %s follows up, and is %s.", follow_up.plan_id, follow_up.state)
         return True
 
-    def _conclude(
-        self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
-    ) -> None:
-        directory = installation.warehouse().plan_at(record.plan_dir)
-        follow_up = plan_ids.follow_up_id(record.plan_id)
-        last = plan_ids.in_follow_up(context)
+    def _conclude(self, context: RunContext, record: PlanRecord, found: Drained) -> None:
+        ledger, follow_up, last = context.ledger, follow_up_id(record.plan_id), context.in_follow_up
         if found.as_planned:
             made = recorded_plans.recorded_plan(ledger, follow_up) is not None
-            _keep(ledger, record.plan_id, directory, found, follow_up if made else None)
+            _keep(context, record, found, follow_up if made else None)
             self._end_here(context)
             return
-        plan, request = (
-            recorded_plans.recorded_moves(ledger, record),
-            recorded_plans.recorded_request(record),
-        )
+        plan = recorded_plans.recorded_moves(ledger, record)
+        request = recorded_plans.recorded_request(record)
         refused = why_no_follow_up(found, request, plan, utc_now(), last=last)
         if refused is not None:
-            _keep(ledger, record.plan_id, directory, found, follow_up if last else None, refused)
+            _keep(context, record, found, follow_up if last else None, refused)
             self._fail(ledger, record.plan_id, found, refused)
-        _keep(ledger, record.plan_id, directory, found, follow_up)
+        _keep(context, record, found, follow_up)
         appeared = count_text(len(found.plannable), "replica")
         event = followed_up_text(follow_up, appeared)
         ledger.add_event(EventKind.FOLLOWED_UP, event, plan_id=record.plan_id)
@@ -122,28 +115,25 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         )
         raise EndedError(TaskEnd(TaskReason.DRAIN_NOT_ENDED, plan_id, said=said, why=refused))
 
-    def _end_here(self, context: Context) -> None:
+    def _end_here(self, context: RunContext) -> None:
         """Skip the follow-up, where this comes before it."""
-        below = context["task"].get_flat_relatives(upstream=False)
-        prefix = f"{plan_ids.FOLLOW_UP}."
+        below = context.task.get_flat_relatives(upstream=False)
+        prefix = f"{FOLLOW_UP}."
         tasks = [task for task in below if task.task_id.startswith(prefix)]
-        if tasks and not plan_ids.in_follow_up(context):
-            self.skip(ti=context["ti"], tasks=tasks)
+        if tasks and not context.in_follow_up:
+            self.skip(ti=context.ti, tasks=tasks)
 
 
-def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
+def without_unpaid(context: RunContext, found: Drained, plan: Plan) -> Drained:
     """The same by the snapshot that the plan was made on.
 
     :raises PlanConflictError: what says which one, or its files, are not what was written.
     """
     from rehome.warehouse import read_snapshot
 
-    warehouse = installation.warehouse()
-    evidence.of_plan(ledger, plan.plan_id, warehouse.plan(plan.plan_id))
-    uri, taken = (
-        warehouse.snapshot_uri(plan.summary.snapshot),
-        ledger.taken_snapshot(plan.summary.snapshot),
-    )
+    warehouse, snapshot = context.warehouse, plan.summary.snapshot
+    evidence.of_plan(context.ledger, plan.plan_id, warehouse.plan(plan.plan_id))
+    uri, taken = warehouse.snapshot_uri(snapshot), context.ledger.taken_snapshot(snapshot)
     planned_on = read_snapshot(uri if taken is None else own_snapshot.require_unchanged(taken))
     rows = planned_on.replicas.select(["broker", "topic", "partition"])
     there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
@@ -151,9 +141,8 @@ def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
 
 
 def _keep(
-    ledger: Ledger,
-    plan_id: str,
-    directory: PlanDirectory,
+    context: RunContext,
+    record: PlanRecord,
     found: Drained,
     follow_up: str | None,
     refused: NoFollowUp | None = None,
@@ -169,4 +158,5 @@ def _keep(
         "follow_up": follow_up,
         "not_followed_up": None if refused is None else NOT_FOLLOWED_UP[refused],
     }
-    evidence.keep(ledger, directory, plan_id, DRAINED, content)
+    directory = context.warehouse.plan_at(record.plan_dir)
+    evidence.keep(context.ledger, directory, record.plan_id, DRAINED, content)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import TriggerRule
 
-from rehome import installation
 from rehome.domain.run.states import PlanState
 from rehome.run import plan_of_run
 from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from rehome.run.context import RunContext
 
 
 class PlanDoneOperator(RecordedOperator):
@@ -26,11 +25,10 @@ class PlanDoneOperator(RecordedOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **kwargs)
 
-    def step(self, context: Context) -> str:
+    def step(self, context: RunContext) -> str:
         """Look in the ledger."""
-        with installation.open_ledger() as ledger:
-            record = plan_of_run.require_plan(context, ledger)
-            follow_up = plan_of_run.follow_up(context, ledger)
+        record = plan_of_run.require_plan(context)
+        follow_up = plan_of_run.follow_up(context)
         for plan in (record, *([] if follow_up is None else [follow_up])):
             if plan.state is not PlanState.DONE:
                 raise AirflowSkipException(f"Plan {plan.plan_id} is {plan.state}: {plan.cause}.")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from rehome import installation
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
@@ -21,9 +20,8 @@ from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, evidence, plan_of_run, recorded_plans, run_authority
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.ledger.base.records import PlanRecord
+    from rehome.run.context import RunContext
 
 
 LEADERS, DEMOTED = "leaders.json", "demoted.json"
@@ -39,26 +37,23 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     After a demotion it also proves that the demoted brokers lead nothing; the verdict judges that.
     """
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
-        with installation.open_ledger() as ledger:
-            record = plan_of_run.require_plan(context, ledger)
+        ledger, record = context.ledger, plan_of_run.require_plan(context)
         if record.state is not PlanState.DONE:
             raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
         cleared = record.ended_at is None or utc_now() - record.ended_at >= OWN_END
-        self._refuse_by_policy(record, cleared=cleared)
-        if cleared and run_authority.is_old(context["dag_run"]):
+        self._refuse_by_policy(context, record, cleared=cleared)
+        if cleared and run_authority.is_old(context):
             raise AirflowSkipException(
                 f"Leaders stay as they are. {run_authority.old_request_error(context)}"
             )
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            plan, directory = recorded_plans.directory_plan(context)
+        with context.gateway() as cluster:
+            plan, directory = recorded_plans.recorded_moves(ledger, record), context.directory
             try:
-                with drivers.driving(
-                    context, ledger, cluster, record, wait_s=0, release=True
-                ) as held:
+                with drivers.driving(context, cluster, record, wait_s=0, release=True) as held:
                     if cleared:
-                        bound.require(ledger, self.kafka_config_id, record.cluster_id, context)
+                        bound.require(context, record.cluster_id)
                     result = restore_preferred_leaders(
                         plan, held.cluster, on_progress=self._report_progress
                     )
@@ -72,7 +67,8 @@ class RestorePreferredLeadersOperator(ClusterOperator):
             evidence.keep(ledger, directory, record.plan_id, LEADERS, result.to_json())
         self.log.info("%s", restored_text(result))
 
-    def _refuse_by_policy(self, record: PlanRecord, *, cleared: bool) -> None:
+    @staticmethod
+    def _refuse_by_policy(context: RunContext, record: PlanRecord, *, cleared: bool) -> None:
         """See that leaders may be elected now.
 
         :param cleared: whether the plan has ended too long ago for this to be its own end.
@@ -81,10 +77,11 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         :raises ClustersFileError: the clusters file cannot be used, and the task was cleared.
         """
         try:
+            policy = context.policy_for(None)
             if cleared:
-                self.policy.require(record.action, None, utc_now())
+                policy.require(record.action, None, utc_now())
             else:
-                self.policy.require_carried_out(record.action, None)
+                policy.require_carried_out(record.action, None)
         except PolicyError as error:
             raise AirflowSkipException(
                 f"Leaders stay as they are. {error.what} Nothing was elected. Clear this task "

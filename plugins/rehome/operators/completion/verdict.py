@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rehome import installation
 from rehome.domain.request.request import ABOUT_LEADERS, Action
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
@@ -25,11 +24,10 @@ from rehome.run.causes.recorded import of_run
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.run.causes.cause import Cause
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.warehouse import PlanDirectory
 
 
@@ -42,14 +40,13 @@ class VerdictOperator(ClusterOperator):
 
     operator_extra_links = (PlanPageLink(), ReportLink())
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Decide by the ledger alone."""
-        with installation.open_ledger() as ledger:
-            record = plan_of_run.recorded_plan(context, ledger)
-            follow_up = plan_of_run.follow_up(context, ledger) if record else None
-            plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]
-            owed = [entry for plan in plans for entry in ledger.throttles(plan, open_only=True)]
-            first = of_run(context, ledger)
+        record = plan_of_run.recorded_plan(context)
+        follow_up = plan_of_run.follow_up(context) if record else None
+        plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]
+        owed = [entry for plan in plans for entry in context.ledger.throttles(plan, open_only=True)]
+        first = of_run(context)
         if record is None:
             raise _without_plan(first)
         plan_id = record.plan_id
@@ -66,10 +63,9 @@ class VerdictOperator(ClusterOperator):
                     place=record.plan_dir,
                 )
             )
-        directory = installation.warehouse().plan_at(record.plan_dir)
+        directory = context.warehouse.plan_at(record.plan_dir)
         try:
-            with installation.open_ledger() as ledger:
-                done = _Kept.of(ledger, directory, plan_id)
+            done = _Kept.of(context.ledger, directory, plan_id)
         except (OSError, ValueError, RehomeError) as error:
             end = TaskEnd(TaskReason.PROOF_NOT_READ, plan_id, said=str(error))
             raise EndedError(end) from None

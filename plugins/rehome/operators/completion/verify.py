@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from rehome import installation
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.operators.base import ClusterOperator
@@ -15,17 +14,16 @@ from rehome.run.causes.errors import EndedError, TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.cluster.gateway import ClusterGateway
     from rehome.execution.completion.verify import Verification
     from rehome.ledger.base.records import PlanRecord
+    from rehome.run.context import RunContext
 
 
 PROOF = "verification.json"
 
 
-def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Verification:
+def prove(context: RunContext, record: PlanRecord, cluster: ClusterGateway) -> Verification:
     """Read, compare, keep the proof, and record each loss that no poll has seen.
 
     :raises ClusterError: the cluster could not be read; nothing was kept.
@@ -33,13 +31,11 @@ def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Veri
     from rehome.execution.completion.verify import record_losses, verify
     from rehome.execution.completion.words.proof_words import proof_json
 
-    plan, directory = recorded_plans.directory_plan(context)
-    with installation.open_ledger() as ledger:
-        data = ledger.data_seen(record.plan_id)
+    plan, directory = recorded_plans.recorded_moves(context.ledger, record), context.directory
+    data = context.ledger.data_seen(record.plan_id)
     result = verify(plan, OwnCluster.of_plan(cluster, record), data)
-    with installation.open_ledger() as ledger:
-        record_losses(ledger, result)
-        evidence.keep(ledger, directory, plan.plan_id, PROOF, proof_json(result))
+    record_losses(context.ledger, result)
+    evidence.keep(context.ledger, directory, plan.plan_id, PROOF, proof_json(result))
     return result
 
 
@@ -48,18 +44,17 @@ class VerifyReassignmentOperator(ClusterOperator):
     of its data.
     """
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Read, compare, keep the proof, fail on any difference."""
         from rehome.execution.completion.words.proof_words import proof_text
 
-        with installation.open_ledger() as ledger:
-            record = plan_of_run.require_plan(context, ledger)
+        record = plan_of_run.require_plan(context)
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
             end = TaskEnd(TaskReason.NOT_CHECKED, record.plan_id, record.state, said=record.cause)
             raise steps.not_before(context, steps.ChainStep.PROGRESS) or TaskConflictError(end)
-        with self.gateway() as cluster:
+        with context.gateway() as cluster:
             result = prove(context, record, cluster)
         said = proof_text(result)
         self.log.info("%s", said)

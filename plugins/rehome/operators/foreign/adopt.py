@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import installation
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.approval.effects import Effects
@@ -14,7 +13,7 @@ from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import bytes_text, count_text
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.fleet import bound, clusters, plan_settings, policies
+from rehome.fleet import bound, plan_settings, policies
 from rehome.links import PlanPageLink
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verdict import VerdictOperator
@@ -26,23 +25,19 @@ from rehome.operators.foreign.asked import (
 from rehome.run import (
     drivers,
     evidence,
-    plan_ids,
     plan_of_run,
     recorded_plans,
     run_authority,
-    run_params,
     run_request,
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.plan.plan import Plan
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.execution.foreign.named import NamedReassignments
     from rehome.ledger.base.records import PlanRecord
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 
 class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
@@ -66,33 +61,33 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
     inherits_from_skipmixin = True
     operator_extra_links = (PlanPageLink(),)
 
-    def step(self, context: Context) -> str | None:
+    def step(self, context: RunContext) -> str | None:
         """Policy, approval, plan, lease, ledger, throttle."""
         from rehome.execution.foreign.adopt import adopt
 
-        asked, plan_id = require_named(context), plan_ids.plan_id_of(context)
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            record = plan_of_run.carried_on(context, ledger)
+        asked, plan_id = require_named(context), context.plan_id
+        with context.gateway() as cluster:
+            record = plan_of_run.carried_on(context)
             if record is not None and record.state is PlanState.DONE:
                 self.log.info("Plan %s is done: there is nothing to adopt.", plan_id)
                 return plan_id
             own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
             found_id = own.describe_cluster().cluster_id
-            bound.require(ledger, self.kafka_config_id, found_id, context)
+            bound.require(context, found_id)
             if record is None or not record.state.active:
-                policy = self.policy_on(asked.cluster_id)
+                policy = context.policy_on(asked.cluster_id)
                 refuse_by_policy(asked, policy)
                 run_authority.refuse_unasked(context)
-                record = self._record(context, asked, policy, ledger, own)
+                record = self._record(context, asked, policy, own)
             if record is None:
                 self.log.info("All of it has ended meanwhile: there is nothing to adopt.")
-                after = context["task"].get_flat_relatives(upstream=False)
-                self.skip(ti=context["ti"], tasks=after)
+                after = context.task.get_flat_relatives(upstream=False)
+                self.skip(ti=context.ti, tasks=after)
                 return None
-            plan, rate = recorded_plans.recorded_moves(ledger, record), asked.rate_bytes_per_s or 0
-            with drivers.driving(context, ledger, cluster, record) as held:
-                actor = run_params.actor_of(context)
-                done = adopt(plan, asked, held.ledger, held.cluster, rate, actor)
+            plan = recorded_plans.recorded_moves(context.ledger, record)
+            rate = asked.rate_bytes_per_s or 0
+            with drivers.driving(context, cluster, record) as held:
+                done = adopt(plan, asked, held.ledger, held.cluster, rate, context.actor)
         self.log.info(
             "Plan %s has %s of other clients, at %s/s",
             *(plan_id, count_text(len(plan.moves), "reassignment"), bytes_text(rate)),
@@ -107,29 +102,30 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def _record(
         self,
-        context: Context,
+        context: RunContext,
         asked: NamedReassignments,
         policy: ConnectionPolicy,
-        ledger: Ledger,
         own: OwnCluster,
     ) -> PlanRecord | None:
         """Record the plan, with the approval; None = nothing of it is in flight any more."""
         from rehome.execution.foreign.adopt import adopted_plan, still_in_flight
 
         answered = require_person(context, asked, policy)
-        plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
-        directory, actor = recorded_plans.plan_directory(context), run_params.actor_of(context)
-        if recorded_plans.recorded_plan(ledger, plan_id) is None:
-            moves = still_in_flight(asked, ledger, own)
+        plan_id, run = context.plan_id, context.dag_run
+        directory, actor = context.directory, context.actor
+        if recorded_plans.recorded_plan(context.ledger, plan_id) is None:
+            moves = still_in_flight(asked, context.ledger, own)
             if not moves:
                 return None
             rate = asked.rate_bytes_per_s or 0
-            plan = adopted_plan(plan_id, asked.cluster_id, moves, rate, ledger.ledger_id)
+            plan = adopted_plan(plan_id, asked.cluster_id, moves, rate, context.ledger.ledger_id)
             request = _request_of(plan, rate)
             if not directory.exists("summary.json"):  # else an attempt before has written it
-                plan_settings.keep(directory, plan_settings.values_now(plan.action))
+                plan_settings.keep(
+                    directory, plan_settings.values_now(plan.action, context.connection)
+                )
                 directory.save(plan, request)
-            ledger.create_plan(
+            context.ledger.create_plan(
                 directory.load(),
                 request_to_params(request),
                 directory.uri,
@@ -138,13 +134,15 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
                 self.kafka_config_id,
                 run.dag_id,
                 None,
-                policies.recorded_policy(clusters.connection_of(context)),
+                policies.recorded_policy(context.connection),
                 evidence.digests_of(directory),
             )
-        task = run_request.task_plan(context, ledger, ledger.plan(plan_id))
+        task = run_request.task_plan(context, context.ledger.plan(plan_id))
         plan, request = task.plan, task.request
-        by, settings = answered.by, installation.settings()
-        compared = plan_settings.ComparedSettings.of(directory, plan.action, begun=False)
+        by, settings = answered.by, context.settings
+        compared = plan_settings.ComparedSettings.of(
+            directory, plan.action, context.connection, begun=False
+        )
         terms = Terms.of(
             plan.plan_hash,
             request.throttle_bytes_per_s or 0,
@@ -152,7 +150,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
             compared.counting,
             Effects.of(plan, request, followed_up=True),
         )
-        ledger.approve(
+        context.ledger.approve(
             *(plan_id, plan.plan_hash, (by.name or by.id) if by else ""),
             terms,
             by_person=True,
@@ -161,7 +159,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
             answered=answered,
             answer_recorded=True,
         )
-        return ledger.plan(plan_id)
+        return context.ledger.plan(plan_id)
 
 
 def _request_of(plan: Plan, rate_bytes_per_s: int) -> ReassignmentRequest:
@@ -186,10 +184,9 @@ class AdoptionVerdictOperator(VerdictOperator):
     :raises EndedError: the plan has failed or was cancelled, is not verified, or owes a throttle.
     """
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Decide by the ledger alone."""
-        with installation.open_ledger() as ledger:
-            if plan_of_run.recorded_plan(context, ledger) is None:
-                self.log.info("Nothing was adopted.")
-                return
+        if plan_of_run.recorded_plan(context) is None:
+            self.log.info("Nothing was adopted.")
+            return
         super().step(context)

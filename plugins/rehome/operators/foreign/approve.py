@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rehome.operators.approval.without_plan import ApproveProposedOperator
 from rehome.operators.foreign.asked import has_begun, proposed_by, require_named
-from rehome.run import plan_ids
 from rehome.run.words.proposal_words import FOREIGN_SUBJECT, foreign_question
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.operators.approval.without_plan import Proposed
+    from rehome.run.context import RunContext
 
 
 class ApproveForeignOperator(ApproveProposedOperator):
@@ -30,18 +28,18 @@ class ApproveForeignOperator(ApproveProposedOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(subject=FOREIGN_SUBJECT, **kwargs)
 
-    def proposal(self, context: Context) -> Proposed:
+    def proposal(self, context: RunContext) -> Proposed:
         """What the task `look` has named."""
-        return proposed_by(require_named(context), plan_ids.plan_id_of(context))
+        return proposed_by(require_named(context), context.plan_id)
 
-    def has_begun(self, context: Context) -> bool:
+    def has_begun(self, context: RunContext) -> bool:
         """Whether something was cancelled or adopted."""
         return has_begun(context)
 
-    def needs_person(self, context: Context) -> bool:
+    def needs_person(self, context: RunContext) -> bool:
         """Whatever the policy says."""
         return True
 
-    def text(self, context: Context, file: str, again: str) -> str:
+    def text(self, context: RunContext, file: str, again: str) -> str:
         """Each one by name, and what is done with them."""
         return foreign_question(require_named(context), file, again)

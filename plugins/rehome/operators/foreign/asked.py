@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Replicas, TopicPartition
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.foreign.foreign_request import ForeignAction, parse_foreign
 from rehome.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
 from rehome.operators.approval.without_plan import Proposed, require_approval
-from rehome.run import evidence, plan_ids, recorded_plans
+from rehome.run import evidence
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.task_end import ProposalKind, TaskEnd, TaskReason
 
@@ -20,50 +18,48 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.run.approval.questions import Answered
     from rehome.domain.run.foreign.foreign_request import ForeignRequest
     from rehome.execution.access.connection_policy import ConnectionPolicy
     from rehome.execution.foreign.in_flight import Flight
     from rehome.execution.foreign.named import NamedReassignments
     from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 NAMED_FILE = "foreign_reassignments.json"
 _SNAPSHOTS_READ = 5
 """So many snapshots are read for the orders of before."""
 
 
-def request_of(context: Context | Mapping[str, Any]) -> ForeignRequest:
+def request_of(context: RunContext) -> ForeignRequest:
     """What the run is asked for.
 
     :raises InvalidRequestError: lists every problem.
     """
-    return parse_foreign(context["params"])
+    return parse_foreign(context.given)
 
 
-def named_by_run(context: Context) -> NamedReassignments | None:
+def named_by_run(context: RunContext) -> NamedReassignments | None:
     """What the task `look` has named; None = it has named nothing.
 
     :raises FileChangedError: something else has written the file.
     """
     from rehome.execution.foreign.named import NamedReassignments
 
-    plan_id = plan_ids.plan_id_of(context)
-    with installation.open_ledger() as ledger:
-        directory = recorded_plans.plan_directory(context)
-        content = evidence.read_kept(ledger, directory, plan_id, NAMED_FILE)
+    plan_id = context.plan_id
+    directory = context.directory
+    content = evidence.read_kept(context.ledger, directory, plan_id, NAMED_FILE)
     return None if content is None else NamedReassignments.from_json(content)
 
 
-def require_named(context: Context) -> NamedReassignments:
+def require_named(context: RunContext) -> NamedReassignments:
     """The same, in tasks that come after it.
 
     :raises NotDoneError: it has named nothing.
     """
     found = named_by_run(context)
     if found is None:
-        run_id = context["dag_run"].run_id
+        run_id = context.dag_run.run_id
         raise evidence.NotDoneError(TaskEnd(TaskReason.NOT_LOOKED, run_id=run_id))
     return found
 
@@ -86,10 +82,9 @@ def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
     )
 
 
-def has_begun(context: Context) -> bool:
+def has_begun(context: RunContext) -> bool:
     """Whether the run has begun to carry out what it was asked."""
-    with installation.open_ledger() as ledger:
-        events = ledger.events(plan_ids.plan_id_of(context))
+    events = context.ledger.events(context.plan_id)
     return any(e.kind in (EventKind.CANCELLING_FOREIGN, EventKind.ADOPTED) for e in events)
 
 
@@ -103,7 +98,7 @@ def refuse_by_policy(asked: NamedReassignments, policy: ConnectionPolicy) -> Non
 
 
 def require_person(
-    context: Context, asked: NamedReassignments, policy: ConnectionPolicy
+    context: RunContext, asked: NamedReassignments, policy: ConnectionPolicy
 ) -> Answered:
     """See that a person has approved exactly this in this run, by the ledger; the answer.
 
@@ -111,7 +106,7 @@ def require_person(
     :raises PlanConflictError: a person has rejected it.
     :raises PolicyError: the policy wants another person.
     """
-    proposed = proposed_by(asked, plan_ids.plan_id_of(context))
+    proposed = proposed_by(asked, context.plan_id)
     return require_approval(context, proposed, policy, by_person=True)
 
 

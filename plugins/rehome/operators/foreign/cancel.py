@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rehome import installation
 from rehome.domain.run.event_kind import EventKind
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import bound
@@ -15,17 +14,16 @@ from rehome.operators.foreign.asked import (
     require_named,
     require_person,
 )
-from rehome.run import drivers, plan_ids, run_authority, run_params
+from rehome.run import run_authority
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.words.proposal_words import approved_by_text
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.execution.access.lease import LeasedCluster
     from rehome.execution.foreign.cancel_foreign import ForeignCancelled
     from rehome.execution.foreign.named import NamedReassignments
+    from rehome.run.context import RunContext
 
 
 class CancelForeignOperator(ClusterOperator):
@@ -44,27 +42,27 @@ class CancelForeignOperator(ClusterOperator):
 
     ui_color = "#e3f0e4"
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Policy, approval, lease; cancel, clean, say what is left."""
         from rehome.execution.access.lease import hold, ttl_s
         from rehome.execution.foreign.cancel_foreign import cancel_foreign
         from rehome.execution.foreign.flight_words import cancelled_lines
 
-        asked, plan_id = require_named(context), plan_ids.plan_id_of(context)
-        policy = self.policy_on(asked.cluster_id)
+        asked, plan_id = require_named(context), context.plan_id
+        policy = context.policy_on(asked.cluster_id)
         refuse_by_policy(asked, policy)
         answered = require_person(context, asked, policy)
         if not has_begun(context):
             run_authority.refuse_unasked(context)
         about = {"plan_id": plan_id, "cluster_id": asked.cluster_id}
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
+        with context.gateway() as cluster:
             own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
             found_id = own.describe_cluster().cluster_id
-            bound.require(ledger, self.kafka_config_id, found_id, context)
-            owner, lasting_s = drivers.driver_of(context), ttl_s(installation.settings())
-            with hold(ledger, own, owner, lasting_s, release=True) as held:
+            bound.require(context, found_id)
+            owner, lasting_s = context.driver_of(), ttl_s(context.settings)
+            with hold(context.ledger, own, owner, lasting_s, release=True) as held:
                 text = approved_by_text(len(asked.reassignments), str(answered.by))
-                actor = run_params.actor_of(context)
+                actor = context.actor
                 held.ledger.add_event(EventKind.CANCELLING_FOREIGN, text, actor=actor, **about)
                 done = cancel_foreign(asked, held.ledger, held.cluster)
                 lines = list(cancelled_lines(done))

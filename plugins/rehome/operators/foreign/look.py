@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.execution.observation.foreign_reassignments import Watched
@@ -24,17 +23,15 @@ from rehome.operators.foreign.asked import (
     request_of,
     require_named,
 )
-from rehome.run import evidence, plan_ids, recorded_plans, run_authority
+from rehome.run import evidence, run_authority
 from rehome.run.causes.operator import RecordedOperator
 from rehome.sensors.reassignment import ReassignmentSensor
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.domain.run.foreign.foreign_request import ForeignRequest
     from rehome.execution.foreign.in_flight import Chosen
     from rehome.execution.foreign.read_flights import DescribedFlights
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
     from rehome.triggers.watch import ReassignmentWatch
 
 
@@ -77,7 +74,7 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
 
     inherits_from_skipmixin = True
 
-    def step(self, context: Context) -> str | None:
+    def step(self, context: RunContext) -> str | None:
         """Read, remember, say."""
         from rehome.execution.foreign.file_status import file_statuses
         from rehome.execution.foreign.flight_words import described_lines
@@ -85,22 +82,22 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         from rehome.execution.progress.progress import status_table
 
         request = request_of(context)
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
+        with context.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
-            bound.record_binding(ledger, self.kafka_config_id, cluster_id, context)
-            found = describe_reassignments(cluster, ledger, utc_now(), chosen_by(request))
+            bound.record_binding(context, cluster_id)
+            found = describe_reassignments(cluster, context.ledger, utc_now(), chosen_by(request))
             for line in described_lines(found):
                 self.log.info("%s", line)
             if request.file is not None:
                 statuses = file_statuses(cluster, request.file, utc_now())
                 self.log.info("The reassignment in the file:\n%s", status_table(statuses))
             changes = request.action.changes_cluster
-            digest = self._name(context, ledger, found) if changes else None
+            digest = self._name(context, found) if changes else None
         nothing = changes and digest is None
         self._skip(context, () if nothing else _TASKS_OF[request.action], everything=nothing)
         return digest
 
-    def _name(self, context: Context, ledger: Ledger, found: DescribedFlights) -> str | None:
+    def _name(self, context: RunContext, found: DescribedFlights) -> str | None:
         """Write down what the run is about; its digest, None = there is nothing. What it has begun
         stays.
         """
@@ -109,15 +106,15 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         if has_begun(context):
             self.log.info("Carrying it out has begun: what was named stays.")
             return require_named(context).digest
-        refuse_unshared(context, installation.settings())
+        refuse_unshared(context)
         run_authority.refuse_unasked(context)
-        bound.require(ledger, self.kafka_config_id, found.cluster_id, context)
-        plan_id = plan_ids.plan_id_of(context)
+        bound.require(context, found.cluster_id)
+        plan_id = context.plan_id
         request, rate = request_of(context), None
         if request.action is ForeignAction.ADOPT:
-            default = installation.settings(self.kafka_config_id).auto_throttle_bytes_per_s
+            default = context.settings.auto_throttle_bytes_per_s
             rate = request.rate_bytes_per_s or default
-        orders = orders_before(ledger, found.cluster_id, found.reassignments)
+        orders = orders_before(context.ledger, found.cluster_id, found.reassignments)
         asked = NamedReassignments(
             found.cluster_id,
             request.action,
@@ -125,28 +122,28 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
             request.clean_throttles,
             rate,
         )
-        refuse_rejected(proposed_by(asked, plan_id))
-        refuse_by_policy(asked, self.policy_on(found.cluster_id))
+        refuse_rejected(context, proposed_by(asked, plan_id))
+        refuse_by_policy(asked, context.policy_on(found.cluster_id))
         if not asked.reassignments:
             self.log.info("Nothing of other clients is in flight, of what is asked about.")
             return None
-        directory = recorded_plans.plan_directory(context)
-        evidence.keep(ledger, directory, plan_id, NAMED_FILE, asked.to_json())
+        directory = context.directory
+        evidence.keep(context.ledger, directory, plan_id, NAMED_FILE, asked.to_json())
         self.log.info("%d named, digest %s", len(asked.reassignments), asked.digest)
         return asked.digest
 
-    def _skip(self, context: Context, kept: Collection[str], *, everything: bool) -> None:
+    def _skip(self, context: RunContext, kept: Collection[str], *, everything: bool) -> None:
         """Skip Rehome's tasks of other actions; where there is nothing to do, all that comes after.
         A task of the DAG's author may have any id that the action leaves free.
         """
-        after = context["task"].get_flat_relatives(upstream=False)
+        after = context.task.get_flat_relatives(upstream=False)
         of_others = {*FOREIGN_TASKS}.difference(kept)
         skipped = [
             each
             for each in after
             if everything or (isinstance(each, RecordedOperator) and each.task_id in of_others)
         ]
-        self.skip(ti=context["ti"], tasks=skipped)
+        self.skip(ti=context.ti, tasks=skipped)
 
 
 class FollowReassignmentsSensor(ReassignmentSensor, SkipMixin):
@@ -166,18 +163,17 @@ class FollowReassignmentsSensor(ReassignmentSensor, SkipMixin):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(drive=False, **kwargs)
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Find out what is followed, where that is asked for."""
-        self._request = request_of(context)
-        self.watch(None)
+        self.watch(context, None)
 
-    def begin(self, watch: ReassignmentWatch) -> None:
+    def begin(self, context: RunContext, watch: ReassignmentWatch) -> None:
         """What the file names, or what is in flight of what is asked about."""
         from rehome.execution.foreign.file_status import moves_of_file
         from rehome.execution.foreign.read_flights import list_reassignments
 
-        request = self._request
-        with self.gateway() as cluster:
+        request = request_of(context)
+        with context.gateway() as cluster:
             if request.file is not None:
                 now = utc_now()
                 watch.watched = tuple(

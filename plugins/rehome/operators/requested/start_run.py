@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import STARTED_DAG, NotAsked, RunDoor
 from rehome.run.authority.refusals import told_of_refusal
@@ -18,8 +17,8 @@ from rehome.run.causes.task_end import TaskReason
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-    from rehome.ledger.store import Ledger
     from rehome.ledger.stores.authority.requested_runs import RequestedRun
+    from rehome.run.context import RunContext
 
 
 class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
@@ -42,27 +41,24 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
         )
         self.door = door
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Look up, and trigger."""
-        with (
-            installation.open_ledger() as ledger,
-            told_of_refusal(context, ledger),
-        ):
-            requested = self._require_request(context, ledger)
+        with told_of_refusal(context):
+            requested = self._require_request(context)
         self.trigger_dag_id, self.conf = requested.dag_id, dict(requested.conf)
-        TriggerDagRunOperator.execute(self, context)
+        TriggerDagRunOperator.execute(self, cast("Context", context.airflow))
 
-    def _require_request(self, context: Context, ledger: Ledger) -> RequestedRun:
+    def _require_request(self, context: RunContext) -> RequestedRun:
         run_id = str(self.trigger_run_id)
-        requested = ledger.requested_through(RunDoor(self.door), run_id)
+        requested = context.ledger.requested_through(RunDoor(self.door), run_id)
         if requested is None:
             raise unasked_error(
                 NotAsked.NO_REQUEST,
                 TaskReason.START_NOT_ASKED,
-                place=context["dag_run"].dag_id,
+                place=context.dag_run.dag_id,
                 run_id=run_id,
             )
-        lasting_s = installation.settings().approval_lasts_s
+        lasting_s = context.settings.approval_lasts_s
         age_s = (utc_now() - requested.at).total_seconds()
         if lasting_s is not None and age_s > lasting_s:
             raise unasked_error(

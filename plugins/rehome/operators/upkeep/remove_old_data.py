@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
@@ -13,7 +12,7 @@ from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.words.removal_words import removed_lines
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from rehome.run.context import RunContext
 
 
 class RemoveOldDataOperator(RecordedOperator):
@@ -24,18 +23,17 @@ class RemoveOldDataOperator(RecordedOperator):
     template_fields: Sequence[str] = ()
     ui_color = "#e8eef5"
 
-    def step(self, context: Context) -> dict[str, int]:
+    def step(self, context: RunContext) -> dict[str, int]:
         """Remove, or say what would be; returns how many plans, folders and rows.
 
         :raises EndedError: some files cannot be removed: these stay, others are gone.
         """
         from rehome.old_data import remove_old, to_be_removed
 
-        days, warehouse = installation.settings().plan_retention_days, installation.warehouse()
-        shown_only = bool(context["params"].get("dry_run", False))
-        with installation.open_ledger() as ledger:
-            work = to_be_removed if shown_only else remove_old
-            removed = work(ledger, warehouse, utc_now(), days)
+        days, warehouse = context.settings.plan_retention_days, context.warehouse
+        shown_only = bool(context.given.get("dry_run", False))
+        work = to_be_removed if shown_only else remove_old
+        removed = work(context.ledger, warehouse, utc_now(), days)
         for line in removed_lines(removed, days, shown_only=shown_only):
             self.log.info(line)
         if removed.problems:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rehome import alerting, installation
+from rehome import alerting
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from rehome.run.context import RunContext
 
 
 class RollUpSnapshotsOperator(RecordedOperator):
@@ -26,13 +26,13 @@ class RollUpSnapshotsOperator(RecordedOperator):
     template_fields: Sequence[str] = ()
     ui_color = "#e8eef5"
 
-    def step(self, context: Context) -> None:
+    def step(self, context: RunContext) -> None:
         """Roll up, then remove."""
         from rehome.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
         from rehome.load_history.retention import remove_old
         from rehome.warehouse import cluster_of
 
-        settings, warehouse = installation.settings(), installation.warehouse()
+        settings, warehouse = context.settings, context.warehouse
         uri = own_snapshot.uri_of(context)
         cluster_id = cluster_of(uri)
         pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
@@ -52,21 +52,20 @@ class RollUpSnapshotsOperator(RecordedOperator):
         )
         if removed:
             self.log.info("%d old snapshots and rollups removed", len(removed))
-            with installation.open_ledger() as ledger:
-                ledger.forget_snapshots([each.split("/snapshots/")[-1] for each in removed])
+            context.ledger.forget_snapshots([each.split("/snapshots/")[-1] for each in removed])
         self._forecast(context, uri)
 
-    def _forecast(self, context: Context, uri: str) -> None:
+    def _forecast(self, context: RunContext, uri: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""
         from rehome.alerts.due_alerts import disks_full
         from rehome.load_history.forecast import disk_forecast
         from rehome.load_history.known_rates import GROWTH, Demands, LoadHistory
         from rehome.warehouse import read_snapshot
 
-        settings, snapshot = installation.settings(), read_snapshot(uri)
+        settings, snapshot = context.settings, read_snapshot(uri)
         cluster_id = snapshot.cluster_id
         demands = Demands(settings.history_days, settings.min_history_hours)
-        history = LoadHistory.read(installation.warehouse(), snapshot, demands)
+        history = LoadHistory.read(context.warehouse, snapshot, demands)
         if not history.known(GROWTH):
             return
         rows = disk_forecast(snapshot, None, history, settings.forecast_days)
@@ -75,8 +74,7 @@ class RollUpSnapshotsOperator(RecordedOperator):
             settings.forecast_days,
             subject=cluster_id,
             cluster_id=cluster_id,
-            connection=str(context["params"].get("kafka_config_id") or ""),
+            connection=str(context.given.get("kafka_config_id") or ""),
         )
         over = [] if found else [(AlertKind.DISK_FORECAST, cluster_id)]
-        with installation.open_ledger() as ledger:
-            alerting.raise_alerts(ledger, [found] if found else [], over)
+        alerting.raise_alerts(context.ledger, [found] if found else [], over)

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rehome.domain.run.askers import NotAskedForError
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
-from rehome.run import run_askers
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from rehome.clusters.binding import Misled
-    from rehome.ledger.store import Ledger
+    from rehome.run.context import RunContext
 
 
 @contextmanager
-def told_of_refusal(context: Context | Mapping[str, Any], ledger: Ledger) -> Iterator[None]:
+def told_of_refusal(context: RunContext) -> Iterator[None]:
     """Have the audit know of a run that nobody who may ask stands behind."""
     try:
         yield
     except NotAskedForError as error:
-        tell(context, ledger, error.why)
+        tell(context, error.why)
         raise
 
 
-def tell_misled(context: Context | Mapping[str, Any], ledger: Ledger, misled: Misled) -> None:
+def tell_misled(context: RunContext, misled: Misled) -> None:
     """Have the audit know that a run may not act through a connection, for it leads elsewhere than
     it is bound to.
     """
     tell(
         context,
-        ledger,
         misled.why,
         misled.cluster_id,
         connection=misled.connection,
@@ -45,8 +41,7 @@ def tell_misled(context: Context | Mapping[str, Any], ledger: Ledger, misled: Mi
 
 
 def tell(
-    context: Context | Mapping[str, Any],
-    ledger: Ledger,
+    context: RunContext,
     why: enum.StrEnum,
     cluster_id: str | None = None,
     **detail: Any,
@@ -55,15 +50,15 @@ def tell(
 
     :param detail: more than the code.
     """
-    run, who = context["dag_run"], run_askers.asker_of(context)
-    ledger.add_audit(
+    run, who = context.dag_run, context.asker
+    context.ledger.add_audit(
         AuditEntry(
             Decided.REFUSED,
             Door.TASK if who.person else Door.SCHEDULE,
             user_name=who.person,
             dag_id=run.dag_id,
             run_id=run.run_id,
-            task_id=getattr(context.get("task"), "task_id", None),
+            task_id=getattr(context.task, "task_id", None),
             cluster_id=cluster_id,
             detail={"why": why.value, **detail},
         )

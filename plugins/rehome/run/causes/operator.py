@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.sdk import BaseOperator
 
@@ -13,6 +14,7 @@ from rehome.notifiers import delivery
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import record_cause
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.context import RunContext
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -25,22 +27,30 @@ class RecordedOperator(BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Run the step; what it raises on purpose becomes one clear line."""
-        with delivery.one_task(), record_cause(context):
-            return self.step(context)
+        with _attempt(context) as run:
+            return self.step(run)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Go on after a deferral, also where that has failed."""
-        with delivery.one_task(), record_cause(context):
+        """Go on after a deferral, also where that has failed. The method gets the task's
+        :class:`RunContext`, as :meth:`step` does.
+        """
+        with _attempt(context) as run:
             try:
-                return super().resume_execution(next_method, next_kwargs, context)
+                return super().resume_execution(next_method, next_kwargs, cast("Context", run))
             except TaskDeferralError as error:
                 raise trigger_failed(self.task_id, error, next_kwargs or {}) from error
 
     @abstractmethod
-    def step(self, context: Context) -> Any:
+    def step(self, context: RunContext) -> Any:
         """The operator's own work."""
+
+
+@contextmanager
+def _attempt(context: Mapping[str, Any]) -> Iterator[RunContext]:
+    with delivery.one_task(), RunContext(context) as run, record_cause(run):
+        yield run
 
 
 def trigger_failed(task_id: str, error: Exception, kwargs: Mapping[str, Any]) -> EndedError:

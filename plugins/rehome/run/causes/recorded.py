@@ -22,25 +22,17 @@ from airflow.providers.common.compat.sdk import (
     DownstreamTasksSkipped,
 )
 
-from rehome import installation
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause, CauseKind, most_specific
 from rehome.errors import RehomeError, sentence
 from rehome.fleet.clusters import base_of
-from rehome.run import plan_ids, run_authority
 from rehome.run.causes.errors import AskedAgainError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.words.job_words import LOG_HAS_ALL
 from rehome.run.words.worded import ended_text
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from airflow.sdk.definitions.context import Context
-
-    from rehome.ledger.store import Ledger
-
-    AnyContext: TypeAlias = Context | Mapping[str, Any]
+    from rehome.run.context import RunContext
 
 CAUSE_XCOM = "rehome_cause"
 """Key of the XCom of a task that holds its cause."""
@@ -50,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def record_cause(context: AnyContext) -> Iterator[None]:
+def record_cause(context: RunContext) -> Iterator[None]:
     """Record what ends the task, and turn Rehome's errors into Airflow's: one sentence in the log,
     before any traceback. An error that another attempt would meet again fails the task at once.
     """
@@ -74,7 +66,7 @@ def record_cause(context: AnyContext) -> Iterator[None]:
         _over(context)
 
 
-def cause_of(error: BaseException, context: AnyContext) -> Cause:
+def cause_of(error: BaseException, context: RunContext) -> Cause:
     """What an error says, as a cause."""
     from rehome.run.causes.kinds import kind_of
 
@@ -83,47 +75,46 @@ def cause_of(error: BaseException, context: AnyContext) -> Cause:
         return _cause(context, kind, error.what, error.state_left, error.next_step)
     first = next(iter(str(error).strip().splitlines()), "")
     named = type(error).__name__
-    task = _task_id(context)
+    task = context.task_id
     text = f"{named}: {first}" if first else named
     return _cause(context, kind, text, "", LOG_HAS_ALL.format(task=task))
 
 
-def tell_end(context: AnyContext, end: TaskEnd) -> None:
+def tell_end(context: RunContext, end: TaskEnd) -> None:
     """Record what ends a run without an error of the task's: a person's answer."""
     tell(context, _cause(context, end.reason.cause, *ended_text(end)))
 
 
-def tell(context: AnyContext, cause: Cause) -> None:
+def tell(context: RunContext, cause: Cause) -> None:
     """Record a cause wherever that is possible. What is not, is in the log, with the cause."""
     try:
-        context["ti"].xcom_push(CAUSE_XCOM, cause.to_json())
+        context.ti.xcom_push(CAUSE_XCOM, cause.to_json())
     except Exception as error:  # noqa: BLE001 - whatever it is, the task's own error counts more
         log.warning("The run's note cannot have what ended it (%r): %s", error, cause)
     try:
-        with installation.open_ledger() as ledger:
-            record(context, ledger, cause)
+        record(context, cause)
     except Exception as error:  # noqa: BLE001 - as above
         log.warning("The ledger cannot have what ended the run (%s): %s", error, cause)
 
 
-def of_run(context: AnyContext, ledger: Ledger | None) -> Cause | None:
+def of_run(context: RunContext, *, away: bool = False) -> Cause | None:
     """The most specific cause of the context's run; None = no task has said one.
 
-    :param ledger: None = it is away: then what tasks have left in Airflow counts.
+    :param away: whether the ledger is: then what tasks have left in Airflow counts.
     """
-    run = context["dag_run"]
-    found = None if ledger is None else ledger.cause_of(run.dag_id, run.run_id)
+    run = context.dag_run
+    found = None if away else context.ledger.cause_of(run.dag_id, run.run_id)
     return found or most_specific(_of_xcoms(context))
 
 
-def silent(context: AnyContext) -> Cause | None:
+def silent(context: RunContext) -> Cause | None:
     """The task of the context's run that has failed and left no reason; None = Airflow knows of
     none, or cannot be asked.
     """
-    ti, run = context.get("ti"), context["dag_run"]
-    dag: Any = context.get("dag")
+    ti, run = context.ti, context.dag_run
+    dag: Any = context.dag
     try:
-        of_runs: Mapping[str, Mapping[str, Any]] = ti.get_task_states(  # type: ignore[union-attr]
+        of_runs: Mapping[str, Mapping[str, Any]] = ti.get_task_states(
             dag_id=run.dag_id, run_ids=[run.run_id]
         )
     except Exception as error:  # noqa: BLE001 - Airflow cannot be asked
@@ -132,7 +123,7 @@ def silent(context: AnyContext) -> Cause | None:
     states = of_runs.get(run.run_id, {})
     order = dag.topological_sort() if dag is not None else ()
     names = [str(task.task_id) for task in order if states.get(task.task_id) == "failed"]
-    return silent_cause(names[0], utc_now(), run_authority.clears_of(run)) if names else None
+    return silent_cause(names[0], utc_now(), context.cleared) if names else None
 
 
 def silent_cause(task_id: str, at: datetime, cleared: int) -> Cause:
@@ -141,10 +132,10 @@ def silent_cause(task_id: str, at: datetime, cleared: int) -> Cause:
     return Cause(CauseKind.SILENT, text, left, remedy, at, task_id, cleared=cleared)
 
 
-def _of_xcoms(context: AnyContext) -> Iterator[Cause]:
+def _of_xcoms(context: RunContext) -> Iterator[Cause]:
     """What tasks have left in Airflow; of a task whose later attempt has succeeded, nothing."""
-    ti: Any = context.get("ti")
-    for task_id in getattr(context.get("dag"), "task_ids", ()) if ti is not None else ():
+    ti: Any = context.ti
+    for task_id in getattr(context.dag, "task_ids", ()) if ti is not None else ():
         try:
             yield Cause.from_json(ti.xcom_pull(task_ids=task_id, key=CAUSE_XCOM))
         except (KeyError, ValueError, TypeError):
@@ -154,56 +145,54 @@ def _of_xcoms(context: AnyContext) -> Iterator[Cause]:
             return
 
 
-def record(context: AnyContext, ledger: Ledger, cause: Cause) -> None:
+def record(context: RunContext, cause: Cause) -> None:
     """Write a cause of the context's run to the ledger."""
     from rehome.ledger.stores.by_run.causes import EndedRun
 
-    run = context["dag_run"]
-    connection = (context.get("params") or {}).get("kafka_config_id")
-    ledger.record_cause(
+    run = context.dag_run
+    connection = context.given.get("kafka_config_id")
+    context.ledger.record_cause(
         EndedRun(run.dag_id, run.run_id, cause, _plan_id(context), connection or None)
     )
 
 
-def _plan_id(context: AnyContext) -> str | None:
+def _plan_id(context: RunContext) -> str | None:
     """Of the plan that the run is about; None = of none."""
-    makes = base_of(context["dag_run"].dag_id) in ("reassign_partitions", "rebalance_in_window")
+    makes = base_of(context.dag_run.dag_id) in ("reassign_partitions", "rebalance_in_window")
     try:
-        return plan_ids.plan_id_of(context) if makes else plan_ids.named_plan_id(context)
+        return context.plan_id if makes else context.named_plan_id
     except RehomeError:
         return None  # its parameters name none that there can be
 
 
-def _over(context: AnyContext) -> None:
+def _over(context: RunContext) -> None:
     """The task has succeeded: what its earlier attempts have said is over."""
     attempt = _attempt(context)
     if attempt <= 1:
         return
-    run = context["dag_run"]
+    run = context.dag_run
     try:
-        with installation.open_ledger() as ledger:
-            ledger.causes_over(run.dag_id, run.run_id, _task_id(context), attempt)
+        context.ledger.causes_over(run.dag_id, run.run_id, context.task_id, attempt)
     except RehomeError as error:
         log.warning("That what failed before is over could not be recorded: %s", error)
 
 
-def _cause(context: AnyContext, kind: CauseKind, text: str, left: str, remedy: str) -> Cause:
-    run = context.get("dag_run")
+def _cause(context: RunContext, kind: CauseKind, text: str, left: str, remedy: str) -> Cause:
     return Cause(
         kind,
         sentence(text[:_LONGEST]),
         sentence(left[:_LONGEST]) if left else "",
         sentence(remedy[:_LONGEST]) if remedy else "",
         utc_now(),
-        _task_id(context),
+        context.task_id,
         _attempt(context),
-        run_authority.clears_of(run) if run is not None else 0,
+        context.cleared,
     )
 
 
-def _task_id(context: AnyContext) -> str:
-    return str(getattr(context.get("task"), "task_id", "") or "")
+def _task_id(context: RunContext) -> str:
+    return context.task_id
 
 
-def _attempt(context: AnyContext) -> int:
-    return int(getattr(context.get("ti"), "try_number", 1) or 1)
+def _attempt(context: RunContext) -> int:
+    return int(getattr(context.ti, "try_number", 1) or 1)

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from rehome import installation
 from rehome.page.files import PlanFiles
-from rehome.run import plan_ids
+from rehome.run.context import run_digest
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.headers import REPORT_POLICY
@@ -43,7 +43,7 @@ def _directory(user: UserDep, dag_id: str, run_id: str) -> str:
     """
     if not access.may_read(user, dag_id):
         raise HTTPException(404, f"No plan of a run of {dag_id} is known")
-    digest = plan_ids.run_digest(dag_id, run_id)
+    digest = run_digest(dag_id, run_id)
     found = plans.ledger.plan_of_run(dag_id, run_id)
     if found is not None:
         return plans.view(found)[0].record.plan_dir

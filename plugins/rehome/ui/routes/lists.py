@@ -26,7 +26,7 @@ from rehome.ledger.base.paging import PlanFilter, PlanLine
 from rehome.ledger.store import Ledger
 from rehome.page.files import PlanFiles, files_of
 from rehome.page.findings import finding_lines
-from rehome.run import plan_ids
+from rehome.run.context import run_digest
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.page_bounds import wants_json
@@ -196,7 +196,7 @@ def _of_run(user: UserDep, dag_id: str, run_id: str) -> str | None:
         ledger.plan_of_run(dag_id, run_id)
         or ledger.taken_up_by(dag_id, run_id)
         # Another run drives it by now.
-        or ledger.plan_that_ends(f"-{plan_ids.run_digest(dag_id, run_id)}")
+        or ledger.plan_that_ends(f"-{run_digest(dag_id, run_id)}")
     )
 
 
@@ -234,7 +234,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
 def _account_without_plan(
     dag_id: str, run_id: str, steps: Mapping[str, str]
 ) -> tuple[RunAccount, PlanFiles | None]:
-    directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
+    directory = installation.warehouse().plan_that_ends(run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
     evidence = RunEvidence(
         dag_id,

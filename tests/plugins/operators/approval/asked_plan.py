@@ -11,6 +11,7 @@ from rehome import installation
 from rehome.execution.dry_run.result import DryRunResult
 from rehome.fleet.plan_settings import ComparedSettings
 from rehome.run import evidence
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory
 from tests.dags.clusters import to
 
@@ -27,11 +28,13 @@ def tried_out(directory: PlanDirectory, run: dict[str, Any], rate: int) -> dict[
     """The run, after its dry run."""
     with installation.open_ledger() as ledger:
         plan = ledger.plan("p1")
-        compared = ComparedSettings.of(directory, plan.action, begun=plan.state.active)
+        compared = ComparedSettings.of(
+            directory, plan.action, "kafka_default", begun=plan.state.active
+        )
         result = DryRunResult(
             "p1", plan.plan_hash, (), (), rate_bytes_per_s=rate, settings=compared.counting
         )
-        evidence.record_dry_run(run, ledger, directory, result)
+        evidence.record_dry_run(RunContext(run), directory, result)
     return run
 
 

@@ -20,8 +20,9 @@ from rehome.operators.add_partitions import (
     ApprovePartitionsOperator,
     CreatePartitionsOperator,
 )
-from rehome.run import evidence, plan_ids, recorded_plans
+from rehome.run import evidence
 from rehome.run.asking import hitl
+from rehome.run.context import RunContext
 from rehome.run.evidence import REPORT_FILE
 from tests.dags.approval.answers import Given
 from tests.ledger.people import answers_of
@@ -42,12 +43,12 @@ def placed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(ApprovalOperator, "execute", lambda self, context: "waits")
     params = {"partitions": {"t": 2}, "kafka_config_id": "kafka_default"}
     context = task_of(run_of("r1", dag_id="add_partitions", conf=params), "approve", **params)
-    plan_id = plan_ids.plan_id_of(context)
+    plan_id = RunContext(context).plan_id
     new = {TopicPartition("t", 1): (1, 2)}
     plan = AddedPartitions(plan_id, "c1", BEGUN, {"t": 1}, new)
-    directory = recorded_plans.plan_directory(context)
+    directory = RunContext(context).directory
     evidence.keep(ledger, directory, plan_id, NEW_PARTITIONS_FILE, plan.to_json())
-    evidence.record_tried(context, ledger, directory, plan_id, {"ok": True, "findings": []})
+    evidence.record_tried(RunContext(context), directory, plan_id, {"ok": True, "findings": []})
     directory.write_text(REPORT_FILE, "a report")
     return attempt(context, 1)
 
@@ -62,9 +63,9 @@ def test_what_one_person_has_rejected_no_other_approves(
     """Who clears the task would have it asked again, in ann's name."""
     task = ApprovePartitionsOperator(task_id="approve")
     assert task.execute(placed) == "waits"
-    plan_id, options = plan_ids.plan_id_of(placed), list(task.options)
+    plan_id, options = RunContext(placed).plan_id, list(task.options)
     rejects = Given("Reject", by="ops", user_id="7").event(options)
-    task.execute_complete(placed, rejects)
+    task.execute_complete(RunContext(placed), rejects)
     assert answers_of(ledger, plan_id) == [AnswerKind.REJECTED]
 
     again = attempt(placed, 2)
@@ -80,7 +81,7 @@ def test_a_snapshot_that_no_task_has_taken_says_nothing_of_caps(placed: dict[str
     task = ApprovePartitionsOperator(task_id="approve")
     task.execute(placed)
     approves = Given(task.options[0], by="ops", user_id="7").event(list(task.options))
-    task.execute_complete(placed, approves)
+    task.execute_complete(RunContext(placed), approves)
     installation.warehouse().write_snapshot(snapshot("c1"))
     with pytest.raises(AirflowFailException, match="ledger has no snapshot of cluster c1"):
         CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_default").execute(placed)

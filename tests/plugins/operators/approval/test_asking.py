@@ -25,6 +25,7 @@ from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import evidence
 from rehome.run.asking import hitl
 from rehome.run.causes.errors import AskedAgainError
+from rehome.run.context import RunContext
 from rehome.warehouse import PlanDirectory
 from tests.dags.approval.answers import Given, answered
 from tests.ledger.people import answers_of, approve_as
@@ -50,7 +51,7 @@ def again(asked: Asked, event: dict[str, Any]) -> str:
     """Why an answer is asked for again."""
     task, run = asked
     with pytest.raises(AskedAgainError) as refused:
-        task.execute_complete(run, event)
+        task.execute_complete(RunContext(run), event)
     return str(refused.value)
 
 
@@ -73,7 +74,7 @@ def test_what_is_shown_is_in_the_ledger_before_and_an_answer_to_it_approves(
     option = f"Approve {question.question.code}"
     assert task.options == [option, "Send back", "Reject"]
     assert f"choose `{option}`" in str(task.body)
-    task.execute_complete(run, Given(by="bob", user_id="7").event(task.options))
+    task.execute_complete(RunContext(run), Given(by="bob", user_id="7").event(task.options))
     record = ledger.plan("p1")
     assert (record.state, record.approved_by) == (PlanState.APPROVED, "bob (id 7)")
     assert record.approval is not None
@@ -280,7 +281,7 @@ def test_a_run_that_goes_on_faster_than_was_approved_is_stopped_whatever_its_tas
     with pytest.raises(AirflowFailException, match="the rate would be 30000000 bytes per second"):
         StartReassignmentOperator(task_id="execute", kafka_config_id="kafka_default").execute(run)
     ledger.request_rate("p1", APPROVED, "eve")
-    task = run_request.task_plan(run, ledger, ledger.plan("p1"))
+    task = run_request.task_plan(RunContext(run), ledger.plan("p1"))
     approval_terms.refuse_unapproved(task)
 
 
@@ -290,9 +291,9 @@ def test_without_its_row_a_dry_run_says_nothing_of_the_rate(
     from rehome.run import approval_terms, run_request
 
     run = tried_out(directory, context("ann", APPROVED, "first"), APPROVED)
-    request = replace(run_request.plan_request(run), throttle_bytes_per_s=None)
-    assert approval_terms.rate_of(run, ledger, request, ledger.plan("p1"))[0] == APPROVED
+    request = replace(run_request.plan_request(RunContext(run)), throttle_bytes_per_s=None)
+    assert approval_terms.rate_of(RunContext(run), request, ledger.plan("p1"))[0] == APPROVED
     with ledger.writing() as connection:
         connection.execute(delete(DRY_RUNS))
     with pytest.raises(evidence.NotDoneError):
-        approval_terms.rate_of(run, ledger, request, ledger.plan("p1"))
+        approval_terms.rate_of(RunContext(run), request, ledger.plan("p1"))

@@ -26,9 +26,10 @@ from rehome.ledger.store import Ledger
 from rehome.operators.approval import without_plan
 from rehome.operators.foreign.approve import ApproveForeignOperator
 from rehome.operators.foreign.asked import NAMED_FILE, require_person
-from rehome.run import evidence, plan_ids, recorded_plans
+from rehome.run import evidence
 from rehome.run.asking import hitl
 from rehome.run.causes.errors import AskedAgainError
+from rehome.run.context import RunContext
 from tests.dags.approval.answers import Given
 from tests.ledger.people import answers_of
 from tests.plugins.run.asked import run_of, task_of
@@ -61,8 +62,8 @@ def context_of(run_id: str = "r1", **given: Any) -> Context:
 
 
 def name(ledger: Ledger, context: Context, asked: NamedReassignments) -> None:
-    directory = recorded_plans.plan_directory(context)
-    evidence.keep(ledger, directory, plan_ids.plan_id_of(context), NAMED_FILE, asked.to_json())
+    directory = RunContext(context).directory
+    evidence.keep(ledger, directory, RunContext(context).plan_id, NAMED_FILE, asked.to_json())
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def asks(context: Context) -> ApproveForeignOperator:
 
 
 def answers(task: ApproveForeignOperator, context: Context, given: Given) -> None:
-    task.execute_complete(context, given.event(list(task.options or ())))
+    task.execute_complete(RunContext(context), given.event(list(task.options or ())))
 
 
 def approved(context: Context, by: str = "ops") -> None:
@@ -95,13 +96,13 @@ def approved(context: Context, by: str = "ops") -> None:
 
 def refused(context: Context, policy: ConnectionPolicy = ANYBODY) -> str:
     with pytest.raises(evidence.NotDoneError) as error:
-        require_person(context, NAMED, policy)
+        require_person(RunContext(context), NAMED, policy)
     return str(error.value)
 
 
 def test_what_a_person_has_approved_in_this_run_counts(context: Context) -> None:
     approved(context)
-    person = require_person(context, NAMED, FOUR_EYES).by
+    person = require_person(RunContext(context), NAMED, FOUR_EYES).by
     assert person is not None
     assert person.name == "ops"
 
@@ -118,14 +119,15 @@ def test_an_answer_that_no_person_has_given_does_not_count(
 ) -> None:
     task = ApproveForeignOperator(task_id="approve")
     about = (NAMED.digest, Askers("ann"), "c1", NoQuestion.NOT_REQUIRED)
-    task.not_asked(context, task.proposal(context).terms, *about)
+    asked = RunContext(context)
+    task.not_asked(asked, task.proposal(asked).terms, *about)
     assert "no person was asked, and one has to be" in refused(context)
 
 
 def test_an_approval_of_something_else_does_not_count(context: Context, ledger: Ledger) -> None:
     approved(context)
     with pytest.raises(evidence.NotDoneError, match="an approval of something else"):
-        require_person(context, OTHERS, ANYBODY)
+        require_person(RunContext(context), OTHERS, ANYBODY)
 
 
 def test_the_approval_of_another_run_does_not_count(context: Context, ledger: Ledger) -> None:
@@ -152,9 +154,9 @@ def test_an_approval_lapses(context: Context, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_policy_that_was_tightened_meanwhile_counts(context: Context) -> None:
     approved(context, by="ann")
-    assert require_person(context, NAMED, ANYBODY)
+    assert require_person(RunContext(context), NAMED, ANYBODY)
     with pytest.raises(PolicyError, match="another person has to approve it"):
-        require_person(context, NAMED, FOUR_EYES)
+        require_person(RunContext(context), NAMED, FOUR_EYES)
 
 
 def test_an_answer_of_the_one_who_has_asked_does_not_count_under_four_eyes(
@@ -167,7 +169,7 @@ def test_an_answer_of_the_one_who_has_asked_does_not_count_under_four_eyes(
     task = asks(context)
     with pytest.raises(PolicyError, match="another person has to approve it"):
         answers(task, context, Given(by="ann"))
-    assert answers_of(ledger, plan_ids.plan_id_of(context)) == [AnswerKind.NOT_COUNTED]
+    assert answers_of(ledger, RunContext(context).plan_id) == [AnswerKind.NOT_COUNTED]
 
 
 def swap_what_is_named(context: Context) -> None:
@@ -177,7 +179,7 @@ def swap_what_is_named(context: Context) -> None:
 
 
 def forge_the_file(context: Context) -> None:
-    recorded_plans.plan_directory(context).write_json(NAMED_FILE, OTHERS.to_json())
+    RunContext(context).directory.write_json(NAMED_FILE, OTHERS.to_json())
 
 
 def leave_it(context: Context) -> None:
@@ -204,7 +206,7 @@ def test_an_answer_to_something_else_than_what_would_be_done_approves_nothing(
     event = Given(option, by="ops").event(list(task.options or ()))
     meanwhile(context)
     with pytest.raises(error, match=why):
-        task.execute_complete(context, event)
+        task.execute_complete(RunContext(context), event)
     assert "no person has answered" in refused(context)
 
 
@@ -214,4 +216,4 @@ def test_what_one_person_has_rejected_no_other_approves(context: Context) -> Non
     with pytest.raises(AirflowFailException, match="ops has rejected the reassignments that"):
         ApproveForeignOperator(task_id="approve").execute(again)
     with pytest.raises(Exception, match="no other person is asked in this run"):
-        require_person(again, NAMED, ANYBODY)
+        require_person(RunContext(again), NAMED, ANYBODY)

@@ -19,6 +19,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.states import PlanState
 from rehome.ledger.store import Ledger
 from rehome.operators.completion.preferred_leaders import OWN_END, RestorePreferredLeadersOperator
+from rehome.run.context import RunContext
 from rehome.warehouse import Warehouse
 from tests.dags.clusters import to
 from tests.ledger.small_plans import make_plan
@@ -123,7 +124,7 @@ class OnlyDescribed:
 def test_a_task_that_is_cleared_elects_nobody_by_an_entry_of_another_cluster(
     restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RestorePreferredLeadersOperator, "gateway", lambda _: OnlyDescribed())
+    monkeypatch.setattr(RunContext, "gateway", lambda _: OnlyDescribed())
     file = tmp_path / "clusters.yaml"
     file.write_text("clusters: {big: {connection: kafka_default}}")
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(file))

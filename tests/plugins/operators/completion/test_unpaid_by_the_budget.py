@@ -14,6 +14,7 @@ from rehome.errors import PlanConflictError
 from rehome.execution.completion.drained import Drained
 from rehome.operators.completion import drained
 from rehome.run import evidence
+from rehome.run.context import RunContext
 from rehome.run.evidence import FileChangedError
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.taken import taken
@@ -38,9 +39,9 @@ def test_files_that_were_edited_do_not_say_what_was_there_before_the_plan(
         taken(ledger, uri)
         files: dict[str, Any] = evidence.digests_of(directory)
         ledger.create_plan(plan, {"action": "drain"}, directory.uri, "r1", "ann", files=files)
-        assert drained.without_unpaid(ledger, found, plan) == found
+        assert drained.without_unpaid(RunContext({}), found, plan) == found
         name = "summary.json" if edited == "summary" else "snapshot.json"
         (file,) = (path for path in (tmp_path / "warehouse").rglob(name))
         file.write_text(file.read_text() + "\n")
         with pytest.raises((FileChangedError, PlanConflictError), match=r"changed|not what was"):
-            drained.without_unpaid(ledger, found, plan)
+            drained.without_unpaid(RunContext({}), found, plan)

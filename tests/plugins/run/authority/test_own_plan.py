@@ -18,6 +18,7 @@ from rehome.ledger.store import Ledger
 from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.run.authority import own_plan
+from rehome.run.context import RunContext
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
 from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.ledger.small_plans import make_plan, move
@@ -64,13 +65,13 @@ def planned(ledger: Ledger) -> None:
 def test_a_window_s_own_run_makes_none_where_its_key_says_so(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not own_plan.may_be_made(in_window(), ledger)
-    assert own_plan.is_over(in_window(), ledger)
+    assert not own_plan.may_be_made(RunContext(in_window()))
+    assert own_plan.is_over(RunContext(in_window()))
     with pytest.raises(own_plan.NoOwnPlanError):
-        own_plan.require(in_window(), ledger)
+        own_plan.require(RunContext(in_window()))
     monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "true")
-    assert own_plan.may_be_made(in_window(), ledger)
-    assert not own_plan.is_idle(in_window(), ledger)
+    assert own_plan.may_be_made(RunContext(in_window()))
+    assert not own_plan.is_idle(RunContext(in_window()))
 
 
 @pytest.mark.slow
@@ -87,59 +88,61 @@ def test_windows_that_a_cluster_gets_later_make_plans_where_that_is_said(
 
     def seen(text: str) -> None:
         path.write_text(text + "}}")
-        bound.record_binding(ledger, "kafka_default", CLUSTER, task_of(run_of("r1")))
+        bound.record_binding(RunContext(task_of(run_of("r1")), "kafka_default"), CLUSTER)
 
     seen(before + windows)
-    assert own_plan.may_be_made(in_window(), ledger), "it has always had them"
+    assert own_plan.may_be_made(RunContext(in_window())), "it has always had them"
     seen(before)
     seen(before + windows)
-    assert not own_plan.may_be_made(in_window(), ledger)
-    assert "it had none before, and own_plan is not true" in own_plan.idle_note(in_window(), ledger)
-    assert own_plan.may_be_made(in_window(by="ann"), ledger)
+    assert not own_plan.may_be_made(RunContext(in_window()))
+    assert "it had none before, and own_plan is not true" in own_plan.idle_note(
+        RunContext(in_window())
+    )
+    assert own_plan.may_be_made(RunContext(in_window(by="ann")))
     seen(before + windows + ", own_plan: true")
-    assert own_plan.may_be_made(in_window(), ledger)
+    assert own_plan.may_be_made(RunContext(in_window()))
     seen("clusters: {other: {connection: kafka_other")
     seen(before + windows + ", own_plan: false")
-    assert "for own_plan is false" in own_plan.idle_note(in_window(), ledger)
+    assert "for own_plan is false" in own_plan.idle_note(RunContext(in_window()))
 
 
 def test_what_has_been_asked_for_is_made_all_the_same(ledger: Ledger) -> None:
     """By a person; by watching, to heal; and what follows a plan up."""
-    assert own_plan.may_be_made(in_window(by="ann"), ledger)
-    assert own_plan.may_be_made(task_of(run_of("r1")), ledger), "another DAG has no window"
+    assert own_plan.may_be_made(RunContext(in_window(by="ann")))
+    assert own_plan.may_be_made(RunContext(task_of(run_of("r1")))), "another DAG has no window"
     follow_up = in_window()
     follow_up["task"] = SimpleNamespace(task_id="follow_up.plan")
-    assert own_plan.may_be_made(follow_up, ledger)
+    assert own_plan.may_be_made(RunContext(follow_up))
     about = (FindingKind.DEAD_BROKER, "broker 3", NOW)
     start = ("rebalance_in_window", "scheduled__1", CLUSTER, *about, WatchPolicy.HEAL, NOW, None)
     ledger.record_watch_start(StartRecord(*start))
-    assert own_plan.may_be_made(in_window(), ledger)
+    assert own_plan.may_be_made(RunContext(in_window()))
 
 
 @pytest.mark.slow
 def test_it_is_idle_where_no_plan_waits_for_its_window(ledger: Ledger) -> None:
     context = in_window()
-    assert own_plan.is_idle(context, ledger)
-    assert own_plan.idle_note(context, ledger).startswith("Nothing to do: no plan waits")
+    assert own_plan.is_idle(RunContext(context))
+    assert own_plan.idle_note(RunContext(context)).startswith("Nothing to do: no plan waits")
     planned(ledger)
-    assert own_plan.is_idle(context, ledger), "nobody has handed it over"
+    assert own_plan.is_idle(RunContext(context)), "nobody has handed it over"
     ledger.hand_over("p1", "ann")
-    assert not own_plan.is_idle(context, ledger)
+    assert not own_plan.is_idle(RunContext(context))
 
     ledger.approve("p1", ledger.plan("p1").plan_hash, "ann")
     ledger.claim("p1")
     ledger.transition("p1", PlanState.PAUSED, "the window has ended")
-    assert not own_plan.is_idle(context, ledger), "it goes on with it"
+    assert not own_plan.is_idle(RunContext(context)), "it goes on with it"
     ledger.request_pause("p1", "ann")
-    assert own_plan.is_idle(context, ledger), "a person's pause is a person's to end"
-    assert "plan p1 is paused on this cluster" in own_plan.idle_note(context, ledger)
+    assert own_plan.is_idle(RunContext(context)), "a person's pause is a person's to end"
+    assert "plan p1 is paused on this cluster" in own_plan.idle_note(RunContext(context))
 
 
 def test_of_a_cluster_that_is_not_known_yet_the_brokers_are_asked(ledger: Ledger) -> None:
     context = in_window()
     context["params"] = {"kafka_config_id": "kafka_new"}
-    assert not own_plan.is_idle(context, ledger)
-    assert own_plan.is_over(context, ledger)
+    assert not own_plan.is_idle(RunContext(context))
+    assert own_plan.is_over(RunContext(context))
 
 
 def test_a_cleared_task_makes_no_plan_either(
@@ -147,4 +150,4 @@ def test_a_cleared_task_makes_no_plan_either(
 ) -> None:
     monkeypatch.setattr("rehome.run.run_authority.refuse_unasked", lambda _: None)
     with pytest.raises(own_plan.NoOwnPlanError):
-        PlanReassignmentOperator(task_id="plan").step(in_window())
+        PlanReassignmentOperator(task_id="plan").step(RunContext(in_window()))

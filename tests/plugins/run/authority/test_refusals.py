@@ -11,6 +11,7 @@ from rehome.clusters.binding import Misled, MisledBy
 from rehome.domain.run.askers import NotAsked, NotAskedForError
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.run.authority import refusals
+from rehome.run.context import RunContext
 from tests.plugins.run.asked import BY_ANN, run_of, task_of
 
 BY_SCHEDULE = task_of(run_of("r2", run_type="scheduled", triggering_user_name=None))
@@ -23,9 +24,9 @@ def test_a_refusal_says_who_when_where_and_why(
     error = NotAskedForError(NotAsked.TOO_OLD, "x", next_step="y")
     misled = Misled(MisledBy.ENTRY_BOUND_ELSEWHERE, "kafka_berlin", "B", "X", "berlin")
     with installation.open_ledger() as ledger:
-        with pytest.raises(NotAskedForError), refusals.told_of_refusal(BY_ANN, ledger):
+        with pytest.raises(NotAskedForError), refusals.told_of_refusal(RunContext(BY_ANN)):
             raise error
-        refusals.tell_misled(BY_SCHEDULE, ledger, misled)
+        refusals.tell_misled(RunContext(BY_SCHEDULE), misled)
         first, second = ledger.audit()
     assert (first.decision, first.door, first.user_name) == (Decided.REFUSED, Door.TASK, "ann")
     assert (first.run_id, first.task_id, first.detail) == ("r1", "snapshot", {"why": "too_old"})

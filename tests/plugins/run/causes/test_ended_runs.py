@@ -21,6 +21,7 @@ from rehome.clusters.binding import Misled, MisledBy, MisledError
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan_hash import PlanChangedError
 from rehome.domain.run.approval_terms import Approval, Terms
+from rehome.domain.run.askers import AskerKind
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import PolicyError
@@ -147,7 +148,7 @@ def heals_a_broker_that_restarts(patch: pytest.MonkeyPatch) -> None:
 
 
 def started_by_a_task(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("rehome.run.run_askers.is_by_a_task", lambda *_: True)
+    patch.setattr("rehome.run.context.RunContext.asked_as", AskerKind.TASK)
 
 
 def at(seconds: float, what: What, *args: Any, who: str = "A") -> Do:

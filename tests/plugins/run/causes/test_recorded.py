@@ -24,6 +24,7 @@ from rehome.run.causes.errors import AskedAgainError, EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import CAUSE_XCOM, of_run, record_cause, silent, tell_end
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.context import RunContext
 
 DAG, RUN = "reassign_partitions", "run-1"
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -67,7 +68,7 @@ def _in_ledger() -> Cause | None:
 
 def test_an_error_of_rehomes_is_a_cause_with_its_remedy(caplog: pytest.LogCaptureFixture) -> None:
     run = Run()
-    with pytest.raises(AirflowFailException), record_cause(run.context):
+    with pytest.raises(AirflowFailException), record_cause(RunContext(run.context)):
         raise PlanConflictError("It ended", state_left="Nothing moved.", next_step="Plan anew")
     found = run.left
     assert (found.text, found.left, found.remedy) == ("It ended.", "Nothing moved.", "Plan anew.")
@@ -92,7 +93,7 @@ def test_of_an_error_that_nobody_foresaw_the_first_line_and_where_the_rest_is(
     error: BaseException, kind: CauseKind, first: str
 ) -> None:
     run = Run()
-    with pytest.raises(type(error)), record_cause(run.context):
+    with pytest.raises(type(error)), record_cause(RunContext(run.context)):
         raise error
     assert (run.left.kind, run.left.text) == (kind, first)
     assert "log of the task snapshot" in run.left.remedy
@@ -106,18 +107,18 @@ def test_of_an_error_that_nobody_foresaw_the_first_line_and_where_the_rest_is(
 )
 def test_what_only_tells_airflow_something_is_no_cause(told: Exception) -> None:
     run = Run()
-    with pytest.raises(type(told)), record_cause(run.context):
+    with pytest.raises(type(told)), record_cause(RunContext(run.context)):
         raise told
     assert run.xcoms == {}
     assert _in_ledger() is None
 
 
 def test_a_later_attempt_that_succeeds_takes_the_cause_back_but_not_its_own() -> None:
-    with pytest.raises(AirflowException), record_cause(Run().context):
+    with pytest.raises(AirflowException), record_cause(RunContext(Run().context)):
         raise EndedError(TaskEnd(TaskReason.JOB_FAILED, said="It failed"))
     second = Run(attempt=2)
-    with record_cause(second.context):
-        tell_end(second.context, TaskEnd(TaskReason.REJECTED, "p1", who="Ann"))
+    with record_cause(RunContext(second.context)):
+        tell_end(RunContext(second.context), TaskEnd(TaskReason.REJECTED, "p1", who="Ann"))
     found = _in_ledger()
     assert found is not None
     assert found.kind is CauseKind.REJECTED
@@ -128,11 +129,14 @@ def test_where_the_ledger_is_away_log_and_airflow_have_it(
 ) -> None:
     monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}")  # a folder
     run = Run()
-    with pytest.raises(AirflowException, match="cannot be opened"), record_cause(run.context):
+    with (
+        pytest.raises(AirflowException, match="cannot be opened"),
+        record_cause(RunContext(run.context)),
+    ):
         installation.open_ledger()
     assert run.left.kind is CauseKind.LEDGER
     assert "The ledger cannot have what ended the run" in caplog.text
-    assert of_run(run.context, None) == run.left
+    assert of_run(RunContext(run.context), away=True) == run.left
 
 
 def test_where_airflow_is_away_too_the_tasks_own_error_stays(
@@ -145,7 +149,10 @@ def test_where_airflow_is_away_too_the_tasks_own_error_stays(
         raise ConnectionError("no API")
 
     run.ti.xcom_push = away
-    with pytest.raises(AirflowFailException, match="It ended"), record_cause(run.context):
+    with (
+        pytest.raises(AirflowFailException, match="It ended"),
+        record_cause(RunContext(run.context)),
+    ):
         raise PlanConflictError("It ended")
 
 
@@ -155,11 +162,11 @@ def test_a_task_that_says_nothing_is_found_by_its_state() -> None:
     run.context["dag"].topological_sort = lambda: tasks
     states = {"snapshot": "success", "plan": "failed", "verdict": "failed"}
     run.ti.get_task_states = lambda dag_id, run_ids: {RUN: states}
-    found = silent(run.context)
+    found = silent(RunContext(run.context))
     assert found is not None
     assert (found.kind, found.task_id) == (CauseKind.SILENT, "plan")
     states["plan"] = states["verdict"] = "success"
-    assert silent(run.context) is None
+    assert silent(RunContext(run.context)) is None
 
 
 def test_every_way_out_of_an_operator_is_recorded() -> None:
