@@ -80,7 +80,6 @@ class ReassignmentSensor(ClusterOperator):
             if self.deferrable:
                 self._defer(context, context.plan_id)
             self._wait(context)
-            context.read_anew()
 
     def resume(self, context: RunContext, event: dict[str, Any] | None = None) -> None:
         """The trigger saw a reason to act."""
@@ -173,6 +172,7 @@ class ReassignmentSensor(ClusterOperator):
             outcome = self._poll(watch)
             while not outcome.reason and not self.deferrable:
                 sleep(self._interval_s(context))
+                context.read_anew()
                 outcome = self._poll(watch)
         if not outcome.reason:
             self._defer(context, None, [item.to_json() for item in watch.watched])
@@ -227,6 +227,7 @@ class ReassignmentSensor(ClusterOperator):
         with closing(PlanWatch(gateway, context.plan_id, settings)) as watch:
             while True:
                 sleep(self._interval_s(context))
+                context.read_anew()
                 outcome = self._poll(watch)
                 alerting.send(outcome.due)
                 if outcome.reason:
