@@ -82,9 +82,23 @@ def test_rows_that_break_an_expectation_are_counted_and_those_ignored(pairs: Dat
         assert reported.to_json_dict()["result"]["missing_count"] == ignored, outcome.name
 
 
-def test_a_query_that_finds_few_rows_is_run_once(pairs: DataFrame) -> None:
+def test_a_query_that_finds_no_rows_is_no_query_of_its_own(pairs: DataFrame) -> None:
     single = rule(NOT_NULL, column="n")
-    assert jobs_of(pairs, single, unwanted("n > 9")) == jobs_of(pairs, single) + 1
+    several = unwanted("n > 9"), unwanted("n < 0")
+    assert jobs_of(pairs, single, *several) == jobs_of(pairs, single)
+
+
+def test_a_query_that_crashes_does_not_take_others_along(pairs: DataFrame) -> None:
+    odd = rule("unexpected_rows_expectation", unexpected_rows_query="SELECT n FROM {batch}")
+    rules = unwanted("c > 9"), odd, unwanted("n < 1"), unwanted("n > 9")
+    outcomes = judged(pairs, *rules).outcomes
+    assert [outcome.status for outcome in outcomes] == [
+        Status.CRASHED,
+        Status.CRASHED,
+        Status.FAILED,
+        Status.PASSED,
+    ]
+    assert outcomes[1].exception.startswith("Only SELECT … FROM {batch} WHERE … can be counted")
 
 
 def test_all_rows_that_a_query_finds_are_counted(spark: SparkSession) -> None:

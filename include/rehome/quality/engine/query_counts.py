@@ -1,54 +1,67 @@
-"""Rows that an SQL query finds are counted among those that are fetched.
+"""Rows that the SQL queries of a suite find are counted together with all rows of their table.
 
 Great Expectations runs the query of an ``unexpected_rows_expectation`` twice: for its first rows,
-and to count all of them. Where there are no more than the first, the second time is left out.
+and to count all of them. While Spark finds none, it runs each in several jobs. All that such a
+query says is which rows of its table are unexpected. So they are counted by an aggregate, in the
+query that counts the rows of the table, and fetched only where there are any.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rehome.quality.engine.pair_counts import replacing_metrics
+from rehome.quality.engine.pair_counts import Aggregate, replacing_metrics
 
 if TYPE_CHECKING:
+    from great_expectations.execution_engine import SparkDFExecutionEngine
     from great_expectations.validator.metric_configuration import MetricConfiguration
 
 _ROWS, _COUNT = "unexpected_rows_query.table", "unexpected_rows_query.row_count"
+_AGGREGATE = f"{_COUNT}.aggregate_fn"
+_QUERY = re.compile(r"SELECT .+? FROM \{batch\} WHERE (?P<condition>.+)", re.DOTALL)
 
 
 @cache
-def count_rows_fetched() -> None:
-    """Have queries that find few rows run once, from now on in this process."""
-    from great_expectations.constants import MAX_RESULT_RECORDS
-    from great_expectations.core.metric_function_types import MetricFunctionTypes
+def count_queries_together() -> None:
+    """Have the rows of SQL queries counted in one query, from now on in this process."""
+    from great_expectations.core.metric_function_types import (
+        MetricFunctionTypes,
+        MetricPartialFunctionTypes,
+    )
     from great_expectations.execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.metrics import query_metrics
     from great_expectations.expectations.registry import register_metric
 
-    original = query_metrics.UnexpectedRowsQueryRowCount
+    original = query_metrics.UnexpectedRowsQueryTable
 
-    def row_count(*, cls: Any, metrics: dict[str, Any], **asked: Any) -> int:
-        fetched = len(metrics[_ROWS])
-        if fetched < MAX_RESULT_RECORDS:
-            return fetched
-        counted: int = original._spark(original, metrics=metrics, **asked)
-        return counted
+    def rows(*, cls: Any, metrics: dict[str, Any], **asked: Any) -> list[dict[str, Any]]:
+        if not metrics[_COUNT]:
+            return []
+        found: list[dict[str, Any]] = original._spark(original, metrics=metrics, **asked)
+        return found
 
+    value, partial = MetricFunctionTypes.VALUE, MetricPartialFunctionTypes.AGGREGATE_FN
     with replacing_metrics():
-        register_metric(
-            _COUNT,
-            metric_domain_keys=original.domain_keys,
-            metric_value_keys=original.value_keys,
-            execution_engine=SparkDFExecutionEngine,
-            metric_class=_RowCount,
-            metric_provider=row_count,
-            metric_fn_type=MetricFunctionTypes.VALUE,
-        )
+        for name, function, kind in (
+            (_ROWS, rows, value),
+            (_COUNT, None, value),
+            (_AGGREGATE, _unexpected, partial),
+        ):
+            register_metric(
+                name,
+                metric_domain_keys=original.domain_keys,
+                metric_value_keys=original.value_keys,
+                execution_engine=SparkDFExecutionEngine,
+                metric_class=_Query,
+                metric_provider=function,
+                metric_fn_type=kind,
+            )
 
 
-class _RowCount:
-    """What the count depends on, as Great Expectations asks each metric's class."""
+class _Query:
+    """What the metrics of a query depend on, as Great Expectations asks each metric's class."""
 
     domain_keys: ClassVar[tuple[str, ...]] = ()
     value_keys: ClassVar[tuple[str, ...]] = ()
@@ -58,8 +71,35 @@ class _RowCount:
     def get_evaluation_dependencies(
         metric: MetricConfiguration, **_: Any
     ) -> dict[str, MetricConfiguration]:
-        """The rows that the same query fetches."""
+        """Rows depend on their number, and that on its aggregate."""
         from great_expectations.validator.metric_configuration import MetricConfiguration
 
         asked = metric.metric_domain_kwargs, metric.metric_value_kwargs
-        return {_ROWS: MetricConfiguration(_ROWS, *asked)}
+        if metric.metric_name == _ROWS:
+            return {_COUNT: MetricConfiguration(_COUNT, *asked)}
+        if metric.metric_name == _COUNT:
+            return {"metric_partial_fn": MetricConfiguration(_AGGREGATE, *asked)}
+        return {}
+
+
+def _unexpected(
+    *,
+    execution_engine: SparkDFExecutionEngine,
+    metric_domain_kwargs: dict[str, Any],
+    metric_value_kwargs: dict[str, Any],
+    **_: Any,
+) -> Aggregate:
+    """How many rows a query finds.
+
+    :raises ValueError: it is not of the kind ``SELECT … FROM {batch} WHERE …``.
+    """
+    from pyspark.sql import functions as F
+
+    query = metric_value_kwargs["unexpected_rows_query"]
+    found = _QUERY.fullmatch(query)
+    if found is None:
+        raise ValueError(f"Only SELECT … FROM {{batch}} WHERE … can be counted, not: {query}")
+    # As the count of all rows names them: what is of the same rows is asked in one query.
+    all_rows = {"table": None, **metric_domain_kwargs}
+    _, rows, columns = execution_engine.get_compute_domain(all_rows, "table")
+    return F.count(F.when(F.expr(found["condition"]), 1)), rows, columns

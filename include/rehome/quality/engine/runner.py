@@ -14,7 +14,7 @@ from rehome.quality.engine.context import checkpoint_of, expectation_of, quiet, 
 from rehome.quality.engine.expectation_results import ExpectationResult, outcome_of
 from rehome.quality.engine.frames import one_job_each
 from rehome.quality.engine.pair_counts import count_pairs_together
-from rehome.quality.engine.query_counts import count_rows_fetched
+from rehome.quality.engine.query_counts import count_queries_together
 from rehome.quality.engine.results import (
     ROWS_SHOWN,
     ExpectationOutcome,
@@ -55,7 +55,7 @@ def run_gate(
     import great_expectations as gx
 
     count_pairs_together()
-    count_rows_fetched()
+    count_queries_together()
     rules = tuple(rules)
     spark = next(iter(tables.values())).sparkSession
     context = quiet(gx.get_context(mode="ephemeral"))
