@@ -196,8 +196,6 @@ def _only_in(rule: Rule, cases: list[int] | None) -> Rule:
         elif cases is not None:
             both = f"{inside} AND ({kwargs.get('row_condition', 'true')})"
             kwargs |= {"row_condition": both, "condition_parser": "spark"}
-        if "column_list" in kwargs:
-            kwargs["column_list"] = ["case", *kwargs["column_list"]]
         arguments.append(kwargs)
     return replace(_with_arguments(rule, arguments), keys=("case", *rule.keys))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _FEW_ROWS = 100_000
-"""Up to this size one task is faster than several, because of the cost of shuffling rows."""
+"""Rows for one task: starting a task costs more than going through some thousands of them."""
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -23,7 +24,7 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     # Rows inside Spark's query plan are processed again each time it plans.
     with _set_to(spark, "spark.sql.execution.arrow.localRelationThreshold", "0"):
         frame = spark.createDataFrame(table.combine_chunks())
-    return frame.coalesce(1) if len(table) <= _FEW_ROWS else frame
+    return frame.coalesce(max(1, math.ceil(len(table) / _FEW_ROWS)))
 
 
 def one_job_each(spark: SparkSession) -> AbstractContextManager[None]:

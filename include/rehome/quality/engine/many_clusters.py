@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -21,7 +21,6 @@ C = TypeVar("C", bound=Hashable)
 
 CLUSTER = "cluster"
 """The column that names a row's cluster."""
-_UNIQUE, _COMPOUND = "expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique"
 _SQL, _QUERY = "unexpected_rows_expectation", "unexpected_rows_query"
 
 
@@ -37,7 +36,7 @@ def stacked(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def among_clusters(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The same rules for concatenated tables: uniqueness is per cluster."""
+    """The same rules for concatenated tables: their rows are named with their cluster."""
     return tuple(
         replace(
             rule,
@@ -49,22 +48,11 @@ def among_clusters(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 def _among_clusters(item: Expectation) -> Expectation:
+    if item.type != _SQL:
+        return item
     arguments = item.arguments()
-    if item.type == _UNIQUE:
-        columns = {"column_list": [CLUSTER, arguments["column"]]}
-        return _expectation(_COMPOUND, {**columns, "ignore_row_if": "any_value_is_missing"})
-    if item.type == _COMPOUND:
-        return _expectation(
-            _COMPOUND, {**arguments, "column_list": [CLUSTER, *arguments["column_list"]]}
-        )
-    if item.type == _SQL:
-        query = arguments[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
-        return _expectation(_SQL, {**arguments, _QUERY: query})
-    return item  # it concerns single rows
-
-
-def _expectation(kind: str, arguments: Mapping[str, Any]) -> Expectation:
-    return Expectation(kind, json.dumps(arguments))
+    query = arguments[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
+    return Expectation(_SQL, json.dumps({**arguments, _QUERY: query}))
 
 
 def judged_together(

@@ -32,7 +32,7 @@ _FOLDER = files("rehome.quality").joinpath("suites")
 class Expectation:
     """One of Great Expectations' expectations.
 
-    :param type: as Great Expectations calls it, for example ``expect_column_values_to_be_unique``.
+    :param type: as Great Expectations calls it, for example ``expect_column_values_to_be_null``.
     :param kwargs: its arguments, as JSON.
     """
 

@@ -50,15 +50,6 @@ def _broken(
     kind: str, rule: str, arguments: Mapping[str, Any], rows: Sequence[GateRow]
 ) -> Iterator[GateRow]:
     """Rows that break an expectation. Of a column alone, what is not known breaks nothing."""
-    if kind in ("expect_compound_columns_to_be_unique", "expect_column_values_to_be_unique"):
-        seen: set[tuple[Any, ...]] = set()
-        columns = arguments.get("column_list") or [arguments["column"]]
-        for row in rows:
-            key = tuple(row[name] for name in columns)
-            if key in seen:
-                yield row
-            seen.add(key)
-        return
     holds = _QUERIES[rule] if kind == "unexpected_rows_expectation" else _KINDS[kind](arguments)
     negated, column = "", None
     if condition := arguments.get("row_condition"):

@@ -13,7 +13,12 @@ from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.in_process.rules_on_rows import GateRow, broken_rules
 from rehome.quality.snapshot.rules import snapshot_rules
-from rehome.quality.snapshot.tables import Concerned, beside_replicas, small_tables
+from rehome.quality.snapshot.tables import (
+    Concerned,
+    beside_replicas,
+    small_tables,
+    with_times_listed,
+)
 
 
 def refused_snapshot(
@@ -32,7 +37,8 @@ def snapshot_rows(
     found: dict[str, Sequence[GateRow]] = {
         name: table.to_pylist() for name, table in small_tables(snapshot, now, concerned).items()
     }
-    replicas, topics = snapshot.replicas.to_pylist(), snapshot.topics.to_pylist()
+    replicas = snapshot.replicas.to_pylist()
+    topics = with_times_listed(snapshot.topics, "topic").to_pylist()
     partitions = list(_partitions(replicas, {topic["topic"] for topic in topics}))
     beside = {row["broker"]: row for row in beside_replicas(snapshot).to_pylist()}
     return {

@@ -63,7 +63,7 @@ def snapshot_tables(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     replicas = spark.read.schema(from_arrow_schema(REPLICAS)).parquet(replicas_uri(snapshot_uri))
-    with counted_in(spark, replicas, snapshot.topics) as counted:
+    with counted_in(spark, replicas, with_times_listed(snapshot.topics, "topic")) as counted:
         small = small_tables(snapshot, now, concerned)
         yield {
             **{name: frame_of(spark, table) for name, table in small.items()},
@@ -109,7 +109,7 @@ def tables_of_many(
         return frame_of(spark, table(part))
 
     replicas = frame(lambda one: one.snapshot.replicas)
-    topics = table(lambda one: one.snapshot.topics)
+    topics = table(lambda one: with_times_listed(one.snapshot.topics, "topic"))
     beside = frame(lambda one: beside_replicas(one.snapshot))
     with counted_in(spark, replicas, topics, by) as counted:
         yield {
@@ -135,7 +135,7 @@ def _brokers(snapshot: Snapshot, concerned: Concerned) -> pa.Table:
     """One row per broker. Null where a rule does not apply: ``live_if_balanced``,
     ``answered_if_live``; ``known_log_dirs`` of brokers without an answer.
     """
-    table = snapshot.brokers
+    table = with_times_listed(snapshot.brokers, "broker")
     live, answered = table.column("live"), table.column("answered")
     dirs_of = Counter(snapshot.log_dirs.column("broker").to_pylist())
     known = pa.array([dirs_of[broker] for broker in table.column("broker").to_pylist()], pa.int64())
@@ -150,13 +150,23 @@ def _log_dirs(snapshot: Snapshot, balanced: Collection[BrokerId] | None) -> pa.T
     """One row per log dir. ``offline_if_balanced``, ``strays_if_balanced``: null for brokers that
     the plan does not balance.
     """
-    table, among = snapshot.log_dirs, _among(snapshot.log_dirs, balanced)
+    table = with_times_listed(snapshot.log_dirs, "broker", "log_dir")
+    among = _among(table, balanced)
     used = pc.subtract(table.column("total_bytes"), table.column("usable_bytes"))
     return (
         table.append_column("offline_if_balanced", _where(among, table.column("offline")))
         .append_column("strays_if_balanced", _where(among, table.column("stray_replicas")))
         .append_column("used_bytes", used)
     )
+
+
+def with_times_listed(table: pa.Table, *key: str) -> pa.Table:
+    """With ``times_listed``: how many rows have the same key. Spark would have to sort for that,
+    and these tables are small.
+    """
+    keys = list(zip(*(table.column(name).to_pylist() for name in key), strict=True))
+    times = Counter(keys)
+    return table.append_column("times_listed", pa.array([times[each] for each in keys], pa.int64()))
 
 
 def _among(table: pa.Table, balanced: Collection[BrokerId] | None) -> pa.Array:
