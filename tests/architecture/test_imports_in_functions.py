@@ -56,6 +56,7 @@ LIGHT = {
         ),
         (*NUMBERS, *CLIENTS, *SERVER, *LEDGER),
     ),
+    "the plan job, which imports all twice": LightPart(("spark_jobs.plan",), ("scipy",)),
     "hooks in people's own DAG files": LightPart(("rehome.hooks",), NUMBERS),
     "what each of Airflow's processes loads": LightPart(
         ("rehome.airflow_plugin", "rehome.provider"), (*NUMBERS, *CLIENTS, *SERVER)

@@ -12,6 +12,9 @@
    one that leaves bands unmet, is improved by large neighbourhood search over three brokers;
 6. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
 
+Programs are imported where they are used: SciPy takes a quarter of a second, and plans of large
+clusters hardly ever need it.
+
 The search ends when no trade helps. If all brokers are in their bands, planning again on the result
 changes nothing; for small clusters where some are not, see ``fixed_point``.
 """
@@ -29,9 +32,6 @@ from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.effort.shed_options import SHED, Inner
 from rehome.planning.placement.rack_constraint import RackConstraint
 from rehome.planning.placement.replica_sets import Placer
-from rehome.planning.programs.fewest_moves import move_fewest
-from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
-from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
 from rehome.planning.rebalance.problem import inside_sets
 from rehome.planning.rebalance.reconsider import (
     RECONSIDER,
@@ -80,7 +80,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         if (
             _programs_apply(problem)
             and _over_bound(problem, copied) > dear
-            and is_free_of_racks(Search(problem))
+            and _is_free_of_racks(problem)
         ):
             _by_programs(problem, after)
     if layout.rows.size <= REBALANCE.merged_up_to:
@@ -105,6 +105,8 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
     layout.lay_out(best_of(found, layout.origin))
     may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
     if may_be_poor and not part and _poor(problem):
+        from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
+
         search_neighbourhoods(problem)
         undo_needless_moves(Search(problem))
         layout.refresh()
@@ -114,6 +116,8 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
 
 def _move_fewest(problem: Problem) -> None:
     """Move fewer replicas of a small cluster, then copy fewer bytes with as many moves."""
+    from rehome.planning.programs.fewest_moves import move_fewest
+
     copied = Search(problem).copied()
     over_bound = _over_bound(problem, copied)
     move_fewest(
@@ -286,8 +290,16 @@ def _over_bound(problem: Problem, copied: float) -> float:
     return float(copied / max(bound, 1))
 
 
+def _is_free_of_racks(problem: Problem) -> bool:
+    from rehome.planning.programs.lp_rounding import is_free_of_racks
+
+    return is_free_of_racks(Search(problem))
+
+
 def _by_programs(problem: Problem, excess: float) -> None:
     """Plan again by linear programs; keep that plan if it is cheaper and as close to the bands."""
+    from rehome.planning.programs.lp_rounding import round_lp
+
     layout = problem.layout
     found, cost = layout.rows.copy(), Search(problem).cost()
     layout.lay_out(layout.origin)
