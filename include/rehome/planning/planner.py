@@ -134,13 +134,7 @@ def plan_of(
 ) -> Plan:
     """Turn an outcome into a plan: moves with their reasons, and the summary."""
     within = within_brokers(outcome)
-    before, after = (
-        int((tree.violations_of(np.arange(len(rows)), rows) > 0).sum())
-        for tree, rows in (
-            (outcome.tree_before, outcome.layout.origin),
-            (outcome.tree_after, outcome.layout.rows),
-        )
-    )
+    before, after = _uneven(outcome)
     between = max(within.size_bytes.values(), default=0)
     return assemble(
         snapshot,
@@ -171,6 +165,17 @@ def plan_of(
         search_cut=outcome.search_cut,
         lower_bound_moves=outcome.lower_bound_moves,
     )
+
+
+def _uneven(outcome: Outcome) -> tuple[int, int]:
+    """Partitions that are not evenly spread, before and after."""
+    layout, trees = outcome.layout, (outcome.tree_before, outcome.tree_after)
+    every = np.arange(len(layout.rows))
+    before = trees[0].violations_of(every, layout.origin) > 0
+    changed = every if trees[1] is not trees[0] else layout.changed()
+    after = before.copy()
+    after[changed] = trees[1].violations_of(changed, layout.rows[changed]) > 0
+    return int(before.sum()), int(after.sum())
 
 
 def assemble(

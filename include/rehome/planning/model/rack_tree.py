@@ -20,6 +20,9 @@ from rehome.domain.array_types import NONE, Ints, Mask, Rows
 NO_RACK = "no rack"
 """The name of the child of the root that all brokers without a rack are in."""
 
+_ROWS_AT_ONCE = 2**13
+"""Rows whose violations are computed at a time: what that needs then stays in the cache."""
+
 Shares = dict[int, tuple[int, int]]
 
 
@@ -129,7 +132,12 @@ class RackTree:
 
         :param rows: (n, R), padded with -1.
         """
-        return sum(self._violations(rows), np.zeros(len(rows), np.int64))
+        found = np.zeros(len(rows), np.int64)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            for violations in self._violations(rows[some]):
+                found[some] += violations
+        return found
 
     def violations_by_level(self, rows: Rows) -> Ints:
         """(height, n) the same of each level, from the root down. A level counts more than all
@@ -138,23 +146,24 @@ class RackTree:
         return np.stack(list(self._violations(rows)))
 
     def _violations(self, rows: Rows) -> Iterator[Ints]:
-        count, width = rows.shape
-        held = rows != NONE
-        brokers = np.where(held, rows, 0)
-        parent = np.zeros((count, width), np.int64)
-        inside = np.broadcast_to(held.sum(axis=1)[:, None], (count, width)).astype(np.int64)
+        brokers = np.ascontiguousarray(rows.T)
+        held = brokers != NONE
+        brokers = np.where(held, brokers, 0)
+        parent = np.zeros(brokers.shape, np.int64)
+        inside = np.broadcast_to(held.sum(axis=0), brokers.shape)
+        same_parent, first_parent = _same(parent, held)
         for level in range(1, self.height + 1):
             node = self.node[level][brokers]
-            mine, first = _group(node, held)
+            same, first = _same(node, held)
+            mine = same.sum(axis=1)
             base = self._level[level][parent, inside]
             capacity = self.capacity[level][node]
-            extra = (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=1)
+            extra = (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=0)
             reached = first * np.minimum(mine, np.minimum(capacity, base))
-            same, first_parent = _same(parent, held)
-            per_parent = (same * reached[:, None, :]).sum(axis=2)
+            per_parent = (same_parent * reached).sum(axis=1)
             wanted = self._filled[level][parent, base]
-            yield extra + (first_parent * (wanted - per_parent)).sum(axis=1)
-            parent, inside = node, mine
+            yield extra + (first_parent * (wanted - per_parent)).sum(axis=0)
+            parent, inside, same_parent, first_parent = node, mine, same, first
 
     def of(self, partition: int) -> RackTree:
         """The tree of the brokers that may hold a partition: of those of its broker set."""
@@ -204,13 +213,9 @@ class RackTree:
 
 
 def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:
-    """(n, R, R) pairs of equal values among held positions; (n, R) first position of each value."""
-    same = (values[:, :, None] == values[:, None, :]) & held[:, None, :] & held[:, :, None]
-    first = held & ~np.tril(same, -1).any(axis=2)
+    """(R, R, n) pairs of equal values among held positions; (R, n) first position of each value."""
+    same = (values[:, None] == values) & held[:, None] & held
+    first = held.copy()
+    for position in range(1, len(values)):
+        first[position] &= ~same[position, :position].any(axis=0)
     return same, first
-
-
-def _group(values: Ints, held: Mask) -> tuple[Ints, Mask]:
-    """(n, R) how many held positions share the value; (n, R) first position of each value."""
-    same, first = _same(values, held)
-    return same.sum(axis=2), first

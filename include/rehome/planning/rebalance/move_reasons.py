@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -69,16 +71,34 @@ class CopyReasons:
 
     def sentence(self, problem: Problem, partition: int) -> str:
         """Why the partition's replicas move; one sentence."""
-        first, end = np.searchsorted(self.partition, [partition, partition + 1]).tolist()
-        text = "; ".join(self._clause(problem, i) for i in range(first, end))
+        of = self._partitions
+        text = "; ".join(
+            self._clause(problem, i)
+            for i in range(bisect_left(of, partition), bisect_right(of, partition))
+        )
         return f"{text[:1].upper()}{text[1:]}."
 
+    @cached_property
+    def _partitions(self) -> list[int]:
+        found: list[int] = self.partition.tolist()
+        return found
+
+    @cached_property
+    def _copies(self) -> list[tuple[int, int, int, int]]:
+        """Source, target, gives and takes of each copy: reading arrays one by one takes longer."""
+        columns = (self.source, self.target, self.gives, self.takes)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    @cached_property
+    def _said(self) -> dict[tuple[int, int], str]:
+        """What :meth:`_held` has said."""
+        return {}
+
     def _clause(self, problem: Problem, i: int) -> str:
-        source, target = int(self.source[i]), int(self.target[i])
-        gives, takes = int(self.gives[i]), int(self.takes[i])
+        source, target, gives, takes = self._copies[i]
         ids = problem.layout.arrays.brokers.ids
         giver, taker = f"broker {ids[source]}", f"broker {ids[target]}"
-        if _is_brought(problem, int(self.partition[i]), source):
+        if _is_brought(problem, self._partitions[i], source):
             return f"{giver} is no destination of this rebalance; {taker} takes its place"
         if takes != NONE:
             taker += f", which held {self._held(takes, target)},"
@@ -87,7 +107,7 @@ class CopyReasons:
         if takes != NONE:
             return f"{taker} takes the place of {giver}, which can spare it"
         if self.spread[i] and self.topics is not None:
-            p = int(self.partition[i])
+            p = self._partitions[i]
             held, has = (self.topics.held[self.topics.cell(p, b)] for b in (source, target))
             topic = problem.layout.arrays.partition(p).topic
             replicas = count_text(int(held), "replica")
@@ -95,10 +115,14 @@ class CopyReasons:
         return f"{taker} takes the place of {giver} for the racks of this partition"
 
     def _held(self, k: int, broker: int) -> str:
-        held, share = (
-            amount_text(PLACED[k], side[k, broker]) for side in (self.before, self.share)
-        )
-        return f"{held}{_WHICH.get(PLACED[k], '')} of a share of {share}"
+        said = self._said.get((k, broker))
+        if said is None:
+            held, share = (
+                amount_text(PLACED[k], side[k, broker]) for side in (self.before, self.share)
+            )
+            said = f"{held}{_WHICH.get(PLACED[k], '')} of a share of {share}"
+            self._said[k, broker] = said
+        return said
 
 
 def _is_brought(problem: Problem, partition: int, source: int) -> bool:
