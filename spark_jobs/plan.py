@@ -54,7 +54,7 @@ from spark_jobs.gated_plan import (
     evidence_of,
     read_request,
 )
-from spark_jobs.session import MANY_REPLICAS, compile_for, spark_session
+from spark_jobs.session import MANY_REPLICAS, fit_to, spark_session
 
 if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         many = replicas >= MANY_REPLICAS
         planned = held.enter_context(in_background(here)) if many else here
         spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
-        compile_for(spark, replicas)
+        fit_to(spark, replicas)
         proof = Proof(spark, out, request, _limits(options), options.quality)
         held.callback(proof.publish)
         proof.of_snapshot(options.snapshot, snapshot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,9 +19,16 @@ if TYPE_CHECKING:
 MANY_REPLICAS = 200_000
 """From here on, compiling whole stages gives back more time than it takes."""
 
+REPLICAS_PER_TASK = 250_000
+"""Of a shuffle: starting a task costs as much as grouping some thousands of replicas."""
 
-def compile_for(spark: SparkSession, replicas: int) -> None:
-    """Let Spark compile whole stages where there are many rows, whatever it was started with."""
+
+def fit_to(spark: SparkSession, replicas: int) -> None:
+    """Let Spark compile whole stages where there are many rows, whatever it was started with, and
+    shuffle in no more tasks than these rows need.
+    """
+    tasks = max(1, math.ceil(replicas / REPLICAS_PER_TASK))
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
     if replicas >= MANY_REPLICAS:
         spark.conf.set("spark.sql.codegen.wholeStage", "true")
 

@@ -32,7 +32,7 @@ from rehome.quality.engine.context import prepare
 from rehome.quality.engine.results import GateResult, refusal
 from rehome.quality.gates import check_plan, check_snapshot
 from rehome.warehouse import Warehouse
-from spark_jobs.session import compile_for
+from spark_jobs.session import fit_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,7 +140,7 @@ def main() -> None:
         "spark.sql.session.timeZone": "UTC",
     }
     spark = builder.config(map=settings).getOrCreate()
-    compile_for(spark, options.replicas)
+    fit_to(spark, options.replicas)
     spark.range(1000).selectExpr("sum(id)").collect()
     prepare()
     machine: dict[str, Any] = {

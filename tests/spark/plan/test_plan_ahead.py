@@ -47,7 +47,7 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> dict[str, GateResult]:
     """What the gates say, by name: they pass, without Spark, unless a test changes that."""
     said = {name: GateResult(name, ()) for name in ("snapshot", "plan")}
     monkeypatch.setattr(job, "spark_session", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(job, "compile_for", lambda *_: None)
+    monkeypatch.setattr(job, "fit_to", lambda *_: None)
     monkeypatch.setattr(gated_plan, "check_snapshot", lambda *_, **__: said["snapshot"])
     monkeypatch.setattr(gated_plan, "check_evidence", lambda *_: said["plan"])
     return said

@@ -16,7 +16,7 @@ from rehome.planning.planner import make_plan
 from rehome.quality.engine.rules import Expectation, Rule
 from rehome.warehouse import Warehouse
 from spark_jobs import plan as job
-from spark_jobs.session import MANY_REPLICAS, compile_for
+from spark_jobs.session import MANY_REPLICAS, fit_to
 from tests.quality.snapshots import Rows
 from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job, must_not_plan
 from tests.spark.submit import submit
@@ -138,9 +138,9 @@ def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -
     was = spark.conf.get("spark.sql.codegen.wholeStage")
     try:
         spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        compile_for(spark, MANY_REPLICAS - 1)
+        fit_to(spark, MANY_REPLICAS - 1)
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
-        compile_for(spark, MANY_REPLICAS)
+        fit_to(spark, MANY_REPLICAS)
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
     finally:
         spark.conf.set("spark.sql.codegen.wholeStage", was)
