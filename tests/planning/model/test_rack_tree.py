@@ -87,6 +87,18 @@ def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(
     assert [count == 0 for count in found] == [is_even(row, by_broker, hosts) for row in rows]
 
 
+@pytest.mark.parametrize("at_once", [1, 7, 10_000])
+def test_violations_of_many_rows_are_those_of_each(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    of, rows = tree(TWO_DCS), np.random.default_rng(1).integers(-1, len(TWO_DCS), (50, 3))
+    each = [of.violations(row[None]).tolist()[0] for row in rows]
+    assert 0 < each.count(0) < len(each)
+    monkeypatch.setattr("rehome.planning.model.rack_tree.ROWS_AT_ONCE", at_once)
+    assert of.violations(rows).tolist() == each
+    assert of.violations_by_level(rows).sum(axis=0).tolist() == each
+
+
 @examples(60)
 @given(paths=TREES, replicas=st.integers(1, 4))
 def test_the_least_and_most_replicas_of_a_node_are_those_of_all_even_sets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rehome.planning.model.topic_bands import beyond, total_beyond
 from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case
 
@@ -18,3 +19,29 @@ def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few: bool) ->
     for broker in range(len(search.problem.gives)):
         held = np.flatnonzero(search.flat == broker)
         assert np.sort(search.on(broker)).tolist() == held.tolist()
+
+
+def test_one_replica_may_go_where_it_may_go_among_others() -> None:
+    search, rng = Search(posed_case("skew")[0]), np.random.default_rng(2)
+    search._limited = True
+    search._packing.least[:] = 1e12
+    search._incoming[:] = np.where(rng.random(len(search.problem.gives)) < 0.5, 1e12, 0.0)
+    replicas = rng.integers(0, search.flat.size, 300)
+    brokers = search.receivers[rng.integers(0, len(search.receivers), 300)]
+    of_all = search.valid(replicas, brokers).tolist()
+    assert 0 < sum(of_all) < len(of_all)
+    pairs = zip(replicas.tolist(), brokers.tolist(), strict=True)
+    assert [search.valid_one(replica, broker) for replica, broker in pairs] == of_all
+
+
+@pytest.mark.parametrize("at_once", [5, 1000])
+def test_how_far_topics_are_off_is_the_sum_over_their_cells(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    held, low, more = np.random.default_rng(3).integers(0, 9, (3, 7, 4))
+    monkeypatch.setattr("rehome.planning.model.topic_bands.CELLS_AT_ONCE", at_once)
+    off = sum(
+        max(h - (least + m), least - h, 0)
+        for h, least, m in zip(held.flat, low.flat, more.flat, strict=True)
+    )
+    assert total_beyond(held, low, low + more) == beyond(held, low, low + more).sum() == off > 0

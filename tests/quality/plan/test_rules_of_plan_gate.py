@@ -146,6 +146,11 @@ def test_rows_behind_an_empty_chunk_are_seen(spark: SparkSession) -> None:
     assert frame_of(spark, pa.concat_tables([rows, rows[:0], rows])).count() == 2
 
 
+def test_a_table_is_read_in_as_many_tasks_as_its_rows_need(spark: SparkSession) -> None:
+    for rows, tasks in ((0, 1), (100_000, 1), (250_000, 3)):
+        assert frame_of(spark, pa.table({"n": range(rows)})).rdd.getNumPartitions() == tasks
+
+
 def test_a_plan_without_moves_passes(spark: SparkSession) -> None:
     made = planned(Rows().snapshot(), ReassignmentRequest(Action.REPAIR_RACKS))
     assert made.plan.moves == ()

@@ -146,6 +146,20 @@ def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -
         spark.conf.set("spark.sql.codegen.wholeStage", was)
 
 
+@pytest.mark.parametrize(("replicas", "tasks"), [(0, "1"), (1_000_000, "4"), (1_000_001, "5")])
+def test_a_job_shuffles_in_as_many_tasks_as_its_replicas_need(
+    spark: SparkSession, replicas: int, tasks: str
+) -> None:
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.shuffle.partitions")
+    was = {name: spark.conf.get(name) for name in names}
+    try:
+        fit_to(spark, replicas)
+        assert spark.conf.get("spark.sql.shuffle.partitions") == tasks
+    finally:
+        for name, value in was.items():
+            spark.conf.set(name, str(value))
+
+
 @pytest.mark.usefixtures("spark", "passed_snapshot")
 def test_a_plan_that_no_disk_has_room_for_is_refused(plan_job: Job) -> None:
     rows = Rows()

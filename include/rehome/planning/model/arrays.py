@@ -131,7 +131,7 @@ class ClusterArrays:
         brokers = _brokers(snapshot, seen, min_free_disk_fraction, caps or BrokerCaps())
         topics, codes = _sorted_codes(replicas.column("topic"))
         table = {name: replicas.column(name).to_numpy() for name in _COLUMNS}
-        order = np.lexsort((table["position"], table["partition"], codes))
+        order = _order(codes, table["partition"], table["position"])
         table = {name: values[order] for name, values in table.items()}
         codes = codes[order]
         size = replicas.column("size_bytes").fill_null(-1).to_numpy()[order]
@@ -318,6 +318,17 @@ def _sorted_codes(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Ints]:
     place[-1] = -1
     codes: Ints = place[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
     return tuple(values[index] for index in order), codes
+
+
+def _order(codes: Ints, partitions: npt.NDArray[Any], positions: npt.NDArray[Any]) -> Ints:
+    """The rows by topic, partition and position. Snapshots are written in this order, and to see
+    that takes far less than to sort.
+    """
+    partition = codes * (1 << 32) + partitions
+    step = np.diff(partition)
+    if ((step > 0) | ((step == 0) & (np.diff(positions) >= 0))).all():
+        return np.arange(len(codes))
+    return np.lexsort((positions, partition))
 
 
 def _starts(codes: Ints, partitions: npt.NDArray[Any]) -> Mask:

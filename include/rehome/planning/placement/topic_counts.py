@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints, Mask, Rows
-from rehome.planning.model.topic_bands import TopicBands, beyond
+from rehome.planning.model.topic_bands import TopicBands, beyond, total_beyond
 from rehome.planning.placement.stable_order import turn
 
 
@@ -163,4 +163,4 @@ class TopicCounts:
 
     def outside(self) -> int:
         """Total distance to the bands, in replicas: above and below."""
-        return int(beyond(self.held, self.low, self.high).sum())
+        return total_beyond(self.held, self.low, self.high)

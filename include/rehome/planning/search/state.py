@@ -257,7 +257,14 @@ class Search:
             return False
         if self._caps is not None and not self._caps.admits_one(partition, broker):
             return False
-        return not self._limited or bool(self.fits(np.array([replica]), np.array([broker]))[0])
+        return self._fits_one(replica, broker)
+
+    def _fits_one(self, replica: int, broker: int) -> bool:
+        """:meth:`fits` for one replica. Where a disk has clearly space, arrays are not asked."""
+        size = self.weights[0, replica // self.width]
+        if not self._limited or self._incoming[broker] + size <= self._packing.least[broker]:
+            return True
+        return bool(self.fits(np.array([replica]), np.array([broker]))[0])
 
     def spreads(self, replicas: Ints, brokers: Ints) -> Mask:
         """(n,) whether moving each replica to its broker spreads its topic no worse."""
