@@ -91,7 +91,8 @@ def test_violations_is_zero_exactly_where_an_exhaustive_check_finds_evenness(
 def test_violations_of_many_rows_are_those_of_each(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    of, rows = tree(TWO_DCS), np.random.default_rng(1).integers(-1, len(TWO_DCS), (50, 3))
+    of, rng = tree(TWO_DCS), np.random.default_rng(1)
+    rows = rng.integers(-1, len(TWO_DCS), (50, 3), np.int32)
     each = [of.violations(row[None]).tolist()[0] for row in rows]
     assert 0 < each.count(0) < len(each)
     monkeypatch.setattr("rehome.planning.model.rack_tree.ROWS_AT_ONCE", at_once)
