@@ -36,7 +36,6 @@ STOP_TIMEOUT_S = 60.0
 USER = "admin"
 _NO_LOG_SERVER = dict.fromkeys(("scheduler", "triggerer"), ("--skip-serve-logs",))
 """Log servers listen on all addresses, whatever is set, and the API server finds the logs here."""
-COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")
 
 
 class AirflowStartError(RuntimeError):
@@ -67,6 +66,24 @@ class Sources:
 CHECKOUT = Sources()
 
 
+@dataclass(frozen=True)
+class Component:
+    """A process of Airflow.
+
+    :param words: what ``airflow`` is asked to run.
+    :param env: what it gets besides, as on a machine of its own.
+    """
+
+    words: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+COMPONENTS = {
+    name: Component((name, *_NO_LOG_SERVER.get(name, ())))
+    for name in ("scheduler", "dag-processor", "api-server", "triggerer")
+}
+
+
 class AirflowStandalone:
     """All of Airflow's components with this project's dags and plugins, on free loopback ports.
 
@@ -78,6 +95,7 @@ class AirflowStandalone:
         that serves; its environment is Airflow's.
     :param sources: where it has Rehome from.
     :param path: what its addresses begin with, as behind a proxy: ``/airflow``.
+    :param components: its processes by name.
 
     ``api`` asks it what a person asks in the UI.
     """
@@ -92,6 +110,7 @@ class AirflowStandalone:
         before: Sequence[str] = (),
         sources: Sources = CHECKOUT,
         path: str = "",
+        components: Mapping[str, Component] = COMPONENTS,
     ) -> None:
         self.home = home
         self.settings = settings or AirflowSettings.read()
@@ -101,6 +120,7 @@ class AirflowStandalone:
         self._before = [*before]
         self._sources = sources
         self._path = path
+        self._components = components
         self._port, *self._other_ports = free_ports(3)
         self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
@@ -180,9 +200,15 @@ class AirflowStandalone:
         """SIGKILL a component and all that it has started: a scheduler's running tasks, too."""
         _kill_family(psutil.Process(self._started[name].pid))
 
+    def component_of(self, pid: int) -> str:
+        """Which component has started a process; "" = none of those that run."""
+        above = {process.pid for process in psutil.Process(pid).parents()} | {pid}
+        found = (name for name, each in self._started.items() if each.pid in above)
+        return next(found, "")
+
     def missing_components(self) -> set[str]:
         """Components whose process is gone."""
-        return {name for name in COMPONENTS if not self._runs(name)}
+        return {name for name in self._components if not self._runs(name)}
 
     def _end_all(self) -> None:
         _end_groups(self._started.values())
@@ -274,8 +300,10 @@ class AirflowStandalone:
         """Start each component that does not run."""
         assert self._guard is not None
         for name in sorted(self.missing_components()):
-            argv = [self._sources.python, "-m", "airflow", name, *_NO_LOG_SERVER.get(name, ())]
-            self._started[name] = self._guard.spawn(argv, self.log_file, self.environment())
+            component = self._components[name]
+            argv = [self._sources.python, "-m", "airflow", *component.words]
+            env = {**self.environment(), **component.env}
+            self._started[name] = self._guard.spawn(argv, self.log_file, env)
 
     def _await_dags(self) -> None:
         wait_until(self._serves, "Airflow to serve its DAGs", START_TIMEOUT_S, 1.0)

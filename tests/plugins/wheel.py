@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,12 @@ _COMPANY = (
     "openlineage,postgres,redis,slack,smtp,standard,statsd"
 )
 _SPARK = ("pyspark", "pyspark-client")  # their packages have no wheels
+_WITH_A_CLIENT = next(
+    each
+    for each in tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
+    if each.startswith("pyspark>")
+)
+"""Versions of pyspark without a pyspark-client are in no company that has both."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +64,37 @@ class Release:
 
     :param day: on which it came out: other packages are the newest of that day, which is how
         Airflow's own constraints are made; "" = the newest that there are.
+    :param extras: of Airflow, by which these packages come.
+    :param more: what is installed besides.
+    :param kind: what tells it from others of the version.
     """
 
     version: str
     day: str = ""
+    extras: str = _COMPANY
+    more: tuple[str, ...] = ()
+    kind: str = ""
 
     def __str__(self) -> str:
-        return self.version
+        return self.version + (f"-{self.kind}" if self.kind else "")
 
 
 LOWEST = Release("3.1.8", "2026-03-11")
 BETWEEN = Release("3.2.2", "2026-05-29")
 NEWEST = Release("3.3.2")
+SPREAD = Release(
+    "3.3.2",
+    extras="celery,fab,postgres,redis",
+    more=(
+        "apache-airflow-providers-celery",
+        "apache-airflow-providers-fab",
+        "apache-airflow-providers-postgres",
+        "celery<5.7",  # whose backends lack what the provider imports
+        "s3fs",
+    ),
+    kind="spread",
+)
+"""What runs on several machines, for people with roles."""
 
 
 def installed_wheel(directory: Path) -> Installed:
@@ -81,13 +107,10 @@ def installed_wheel(directory: Path) -> Installed:
     return _with_wheel(Installed(python), directory)
 
 
-def installed_with(release: Release, directory: Path, *more: str) -> Installed:
-    """The wheel beside a version of Airflow; an environment that is there is used again.
-
-    :param more: what else is installed, from the package registry.
-    """
-    wanted = resolved(release, directory, *more)
-    home = KEPT / "-".join([str(release), *more])
+def installed_with(release: Release, directory: Path) -> Installed:
+    """The wheel beside a version of Airflow; an environment that is there is used again."""
+    wanted = resolved(release, directory)
+    home = KEPT / str(release)
     python, stamp = home / "bin" / "python", home / "stamp"
     want = hashlib.sha256(wanted.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != want:
@@ -98,7 +121,7 @@ def installed_with(release: Release, directory: Path, *more: str) -> Installed:
     return _with_wheel(Installed(python), directory)
 
 
-def resolved(release: Release, directory: Path, *more: str, python: str = "") -> Path:
+def resolved(release: Release, directory: Path, *, python: str = "") -> Path:
     """What the wheel needs beside what a company has with a version of Airflow.
 
     :param python: the version of Python; "" = that of the tests.
@@ -109,8 +132,9 @@ def resolved(release: Release, directory: Path, *more: str, python: str = "") ->
     day = ("--exclude-newer", release.day) if release.day else ()
     built = [word for name in _SPARK for word in ("--no-binary", name)]
     company, others = where / "company.in", where / "others.in"
-    others.write_text("\n".join(more))
-    company.write_text("\n".join([f"apache-airflow[{_COMPANY}]=={release}", *_SPARK, "pandas"]))
+    others.write_text("\n".join(release.more))
+    airflow = f"apache-airflow[{release.extras}]=={release.version}"
+    company.write_text("\n".join([airflow, *_SPARK, _WITH_A_CLIENT, "pandas"]))
     has, needs = where / "company.txt", where / "needs.txt"
     _compile([company, others], has, *asked, *day, "--only-binary", ":all:", *built)
     # A package that was installed with extras is named with them: no constraint may have any.

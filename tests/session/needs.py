@@ -17,6 +17,7 @@ class Need(enum.StrEnum):
     BROWSER = "browser"
     AIRFLOW = "airflow"
     POSTGRESQL = "postgresql"
+    REDIS = "redis"
 
 
 def needs(*what: Need) -> Callable[[Function], Function]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,14 +32,27 @@ def connection_to(cluster: LocalCluster) -> dict[str, Any]:
     return {"conn_type": "rehome_kafka", "host": host, "port": int(port)}
 
 
-@contextmanager
-def airflow_with(
-    installed: Installed, home: Path, cluster: LocalCluster, env: Mapping[str, str]
-) -> Iterator[AirflowStandalone]:
-    """An Airflow of defaults that has Rehome from the wheel alone."""
+def connection_by(settings: Mapping[str, str], user: str, password: str) -> dict[str, Any]:
+    """The connection of a cluster with a login; all but this is in *Other settings*."""
+    first = settings["bootstrap.servers"].split(",")[0]
+    host, _, port = first.partition(":")
+    own = ("bootstrap.servers", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
+    extra = {key: value for key, value in settings.items() if key not in own}
+    return {
+        "conn_type": "rehome_kafka",
+        "host": host,
+        "port": int(port),
+        "login": user,
+        "password": password,
+        "extra": json.dumps(extra),
+    }
+
+
+def wheel_sources(installed: Installed, home: Path) -> Sources:
+    """Rehome from the wheel alone, its DAG files written to a folder of this home."""
     dags = home / "dags"
     assert installed.run("dags", "install", dags) == 0
-    own = Sources(
+    return Sources(
         python=str(installed.python),
         python_path=(),
         dags=dags,
@@ -46,7 +60,18 @@ def airflow_with(
         command=installed.command,
         env={},
     )
-    settings = AirflowSettings.read().with_connections({"kafka_default": connection_to(cluster)})
+
+
+@contextmanager
+def airflow_with(
+    installed: Installed, home: Path, connection: Mapping[str, Any], env: Mapping[str, str]
+) -> Iterator[AirflowStandalone]:
+    """An Airflow of defaults that has Rehome from the wheel alone.
+
+    :param connection: to the cluster, as ``kafka_default``.
+    """
+    own = wheel_sources(installed, home)
+    settings = AirflowSettings.read().with_connections({"kafka_default": connection})
     with AirflowStandalone(home, settings=settings, env=env, dags=(DAG,), sources=own) as airflow:
         yield airflow
 
@@ -58,9 +83,9 @@ def loads_all(api: AirflowApi) -> None:
     assert api.ask("GET", "/plugins/importErrors")["import_errors"] == []
 
 
-def connects(api: AirflowApi, cluster: LocalCluster) -> None:
+def connects(api: AirflowApi, connection: Mapping[str, Any]) -> None:
     """Press the connection's *Test* button."""
-    asked = {"connection_id": "kafka_default", **connection_to(cluster)}
+    asked = {"connection_id": "kafka_default", **connection}
     answer = api.ask("POST", "/connections/test", asked)
     assert answer["status"], answer["message"]
 
@@ -77,7 +102,7 @@ def drains(airflow: AirflowStandalone, ledger_url: str, topic: str) -> PlanRecor
     }
     dry = api.trigger(DAG, {**asked, "dry_run": True})
     assert api.wait_for_run(DAG, dry, TIMEOUT_S) == "success"
-    plan_id = _plan(ledger_url).plan_id
+    plan_id = _plan(ledger_url, dry).plan_id
     run = api.trigger(DAG, {**asked, "plan_id": plan_id})
     first = _asked(airflow, run, attempt=0)
     assert plan_id in api.page(f"plans/{plan_id}")
@@ -86,15 +111,15 @@ def drains(airflow: AirflowStandalone, ledger_url: str, topic: str) -> PlanRecor
     api.answer(DAG, run, "approve", "Approve")
     assert api.wait_for_run(DAG, run, TIMEOUT_S) == "success"
     assert f"Rehome {REHOME_VERSION}" in api.page(f"plans/{plan_id}")
-    plan = _plan(ledger_url)
+    plan = _plan(ledger_url, run)
     assert plan.state is PlanState.DONE
     assert plan.approved_by == "admin"
     return plan
 
 
-def _plan(ledger_url: str) -> PlanRecord:
+def _plan(ledger_url: str, run: str) -> PlanRecord:
     with Ledger.open(ledger_url) as ledger:
-        (plan,) = ledger.plans()
+        (plan,) = (each for each in ledger.plans() if each.run_id == run)
     return plan
 
 

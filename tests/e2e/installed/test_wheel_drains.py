@@ -9,10 +9,20 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from rehome.cluster.gateway import ClusterGateway
-from tests.conftest import Topics
-from tests.dags.clusters import throttles_of
-from tests.e2e.installed.drains import DRAINED, airflow_with, connects, drains, loads_all
+from tests.cluster.connection.logins import login_cluster
+from tests.conftest import Topics, impatient_gateway
+from tests.dags.clusters import no_throttles, throttles_of
+from tests.e2e.installed.drains import (
+    DRAINED,
+    airflow_with,
+    connection_by,
+    connection_to,
+    connects,
+    drains,
+    loads_all,
+)
 from tests.plugins.wheel import BETWEEN, LOWEST, NEWEST, Release, installed_wheel, installed_with
+from tests.rights import REASSIGNER
 from tests.session.tried import Outcome
 
 SHOWN = (
@@ -25,6 +35,8 @@ SHOWN = (
     "pandas",
     "SQLAlchemy",
 )
+
+CLIENT, SECRET = "robot", "client-secret"
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -46,9 +58,10 @@ def test_a_drain_in_an_airflow_that_has_the_wheel_and_nothing_else(
     home = tmp_path / "home"
     ledger_url = f"sqlite:///{home}/ledger.db"
     env = {"REHOME_LEDGER_URL": ledger_url, "REHOME_WAREHOUSE": (home / "warehouse").as_uri()}
-    with airflow_with(installed, home, cluster, env) as airflow:
+    connection = connection_to(cluster)
+    with airflow_with(installed, home, connection, env) as airflow:
         loads_all(airflow.api)
-        connects(airflow.api, cluster)
+        connects(airflow.api, connection)
         drains(airflow, ledger_url, topic)
         assert "Failed to fetch run info" not in airflow.log_file.read_text(errors="replace")
     found = gateway.current_topics([topic])[topic].partitions.values()
@@ -56,3 +69,27 @@ def test_a_drain_in_an_airflow_that_has_the_wheel_and_nothing_else(
     assert throttles_of(gateway, [topic]) == before
     if release:
         outcome(Outcome(f"drain-{release}", installed.versions(*SHOWN)))
+
+
+def test_a_drain_through_a_connection_with_oauthbearer(
+    tmp_path: Path, outcome: Callable[[Outcome], None]
+) -> None:
+    """Brokers that check every token; the client has the documented rights and no others."""
+    installed, home = installed_wheel(tmp_path), tmp_path / "home"
+    ledger_url = f"sqlite:///{home}/ledger.db"
+    env = {"REHOME_LEDGER_URL": ledger_url, "REHOME_WAREHOUSE": (home / "warehouse").as_uri()}
+    with login_cluster(brokers=4) as logins, Topics(logins.cluster) as topics:
+        logins.tokens.clients[CLIENT] = SECRET
+        logins.cluster.allow_all(CLIENT, REASSIGNER)
+        topic = topics.create([[DRAINED, 1], [2, DRAINED]])
+        topics.fill(topic, 2_000)
+        connection = connection_by(logins.by_token(CLIENT, SECRET), CLIENT, SECRET)
+        with airflow_with(installed, home, connection, env) as airflow:
+            loads_all(airflow.api)
+            connects(airflow.api, connection)
+            drains(airflow, ledger_url, topic)
+        with impatient_gateway(logins.cluster) as gateway:
+            found = gateway.current_topics([topic])[topic].partitions.values()
+            assert all(DRAINED not in each.replicas for each in found)
+            assert throttles_of(gateway, [topic]) == no_throttles(gateway, [topic])
+    outcome(Outcome("drain-oauthbearer", installed.versions(*SHOWN)))
