@@ -104,6 +104,7 @@ OTHER_KAFKA := 4.3.1
 .PHONY: test-thorough
 test-thorough: browser ## every test with every random case, those that take minutes too: an hour and more
 	@bin/setup monitoring || echo "tests that need Prometheus are skipped"
+	@bin/setup redis || echo "tests that need Redis are skipped"
 	REHOME_EXAMPLES=all $(PY) -m pytest $(SIDE_BY_SIDE) -m "" $(ARGS)
 	KAFKA_VERSION=$(OTHER_KAFKA) bin/setup
 	KAFKA_VERSION=$(OTHER_KAFKA) $(PY) -m pytest tests/world/kafka/against_brokers -m ""
@@ -120,8 +121,9 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 
 # Each version of Airflow in an environment of its own, below .state/airflows: 1.3 GB each.
 .PHONY: test-airflows
-test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow; writes where it was tried
-	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 10800 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
+test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow, and on several machines; writes where it was tried
+	@bin/setup redis || echo "tests that need Redis are skipped"
+	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 14400 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
 	@$(PY) -m handbook.reference
 
 # Each version's jars lie beside the usual ones: 55 MB, and as much again for the archive of classes.

@@ -112,7 +112,7 @@ def installed_with(release: Release, directory: Path) -> Installed:
     wanted = resolved(release, directory)
     home = KEPT / str(release)
     python, stamp = home / "bin" / "python", home / "stamp"
-    want = hashlib.sha256(wanted.read_bytes()).hexdigest()
+    want = hashlib.sha256("\n".join(_pins(wanted)).encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != want:
         _run(UV, "venv", "-q", "--clear", "--python", sys.executable, home)
         sync = ("pip", "sync", "-q", "--compile-bytecode", "--python", python)
@@ -138,9 +138,8 @@ def resolved(release: Release, directory: Path, *, python: str = "") -> Path:
     has, needs = where / "company.txt", where / "needs.txt"
     _compile([company, others], has, *asked, *day, "--only-binary", ":all:", *built)
     # A package that was installed with extras is named with them: no constraint may have any.
-    pins = [line for line in has.read_text().splitlines() if line[:1].isalnum()]
     constraints = where / "constraints.txt"
-    constraints.write_text("\n".join(map(_without_extras, pins)))
+    constraints.write_text("\n".join(map(_without_extras, _pins(has))))
     _compile([PROJECT, others], needs, *asked, "-c", constraints)
     return needs
 
@@ -155,6 +154,11 @@ def processor_s_of_resolving(directory: Path) -> float:
 def _processor_s() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def _pins(compiled: Path) -> list[str]:
+    """What was found, without its notes: these name places of this run."""
+    return [line for line in compiled.read_text().splitlines() if line[:1].isalnum()]
 
 
 def _without_extras(pin: str) -> str:

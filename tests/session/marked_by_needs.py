@@ -40,9 +40,6 @@ INSTALLED = {
     Need.BROWSER: Installed(
         "Chromium", "make browser", lambda: shutil.which("chromium") is not None
     ),
-    Need.REDIS: Installed(
-        "Redis", "bin/setup redis", lambda: shutil.which("redis-server") is not None
-    ),
 }
 """Airflow and PostgreSQL come with the Python packages."""
 

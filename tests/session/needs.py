@@ -17,7 +17,6 @@ class Need(enum.StrEnum):
     BROWSER = "browser"
     AIRFLOW = "airflow"
     POSTGRESQL = "postgresql"
-    REDIS = "redis"
 
 
 def needs(*what: Need) -> Callable[[Function], Function]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -23,7 +24,7 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture(scope="session")
-@needs(Need.AIRFLOW, Need.REDIS)
+@needs(Need.AIRFLOW)
 def spread(
     cluster: LocalCluster,
     postgresql: PostgreSQL,
@@ -32,6 +33,8 @@ def spread(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Spread]:
     """It runs until the last of its tests has ended."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("Redis is missing: bin/setup redis installs it")
     directory = tmp_path_factory.mktemp("spread")
     with redis_server(directory / "redis") as redis:
         databases = postgresql.new_database(), postgresql.new_database()
