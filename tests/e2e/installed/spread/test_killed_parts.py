@@ -51,10 +51,12 @@ def test_a_plan_is_taken_up_when_the_worker_of_its_task_was_killed(
 
     def taken_up() -> str:
         anew = task_instance(moving.world, run, "progress")
-        return anew["start_date"] if anew["try_number"] > dead["try_number"] else ""
+        begun = anew["start_date"] != dead["start_date"] and anew["try_number"] > dead["try_number"]
+        return anew["start_date"] if begun else ""
 
     began = wait_until(taken_up, "the task to be taken up", LONGEST_S, 0.5)
     took_s = (datetime.fromisoformat(began) - killed).total_seconds()
+    assert took_s > 0
     wait_for_state(moving.world, run, "progress", {"deferred"})
     moving.check_in_the_middle()
     moving.check_done()
