@@ -301,3 +301,24 @@ def test_an_invalid_throttle_is_refused(
     )
     assert answer.status_code == 422
     assert triggered == []
+
+
+def test_plans_of_a_teams_dag_are_for_that_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Airflow's own routes have it: another team neither sees them nor acts on them."""
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.models.dag import DagModel
+
+    from rehome.ui import access
+
+    monkeypatch.setattr(access, "get_auth_manager", SimpleAuthManager)
+    monkeypatch.setattr(DagModel, "get_team_name", lambda dag_id: "streaming")
+    own = SimpleAuthManagerUser(username="ann", role="op", teams=["streaming"])
+    other = SimpleAuthManagerUser(username="bob", role="op", teams=["web"])
+    for teams in (True, False):
+        monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", str(teams))
+        assert access.may_read(own, "reassign_partitions__ours")
+        assert access.may_read(other, "reassign_partitions__ours") is not teams
+        for may in (access.may_control, access.may_plan):
+            assert may(own)
+            assert may(other) is not teams

@@ -15,6 +15,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import (
     DagDetails,
 )
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.models.dag import DagModel
 from airflow.providers.common.compat.sdk import conf
 from fastapi import Depends, Header, HTTPException, Request, status
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -33,13 +34,13 @@ def may_read(user: BaseUser, dag_id: str | None) -> bool:
     if dag_id is None:
         return True
     return bool(
-        get_auth_manager().is_authorized_dag(method="GET", details=DagDetails(id=dag_id), user=user)
+        get_auth_manager().is_authorized_dag(method="GET", details=_of_team(dag_id), user=user)
     )
 
 
 def may_control(user: BaseUser) -> bool:
     """Whether a user may ask something of plans: edit `control_reassignment`, and trigger it."""
-    manager, details = get_auth_manager(), DagDetails(id=CONTROL_DAG)
+    manager, details = get_auth_manager(), _of_team(CONTROL_DAG)
     edits = manager.is_authorized_dag(method="PUT", details=details, user=user)
     triggers = manager.is_authorized_dag(
         method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
@@ -53,10 +54,17 @@ def may_plan(user: BaseUser) -> bool:
         get_auth_manager().is_authorized_dag(
             method="POST",
             access_entity=DagAccessEntity.RUN,
-            details=DagDetails(id=VIEWED_DAG),
+            details=_of_team(VIEWED_DAG),
             user=user,
         )
     )
+
+
+def _of_team(dag_id: str) -> DagDetails:
+    """A DAG as auth managers are asked about it: where Airflow has teams (3.2 on), with its own."""
+    if not conf.getboolean("core", "multi_team", fallback=False):
+        return DagDetails(id=dag_id)
+    return DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
 
 
 def token_for(user: BaseUser) -> str:
