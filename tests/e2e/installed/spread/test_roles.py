@@ -98,7 +98,8 @@ def test_a_user_of_fab_approves_what_a_viewer_may_only_read(
     assert bob.wait_for_end(run, TIMEOUT_S) == "success", bob.states(run)
     with Ledger.open(with_roles.ledger_url) as ledger:
         done = ledger.plan(plan.plan_id)
-    assert (done.state, done.actor, done.approved_by) == (PlanState.DONE, "ann", "bob")
+    assert (done.state, done.actor) == (PlanState.DONE, "ann")
+    assert str(done.approved_by).startswith("bob (id "), "FAB knows people by numbers"
     found = gateway.current_topics([topic])[topic].partitions.values()
     assert all(DRAINED not in each.replicas for each in found)
     outcome(Outcome("fab", company.versions(*SHOWN)))
