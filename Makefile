@@ -142,6 +142,12 @@ bench-day: setup ## one day of a watched cluster on real brokers, with all that 
 	timeout -k 30 5400 $(PY) -m pytest tests/dags/day/test_day.py -m "" $(ARGS)
 	$(PY) -m tests.dags.day.table
 
+MINUTES := 60
+
+.PHONY: soak
+soak: setup ## an hour of random plans and faults in a clean Airflow that has the wheel; MINUTES=6 is a trial, ARGS="--seed 2"; writes docs/reliability.md
+	@$(PY) -m tests.e2e.soak.run --minutes $(MINUTES) $(ARGS)
+
 SEEDS := 1000
 
 .PHONY: simulate

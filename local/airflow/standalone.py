@@ -210,6 +210,11 @@ class AirflowStandalone:
         """Components whose process is gone."""
         return {name for name in self._components if not self._runs(name)}
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of the components that run, by their names."""
+        return {name: self._started[name].pid for name in COMPONENTS if self._runs(name)}
+
     def _end_all(self) -> None:
         _end_groups(self._started.values())
         for process in self._started.values():

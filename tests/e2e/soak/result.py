@@ -1,0 +1,249 @@
+"""What a soak has found: as JSON, and as tables in docs/reliability.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+
+from benchmarks.document import DOCS, put, table
+from local.workload import ReadBack
+from tests.e2e.runs import DAG
+from tests.e2e.soak.drive import Drive
+from tests.e2e.soak.ground import SHOWN, TOPICS, Ground
+from tests.e2e.soak.judge import Facts, Finding, RunEnd
+from tests.e2e.soak.samples import COMPONENTS, Sampler
+
+ROOT = Path(__file__).parents[3]
+RESULT = ROOT / "benchmarks" / "results" / "soak.json"
+DOCUMENT, KEPT = DOCS / "reliability.md", DOCS / "howto" / "keep.md"
+MB = 1e6
+
+
+@dataclass
+class Soaked:
+    """A soak that is over.
+
+    :param wall_s: for which plans were begun, and samples taken.
+    """
+
+    facts: Facts
+    wrong: list[Finding]
+    read: ReadBack
+    sampler: Sampler
+    drive: Drive
+    wall_s: float
+
+
+def result_of(found: Soaked, ground: Ground, minutes: float, seed: int) -> dict[str, Any]:
+    """Everything that is kept of it."""
+    hours = found.wall_s / 3600
+    return {
+        "commit": _commit(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": {
+            "cores": os.cpu_count(),
+            "memory_gb": round(psutil.virtual_memory().total / 1e9),
+            "architecture": platform.machine(),
+        },
+        "seed": seed,
+        "minutes": minutes,
+        "versions": ground.installed.versions(*SHOWN),
+        "cores_used": round(found.sampler.processor_s / found.wall_s, 2),
+        "wrong": [asdict(each) for each in found.wrong],
+        "messages": {
+            "acknowledged": found.read.acknowledged,
+            "read": found.read.read,
+            "lost": found.read.lost,
+            "consumed meanwhile": ground.traffic.consumed,
+        },
+        "settings": {
+            "before": len(found.facts.settings_before),
+            "after": len(found.facts.settings),
+        },
+        "actions": _actions(found, ground),
+        "faults": dict(Counter(struck.fault.value for struck in found.drive.struck)),
+        "runs": _runs(found.facts.runs),
+        "plans": dict(Counter(found.facts.plans.values())),
+        "memory": {each.component: _memory(each, found) for each in found.facts.memory},
+        "growth": _growth(found, ground, hours),
+        "failed": [asdict(run) for run in found.facts.runs if run.state == "failed"],
+        "causes": [" ".join(cause) for cause in ground.ledger.causes()],
+    }
+
+
+def _commit() -> str:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(
+        asked, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _outcome(run: RunEnd, asked: Mapping[str, Any]) -> str:
+    if run.state != "failed":
+        return "dry run" if asked.get("dry_run") else "done"
+    if run.refused:
+        return f"refused: {run.kind}"
+    return f"failed: {run.kind}"
+
+
+def _actions(found: Soaked, ground: Ground) -> dict[str, dict[str, int]]:
+    """By action: how many runs came to which end."""
+    counted: dict[str, Counter[str]] = {}
+    for run in found.facts.runs:
+        asked = found.drive.asked.get(run.run_id)
+        if run.dag_id == DAG and asked is not None:
+            counted.setdefault(asked["action"], Counter())[_outcome(run, asked)] += 1
+    return {action: dict(sorted(ends.items())) for action, ends in sorted(counted.items())}
+
+
+def _runs(runs: tuple[RunEnd, ...]) -> dict[str, dict[str, int]]:
+    counted: dict[str, Counter[str]] = {}
+    for run in runs:
+        counted.setdefault(run.dag_id, Counter())[run.state] += 1
+    return {dag_id: dict(states) for dag_id, states in sorted(counted.items())}
+
+
+def _memory(memory: Any, found: Soaked) -> dict[str, Any]:
+    """In MB; medians of both spans, and of what the component's own process has."""
+    if not memory.first or not memory.last:
+        return {}
+    half = [each for each in found.sampler.samples if each.at >= found.sampler.samples[-1].at / 2]
+    own = [each.own[memory.component] for each in half if memory.component in each.own]
+    count = [each.processes.get(memory.component, 0) for each in half]
+    return {
+        "first_mb": round(median(memory.first) / MB, 1),
+        "last_mb": round(median(memory.last) / MB, 1),
+        "growth_percent": round(memory.growth * 100, 1),
+        "least_first_mb": round(min(memory.first) / MB, 1),
+        "least_last_mb": round(min(memory.last) / MB, 1),
+        "own_first_mb": round(own[0] / MB, 1),
+        "own_last_mb": round(own[-1] / MB, 1),
+        "processes": [min(count), max(count)],
+    }
+
+
+def _growth(found: Soaked, ground: Ground, hours: float) -> dict[str, Any]:
+    sized = [each.sizes for each in found.sampler.samples if each.sizes]
+    moves = sum(plan.moves for plan in ground.ledger.plans())
+    snapshots = ground.ledger.count("taken_snapshots")
+    partitions = sum(count for count, _ in TOPICS.values())
+    said = documented()
+    of_docs = {
+        "ledger": said["rows"] * moves + said["snapshot rows"] * snapshots,
+        "warehouse": said["files"] * moves + said["snapshot files"] * snapshots * partitions,
+    }
+    return {
+        "snapshots": snapshots,
+        "plans": len(found.facts.plans),
+        "moves": moves,
+        **{
+            name: {
+                "begin_mb": round(sized[0][name] / MB, 2),
+                "end_mb": round(sized[-1][name] / MB, 2),
+                "mb_an_hour": round((sized[-1][name] - sized[0][name]) / MB / hours, 2),
+                "documented_mb": round(of_docs[name], 3) if name in of_docs else None,
+            }
+            for name in ("ledger", "warehouse", "airflow")
+        },
+    }
+
+
+def documented() -> dict[str, float]:
+    """MB for each move, and for each snapshot, of the table that `make bench-growth` has made."""
+    text = KEPT.read_text()
+    found = {
+        name: float(re.findall(rf"^\| {start}[^|]*\| ([\d.,]+) \|", text, re.MULTILINE)[0])
+        for name, start in {
+            "snapshot files": "snapshot, files",
+            "snapshot rows": "snapshot, rows",
+            "files": "plan of [^|]*: files",
+            "rows": "plan of [^|]*: rows",
+        }.items()
+    }
+    partitions = _count(r"^([\d,]+) partitions of", text)
+    moves = _count(r"^\| plan of ([\d,]+) moves", text)
+    return {
+        "snapshot files": found["snapshot files"] / partitions,
+        "snapshot rows": found["snapshot rows"],
+        "files": found["files"] / moves,
+        "rows": found["rows"] / moves,
+    }
+
+
+def _count(pattern: str, text: str) -> int:
+    return int(re.findall(pattern, text, re.MULTILINE)[0].replace(",", ""))
+
+
+def lines_of(result: Mapping[str, Any]) -> list[str]:
+    """Markdown, for the document."""
+    machine, messages = result["machine"], result["messages"]
+    ran = f"{result['minutes']:g} minutes, seed {result['seed']}"
+    at = f"commit {result['commit']}, {result['date']}, {machine['cores']} cores"
+    wrong = [f"- **{each['wrong']}**: {each['about']}" for each in result["wrong"]]
+    actions = [
+        {"action": f"`{action}`", "ends": ", ".join(f"{end} {n}" for end, n in ends.items())}
+        for action, ends in result["actions"].items()
+    ]
+    faults = ", ".join(f"{name} {count}" for name, count in sorted(result["faults"].items()))
+    return [
+        f"The last run: {ran}; {at}, Airflow {result['versions']['apache-airflow']}; the soak used "
+        f"{result['cores_used']} cores.",
+        "",
+        *(["Found wrong:", "", *wrong] if wrong else ["Nothing was found wrong."]),
+        "",
+        f"Messages: {messages['acknowledged']:,} acknowledged, {messages['lost']:,} lost. "
+        f"Dynamic settings: {result['settings']['before']} before, {result['settings']['after']} "
+        f"after. Faults that struck: {faults}.",
+        "",
+        *table({"action": "action", "how its runs ended": "ends"}, actions),
+        "",
+        *_memory_lines(result["memory"]),
+        "",
+        *_growth_lines(result["growth"]),
+        "",
+    ]
+
+
+def _memory_lines(memory: Mapping[str, Any]) -> list[str]:
+    rows = [{"component": name, **memory[name]} for name in COMPONENTS if memory.get(name)]
+    columns = {
+        "RSS with all processes below it": "component",
+        "MB, first five minutes": "first_mb",
+        "MB, last five minutes": "last_mb",
+        "growth, %": "growth_percent",
+        "least MB, first": "least_first_mb",
+        "least MB, last": "least_last_mb",
+    }
+    return table(columns, rows)
+
+
+def _growth_lines(growth: Mapping[str, Any]) -> list[str]:
+    rows = [{"what": name, **growth[name]} for name in ("ledger", "warehouse", "airflow")]
+    columns = {
+        "data": "what",
+        "MB in the beginning": "begin_mb",
+        "MB in the end": "end_mb",
+        "MB an hour": "mb_an_hour",
+        "MB by bench-growth for as many moves and snapshots": "documented_mb",
+    }
+    about = f"{growth['plans']} plans, {growth['moves']} moves, {growth['snapshots']} snapshots:"
+    return [about, "", *table(columns, rows)]
+
+
+def write(result: Mapping[str, Any], path: Path) -> None:
+    """The file, and from the committed one's place the tables of the document."""
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    if path == RESULT:
+        put(DOCUMENT, "soak", lines_of(result))
