@@ -20,12 +20,16 @@ from tests.e2e.soak.judge import RunEnd
 from tests.e2e.soak.plans import Plans
 
 LOOK_S = 3.0
-LONGEST_S = 600.0
+LONGEST_S = 900.0
 """For one run: its copies take a minute or two, whatever happens."""
 SETTLED_S = 900.0
+LEASE_S = 75.0
+"""A lease that nothing renews runs out by then."""
 AFTER_S = 120.0
 """So long a fault may still be the cause of what fails."""
 CHANCE_OF_A_FAULT = 0.8
+CHANCE_OF_A_FREE_CLUSTER = 0.8
+"""Else a run begins whatever goes on: it is refused where another one has the cluster."""
 
 
 @dataclass
@@ -55,6 +59,8 @@ class Drive:
         self.struck: list[Struck] = []
         self.asked: dict[str, dict[str, Any]] = {}
         self.overdue: list[str] = []
+        self.lapsing: list[str] = []
+        """Owners of leases that were not given back, and had to run out."""
 
     def go(self) -> None:
         """Until it is time."""
@@ -62,6 +68,9 @@ class Drive:
             self._turn()
 
     def _turn(self) -> None:
+        self._go_on_with_paused()
+        if self._chance.random() < CHANCE_OF_A_FREE_CLUSTER:
+            self._wait_for_ends()
         asked = self._plans.draw()
         fault = None
         if self._chance.random() < CHANCE_OF_A_FAULT:
@@ -72,13 +81,12 @@ class Drive:
         self.asked[run] = asked
         _say(f"{run}: {asked} {fault or ''}")
         if fault is not None:
-            self._follow(run, until_s=120, until_it_runs=not early)
+            self._follow(run, until_s=20 if early else 300, until_it_runs=not early)
             self._follow(run, until_s=after_s)
             self._strike(fault, run, lasts_s)
         if not self._follow(run, until_s=LONGEST_S):
             self.overdue.append(run)
             self._cancel_plan_of(run)
-        self._resume_paused(run)
 
     def _strike(self, fault: Fault, run: str, lasts_s: float) -> None:
         begin = datetime.now(UTC)
@@ -127,10 +135,22 @@ class Drive:
         if plan is not None:
             _say(f"  overdue, cancelled: {self._faults.control(plan.plan_id, 'cancel')}")
 
-    def _resume_paused(self, run: str) -> None:
-        plan = self._ground.ledger.plan_of(run)
-        if plan is not None and plan.state == "paused":
-            _say(f"  resumed: {self._faults.control(plan.plan_id, 'resume')}")
+    def _go_on_with_paused(self) -> None:
+        """What a person or a window's end has paused holds the cluster: it is resumed, or ended."""
+        for plan in self._ground.ledger.plans():
+            if plan.state == "paused":
+                action = self._chance.choice(("resume", "resume", "cancel"))
+                _say(f"  {plan.plan_id} {action}: {self._faults.control(plan.plan_id, action)}")
+
+    def _wait_for_ends(self) -> None:
+        """Until no plan is carried out; a window's may take longer than it is waited for."""
+        deadline = time.monotonic() + LONGEST_S / 2
+
+        def free() -> bool:
+            states = {plan.state for plan in self._ground.ledger.plans()}
+            return "running" not in states or time.monotonic() > deadline
+
+        wait_until(free, "no plan to run", LONGEST_S, LOOK_S)
 
     def settle(self) -> None:
         """Nothing new begins; what goes on comes to its end; what is paused is cancelled."""
@@ -146,6 +166,9 @@ class Drive:
         api.wait_for_run(SWEEP, run)
         api.set_paused(SWEEP, paused=True)
         wait_until(self._at_rest, "every run to end", SETTLED_S, LOOK_S)
+        self.lapsing = self._ground.ledger.held()
+        deadline = time.monotonic() + LEASE_S
+        wait_until(lambda: not self._ground.ledger.held() or time.monotonic() > deadline, "leases")
 
     def _at_rest(self) -> bool:
         waiting = [each for each in self._every_run() if each["state"] not in ENDED]

@@ -16,7 +16,7 @@ from local.kafka.cluster import LocalCluster
 from local.workload import Workload
 from tests.e2e.installed.drains import airflow_with, loads_all
 from tests.e2e.soak.outside import Outside
-from tests.e2e.soak.rows import LedgerRows
+from tests.e2e.soak.rows import DatabaseSize, LedgerRows
 from tests.ledger.postgresql import PostgreSQL
 from tests.plugins.wheel import Installed, Release, installed_with
 from tests.session.spark_session import quick_spark
@@ -48,7 +48,7 @@ class Ground:
     airflow: AirflowStandalone
     installed: Installed
     ledger: LedgerRows
-    metadata: LedgerRows
+    metadata: DatabaseSize
     warehouse: Path
     outside: Outside
     traffic: Workload
@@ -103,7 +103,7 @@ def prepared(directory: Path, chance: random.Random) -> Iterator[Ground]:
                 airflow,
                 installed,
                 LedgerRows(ledger),
-                LedgerRows(metadata),
+                DatabaseSize(metadata),
                 warehouse,
                 outside,
                 traffic,

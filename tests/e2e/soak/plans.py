@@ -10,7 +10,7 @@ from rehome.domain.request.request import Action
 from tests.e2e.soak.ground import TOPICS, Ground
 
 T = TypeVar("T")
-RATES = (400_000, 3_000_000)
+RATES = (500_000, 5_000_000)
 """Bytes per second: copies of a partition take seconds to a minute."""
 
 

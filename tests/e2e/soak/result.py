@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +22,8 @@ from local.workload import ReadBack
 from tests.e2e.runs import DAG
 from tests.e2e.soak.drive import Drive
 from tests.e2e.soak.ground import SHOWN, TOPICS, Ground
-from tests.e2e.soak.judge import Facts, Finding, RunEnd
-from tests.e2e.soak.samples import COMPONENTS, Sampler
+from tests.e2e.soak.judge import Facts, Finding, Memory, RunEnd
+from tests.e2e.soak.samples import COMPONENTS, Sample, Sampler
 
 ROOT = Path(__file__).parents[3]
 RESULT = ROOT / "benchmarks" / "results" / "soak.json"
@@ -76,7 +76,11 @@ def result_of(found: Soaked, ground: Ground, minutes: float, seed: int) -> dict[
         "faults": dict(Counter(struck.fault.value for struck in found.drive.struck)),
         "runs": _runs(found.facts.runs),
         "plans": dict(Counter(found.facts.plans.values())),
-        "memory": {each.component: _memory(each, found) for each in found.facts.memory},
+        "memory": {
+            each.component: _memory(each, found.sampler.samples) for each in found.facts.memory
+        },
+        "overdue": found.drive.overdue,
+        "leases_that_had_to_run_out": found.drive.lapsing,
         "growth": _growth(found, ground, hours),
         "failed": [asdict(run) for run in found.facts.runs if run.state == "failed"],
         "causes": [" ".join(cause) for cause in ground.ledger.causes()],
@@ -115,22 +119,25 @@ def _runs(runs: tuple[RunEnd, ...]) -> dict[str, dict[str, int]]:
     return {dag_id: dict(states) for dag_id, states in sorted(counted.items())}
 
 
-def _memory(memory: Any, found: Soaked) -> dict[str, Any]:
-    """In MB; medians of both spans, and of what the component's own process has."""
+def _memory(memory: Memory, samples: Sequence[Sample]) -> dict[str, Any]:
+    """In MB: medians of both spans, with the tasks that ran too, and the least of each."""
     if not memory.first or not memory.last:
         return {}
-    half = [each for each in found.sampler.samples if each.at >= found.sampler.samples[-1].at / 2]
-    own = [each.own[memory.component] for each in half if memory.component in each.own]
-    count = [each.processes.get(memory.component, 0) for each in half]
+    name, end = memory.component, samples[-1].at
+    whole = [
+        [each.whole[name] for each in samples if begin <= each.at / end * 12 < begin + 1.01]
+        for begin in (6, 11)
+    ]
+    counts = [len(each.processes[name]) for each in samples if name in each.processes]
     return {
         "first_mb": round(median(memory.first) / MB, 1),
         "last_mb": round(median(memory.last) / MB, 1),
         "growth_percent": round(memory.growth * 100, 1),
         "least_first_mb": round(min(memory.first) / MB, 1),
         "least_last_mb": round(min(memory.last) / MB, 1),
-        "own_first_mb": round(own[0] / MB, 1),
-        "own_last_mb": round(own[-1] / MB, 1),
-        "processes": [min(count), max(count)],
+        "with_tasks_first_mb": round(median(whole[0]) / MB, 1),
+        "with_tasks_last_mb": round(median(whole[1]) / MB, 1),
+        "processes": [min(counts), max(counts)],
     }
 
 
@@ -219,12 +226,14 @@ def lines_of(result: Mapping[str, Any]) -> list[str]:
 def _memory_lines(memory: Mapping[str, Any]) -> list[str]:
     rows = [{"component": name, **memory[name]} for name in COMPONENTS if memory.get(name)]
     columns = {
-        "RSS with all processes below it": "component",
+        "RSS": "component",
         "MB, first five minutes": "first_mb",
         "MB, last five minutes": "last_mb",
         "growth, %": "growth_percent",
         "least MB, first": "least_first_mb",
         "least MB, last": "least_last_mb",
+        "with tasks that run, first": "with_tasks_first_mb",
+        "with tasks that run, last": "with_tasks_last_mb",
     }
     return table(columns, rows)
 

@@ -25,15 +25,27 @@ class PlanRow(NamedTuple):
     moves: int
 
 
-class LedgerRows:
-    """Reads of one ledger.
+class DatabaseSize:
+    """How large a database is.
 
-    :param url: of its database on PostgreSQL.
+    :param url: of one on PostgreSQL.
     """
 
     def __init__(self, url: str) -> None:
         self._engine = create_engine(url, poolclass=NullPool)
         self._database = make_url(url).database
+
+    def size_bytes(self) -> int:
+        """Of the database, as PostgreSQL has it on disk."""
+        return int(self._all(f"SELECT pg_database_size('{self._database}')")[0][0])
+
+    def _all(self, query: str) -> Sequence[Any]:
+        with self._engine.connect() as connection:
+            return connection.execute(text(query)).all()
+
+
+class LedgerRows(DatabaseSize):
+    """Reads of one ledger."""
 
     def plans(self) -> list[PlanRow]:
         """All plans, oldest first."""
@@ -85,11 +97,3 @@ class LedgerRows:
     def count(self, table: str) -> int:
         """Rows of a table."""
         return int(self._all(f"SELECT count(*) FROM {table}")[0][0])
-
-    def size_bytes(self) -> int:
-        """Of the database, as PostgreSQL has it on disk."""
-        return int(self._all(f"SELECT pg_database_size('{self._database}')")[0][0])
-
-    def _all(self, query: str) -> Sequence[Any]:
-        with self._engine.connect() as connection:
-            return connection.execute(text(query)).all()

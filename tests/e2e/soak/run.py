@@ -9,14 +9,15 @@ judge finds anything.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
-import os
 import random
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from local.process.waiting import wait_until
 from tests.e2e.soak.drive import Drive
 from tests.e2e.soak.ground import Ground, prepared
 from tests.e2e.soak.judge import Facts, judged
@@ -29,12 +30,6 @@ CALM = 5 / 12
 
 def soaked(ground: Ground, chance: random.Random, minutes: float) -> Soaked:
     """Run, settle, and read what there is in the end."""
-    before = ground.outside.settings()
-    began = time.monotonic()
-    drive = Drive(ground, chance, began + minutes * 60, began + minutes * 60 * CALM)
-
-    def pids() -> dict[str, int]:
-        return {"soak": os.getpid(), **ground.airflow.pids}
 
     def sizes() -> dict[str, int]:
         return {
@@ -43,9 +38,15 @@ def soaked(ground: Ground, chance: random.Random, minutes: float) -> Soaked:
             "airflow": ground.metadata.size_bytes(),
         }
 
-    with ground.traffic, Sampler(pids, sizes) as sampler:
-        drive.go()
-        sampler.stop()
+    with ground.traffic:
+        # Kafka makes the topic of consumers' offsets, with its settings, for the first of them.
+        wait_until(lambda: ground.traffic.consumed, "the consumer", 240, 1.0)
+        before = ground.outside.settings()
+        began = time.monotonic()
+        drive = Drive(ground, chance, began + minutes * 60, began + minutes * 60 * CALM)
+        sampler = Sampler(lambda: ground.airflow.pids, sizes)
+        with sampler:
+            drive.go()
         wall_s = time.monotonic() - began
         drive.settle()
     read = ground.traffic.read_back()
@@ -81,6 +82,8 @@ def main() -> int:
         directory = (asked.directory or Path(made)).resolve()
         with prepared(directory, chance) as ground:
             found = soaked(ground, chance, asked.minutes)
+            kept = [dataclasses.asdict(sample) for sample in found.sampler.samples]
+            (directory / "samples.json").write_text(json.dumps(kept))
             result = result_of(found, ground, asked.minutes, asked.seed)
     write(result, asked.result)
     print(json.dumps(result["wrong"], indent=1))

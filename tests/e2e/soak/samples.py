@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,15 +22,19 @@ class Sample:
     """At one moment.
 
     :param at: seconds since the start.
-    :param pids: by component; ``rss``: bytes of it and all its descendants; ``own``: of it alone;
-        ``processes``: how many there are.
+    :param pids: by component.
+    :param standing: bytes (RSS) of a component and the processes that it has started itself: those
+        of its executor, and of its triggers. They stay while tasks come and go.
+    :param whole: of all its descendants, the tasks that run at the moment too.
+    :param processes: RSS of each standing process.
+    :param sizes: bytes of what is kept, by name.
     """
 
     at: float
     pids: Mapping[str, int]
-    rss: Mapping[str, int]
-    own: Mapping[str, int]
-    processes: Mapping[str, int]
+    standing: Mapping[str, int]
+    whole: Mapping[str, int]
+    processes: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -48,7 +53,7 @@ class Sampler:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = time.monotonic()
-        self._used: dict[tuple[int, float], float] = {}
+        self._used: list[float] = []
         self.samples: list[Sample] = []
 
     def __enter__(self) -> Sampler:
@@ -65,8 +70,8 @@ class Sampler:
 
     @property
     def processor_s(self) -> float:
-        """Processor time of all processes that were seen, with their children that have ended."""
-        return sum(self._used.values())
+        """Processor time of this process and all that it has started, from the first sample on."""
+        return self._used[-1] - self._used[0]
 
     def _run(self) -> None:
         while True:
@@ -75,33 +80,30 @@ class Sampler:
                 return
 
     def _sample(self) -> Sample:
+        self._used.append(sum(map(_processor_s, _family(os.getpid(), everyone=True))))
         pids = dict(self._pids())
-        families = {name: _family(pid) for name, pid in pids.items()}
-        for family in families.values():
-            self._count(family)
-        shown = {name: families[name] for name in COMPONENTS if families.get(name)}
+        shown = {name: pids[name] for name in COMPONENTS if _family(pids.get(name, 0))}
+        standing = {
+            name: {each.pid: _rss(each) for each in _family(pid)} for name, pid in shown.items()
+        }
+        whole = {name: sum(map(_rss, _family(pid, everyone=True))) for name, pid in shown.items()}
         return Sample(
             time.monotonic() - self._began,
-            {name: pids[name] for name in shown},
-            {name: sum(map(_rss, family)) for name, family in shown.items()},
-            {name: _rss(family[0]) for name, family in shown.items()},
-            {name: len(family) for name, family in shown.items()},
+            shown,
+            {name: sum(each.values()) for name, each in standing.items()},
+            whole,
+            standing,
             self._sizes() if len(self.samples) % 4 == 0 else {},
         )
 
-    def _count(self, family: Sequence[psutil.Process]) -> None:
-        for process in family:
-            try:
-                used = process.cpu_times()
-                key = (process.pid, process.create_time())
-            except psutil.Error:
-                continue
-            self._used[key] = sum(used[:4])
 
-
-def _family(pid: int) -> list[psutil.Process]:
+def _family(pid: int, *, everyone: bool = False) -> list[psutil.Process]:
+    """A process and its children, or all its descendants; nothing where it is not there."""
+    if not pid:
+        return []
     try:
-        return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=everyone)]
     except psutil.Error:
         return []
 
@@ -113,13 +115,21 @@ def _rss(process: psutil.Process) -> int:
         return 0
 
 
+def _processor_s(process: psutil.Process) -> float:
+    """With that of its children that have ended, of which it knows."""
+    try:
+        return float(sum(process.cpu_times()[:4]))
+    except psutil.Error:
+        return 0.0
+
+
 def memory_of(samples: Sequence[Sample], component: str) -> Memory:
     """The first and the last sixth of the second half: of an hour, five minutes each."""
     end = samples[-1].at
     half = [each for each in samples if each.at >= end / 2]
-    with_it = [each for each in half if component in each.rss]
-    first = tuple(each.rss[component] for each in with_it if each.at < end * 7 / 12)
-    last = tuple(each.rss[component] for each in with_it if each.at >= end * 11 / 12)
+    with_it = [each for each in half if component in each.standing]
+    first = tuple(each.standing[component] for each in with_it if each.at < end * 7 / 12)
+    last = tuple(each.standing[component] for each in with_it if each.at >= end * 11 / 12)
     return Memory(component, first, last, len({each.pids[component] for each in with_it}) > 1)
 
 

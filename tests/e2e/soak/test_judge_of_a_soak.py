@@ -106,7 +106,7 @@ def test_memory_that_grows_is_found() -> None:
 
 def test_memory_is_compared_over_the_second_half() -> None:
     samples = [
-        Sample(at, {"triggerer": 1}, {"triggerer": int(at)}, {"triggerer": 1}, {"triggerer": 1})
+        Sample(at, {"triggerer": 1}, {"triggerer": int(at)}, {"triggerer": 1})
         for at in map(float, range(0, 3601, 60))
     ]
     memory = memory_of(samples, "triggerer")
