@@ -20,7 +20,7 @@ from tests.e2e.soak.judge import RunEnd
 from tests.e2e.soak.plans import Plans
 
 LOOK_S = 3.0
-LONGEST_S = 900.0
+LONGEST_S = 1200.0
 """For one run: its copies take a minute or two, whatever happens."""
 SETTLED_S = 900.0
 LEASE_S = 75.0
@@ -81,10 +81,11 @@ class Drive:
         self.asked[run] = asked
         _say(f"{run}: {asked} {fault or ''}")
         if fault is not None:
-            self._follow(run, until_s=20 if early else 300, until_it_runs=not early)
+            self._follow(run, until_s=20 if early else 600, until_it_runs=not early)
             self._follow(run, until_s=after_s)
             self._strike(fault, run, lasts_s)
-        if not self._follow(run, until_s=LONGEST_S):
+        # Its report and its verdict come while the next one is planned.
+        if not self._follow(run, until_s=LONGEST_S, until_it_is_over=True):
             self.overdue.append(run)
             self._cancel_plan_of(run)
 
@@ -101,20 +102,34 @@ class Drive:
             self._faults.mend(fault)
         self.struck.append(Struck(fault, begin, datetime.now(UTC)))
 
-    def _follow(self, run: str, until_s: float, *, until_it_runs: bool = False) -> bool:
-        """Wait for the run's end, and answer meanwhile as people do; whether it has ended."""
+    def _follow(
+        self,
+        run: str,
+        until_s: float,
+        *,
+        until_it_runs: bool = False,
+        until_it_is_over: bool = False,
+    ) -> bool:
+        """Wait for the run's end, and answer meanwhile as people do; whether that has come in time.
+
+        :param until_it_runs: or for the beginning of its plan; ``until_it_is_over``: or that one's.
+        """
         deadline = time.monotonic() + until_s
 
         def over() -> bool:
-            ended = self._state(run) in ENDED
-            plan = self._ground.ledger.plan_of(run) if until_it_runs else None
-            if not ended and self.asked[run].get("approval"):
+            if self._state(run) in ENDED:
+                return True
+            if self.asked[run].get("approval"):
                 self._answer(run)
+            plan = self._ground.ledger.plan_of(run)
             began = plan is not None and plan.started_at is not None
-            return ended or began or time.monotonic() > deadline
+            ended = plan is not None and plan.ended_at is not None
+            return (until_it_runs and began) or (until_it_is_over and ended)
 
-        wait_until(over, f"run {run}", until_s + 300, LOOK_S)
-        return self._state(run) in ENDED
+        wait_until(
+            lambda: over() or time.monotonic() > deadline, f"run {run}", until_s + 300, LOOK_S
+        )
+        return over()
 
     def _state(self, run: str) -> str:
         return self._ground.airflow.api.run_state(DAG, run)

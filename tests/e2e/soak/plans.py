@@ -62,7 +62,7 @@ class Plans:
             "max_moves_per_broker": self._chance.randint(1, 4),
             **self._draw[action](),
         }
-        if self._chance.random() < 0.1:
+        if self._chance.random() < 0.05:
             asked["dry_run"] = True
         elif self._chance.random() < 0.15:
             asked["approval"] = True

@@ -47,6 +47,10 @@ class DatabaseSize:
 class LedgerRows(DatabaseSize):
     """Reads of one ledger."""
 
+    def is_made(self) -> bool:
+        """Whether Rehome has made its tables: its first task does."""
+        return self._all("SELECT to_regclass('run_causes')")[0][0] is not None
+
     def plans(self) -> list[PlanRow]:
         """All plans, oldest first."""
         rows = self._all(

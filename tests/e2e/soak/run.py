@@ -41,6 +41,7 @@ def soaked(ground: Ground, chance: random.Random, minutes: float) -> Soaked:
     with ground.traffic:
         # Kafka makes the topic of consumers' offsets, with its settings, for the first of them.
         wait_until(lambda: ground.traffic.consumed, "the consumer", 240, 1.0)
+        wait_until(ground.ledger.is_made, "the first task to make the ledger", 300, 1.0)
         before = ground.outside.settings()
         began = time.monotonic()
         drive = Drive(ground, chance, began + minutes * 60, began + minutes * 60 * CALM)
