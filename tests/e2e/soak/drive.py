@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+from confluent_kafka import KafkaException
 
 from local.airflow.api import ENDED
 from local.process.waiting import wait_until
@@ -27,6 +28,7 @@ LEASE_S = 75.0
 """A lease that nothing renews runs out by then."""
 AFTER_S = 120.0
 """So long a fault may still be the cause of what fails."""
+UNANSWERED = (httpx.HTTPError, KafkaException, TimeoutError)
 CHANCE_OF_A_FAULT = 0.8
 CHANCE_OF_A_FREE_CLUSTER = 0.8
 """Else a run begins whatever goes on: it is refused where another one has the cluster."""
@@ -59,13 +61,20 @@ class Drive:
         self.struck: list[Struck] = []
         self.asked: dict[str, dict[str, Any]] = {}
         self.overdue: list[str] = []
+        self.unanswered: list[str] = []
+        """What the soak itself has asked of Airflow or of brokers, and got no answer to in time."""
         self.lapsing: list[str] = []
         """Owners of leases that were not given back, and had to run out."""
 
     def go(self) -> None:
         """Until it is time."""
         while time.monotonic() < self._until:
-            self._turn()
+            try:
+                self._turn()
+            except UNANSWERED as error:
+                _say(f"  not answered: {error!r}")
+                self.unanswered.append(repr(error))
+                self._faults.mend_all()
 
     def _turn(self) -> None:
         self._go_on_with_paused()
@@ -169,6 +178,7 @@ class Drive:
 
     def settle(self) -> None:
         """Nothing new begins; what goes on comes to its end; what is paused is cancelled."""
+        self._faults.mend_all()
         api = self._ground.airflow.api
         for dag_id in SCHEDULED:
             api.set_paused(dag_id, paused=True)

@@ -7,20 +7,21 @@ import itertools
 import os
 import random
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import httpx
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
+from local.kafka.cluster import CONTROLLER_ID
 from local.process.waiting import wait_until
 from tests.e2e.runs import CONTROL, DAG
 from tests.e2e.soak.ground import TOPICS, Ground
 from tests.e2e.soak.plans import Deck
 
 RATE, LIST = "follower.replication.throttled.rate", "leader.replication.throttled.replicas"
-BACK_S = 300.0
+BACK_S = 600.0
 
 
 class Fault(enum.StrEnum):
@@ -71,11 +72,14 @@ class Faults:
         self._serial = itertools.count()
         self._broker = 0
         self._others: list[str] = []
-        down = self._down_again
+
+        def back() -> None:
+            self._back([self._broker])
+
         self._acts: Mapping[Fault, Act] = {
-            Fault.BROKER_KILLED: Act(self._on_broker(ground.cluster.kill), down),
-            Fault.BROKER_STOPPED: Act(self._on_broker(ground.cluster.pause), down),
-            Fault.BROKER_SHUT_DOWN: Act(self._on_broker(ground.cluster.shutdown), down),
+            Fault.BROKER_KILLED: Act(self._on_broker(ground.cluster.kill), back),
+            Fault.BROKER_STOPPED: Act(self._on_broker(ground.cluster.pause), back),
+            Fault.BROKER_SHUT_DOWN: Act(self._on_broker(ground.cluster.shutdown), back),
             Fault.CONTROLLER_KILLED: Act(self._stop_controller, ground.cluster.start_controller),
             Fault.TASK_KILLED: Act(self._kill_task),
             Fault.TRIGGERER_KILLED: Act(self._on_component("triggerer"), self._revive),
@@ -110,6 +114,17 @@ class Faults:
         if act.mend is not None:
             act.mend()
 
+    def mend_all(self) -> None:
+        """Everything runs again that may have been ended, and what others have set is deleted."""
+        cluster, airflow = self._ground.cluster, self._ground.airflow
+        if CONTROLLER_ID not in cluster.pids:
+            cluster.start_controller()
+        self._back(cluster.broker_ids)
+        airflow.revive()
+        wait_until(lambda: airflow.api.serves(airflow.dags), "Airflow to be back", BACK_S, 2.0)
+        if self._others:
+            self._delete_foreign()
+
     def _on_broker(self, harm: Callable[[int], None]) -> Callable[[str], bool]:
         def strike(_: str) -> bool:
             self._broker = self._chance.choice(self._ground.cluster.broker_ids)
@@ -118,16 +133,16 @@ class Faults:
 
         return strike
 
-    def _down_again(self) -> None:
-        """The broker lives again, however it was ended."""
+    def _back(self, brokers: Iterable[int]) -> None:
+        """They live again, however they were ended."""
         cluster = self._ground.cluster
-        if self._broker in cluster.pids:
-            cluster.resume(self._broker)
-        else:
-            cluster.restart(self._broker)
-        wait_until(
-            lambda: cluster.live_brokers() == {*cluster.broker_ids}, "every broker", BACK_S, 1.0
-        )
+        for broker in brokers:
+            if broker in cluster.pids:
+                cluster.resume(broker)
+            else:
+                cluster.restart(broker)
+        everyone = {*cluster.broker_ids}
+        wait_until(lambda: cluster.live_brokers() == everyone, "every broker", BACK_S, 1.0)
 
     def _stop_controller(self, _: str) -> bool:
         self._ground.cluster.stop_controller()

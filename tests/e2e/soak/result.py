@@ -80,6 +80,7 @@ def result_of(found: Soaked, ground: Ground, minutes: float, seed: int) -> dict[
             each.component: _memory(each, found.sampler.samples) for each in found.facts.memory
         },
         "overdue": found.drive.overdue,
+        "unanswered": found.drive.unanswered,
         "leases_that_had_to_run_out": found.drive.lapsing,
         "growth": _growth(found, ground, hours),
         "failed": [asdict(run) for run in found.facts.runs if run.state == "failed"],
