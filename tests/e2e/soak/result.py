@@ -46,11 +46,16 @@ class Soaked:
     wall_s: float
 
 
-def result_of(found: Soaked, ground: Ground, minutes: float, seed: int) -> dict[str, Any]:
-    """Everything that is kept of it."""
+def result_of(
+    found: Soaked, ground: Ground, minutes: float, seed: int, commit: str
+) -> dict[str, Any]:
+    """Everything that is kept of it.
+
+    :param commit: that the wheel was built of.
+    """
     hours = found.wall_s / 3600
     return {
-        "commit": _commit(),
+        "commit": commit,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": {
             "cores": os.cpu_count(),
@@ -88,7 +93,8 @@ def result_of(found: Soaked, ground: Ground, minutes: float, seed: int) -> dict[
     }
 
 
-def _commit() -> str:
+def commit_now() -> str:
+    """Of this checkout."""
     asked = ["git", "rev-parse", "--short", "HEAD"]
     return subprocess.run(
         asked, cwd=ROOT, check=True, capture_output=True, text=True

@@ -21,7 +21,7 @@ from local.process.waiting import wait_until
 from tests.e2e.soak.drive import Drive
 from tests.e2e.soak.ground import Ground, prepared
 from tests.e2e.soak.judge import Facts, judged
-from tests.e2e.soak.result import RESULT, Soaked, result_of, write
+from tests.e2e.soak.result import RESULT, Soaked, commit_now, result_of, write
 from tests.e2e.soak.samples import COMPONENTS, Sampler, bytes_below, memory_of
 
 CALM = 5 / 12
@@ -79,13 +79,13 @@ def main() -> int:
     parser.add_argument("--result", type=Path, default=RESULT)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rehome-soak-") as made:
-        chance = random.Random(asked.seed)
+        chance, commit = random.Random(asked.seed), commit_now()
         directory = (asked.directory or Path(made)).resolve()
         with prepared(directory, chance) as ground:
             found = soaked(ground, chance, asked.minutes)
             kept = [dataclasses.asdict(sample) for sample in found.sampler.samples]
             (directory / "samples.json").write_text(json.dumps(kept))
-            result = result_of(found, ground, asked.minutes, asked.seed)
+            result = result_of(found, ground, asked.minutes, asked.seed, commit)
     write(result, asked.result)
     print(json.dumps(result["wrong"], indent=1))
     return 1 if result["wrong"] else 0
