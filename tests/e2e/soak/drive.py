@@ -179,21 +179,32 @@ class Drive:
     def settle(self) -> None:
         """Nothing new begins; what goes on comes to its end; what is paused is cancelled."""
         self._faults.mend_all()
-        api = self._ground.airflow.api
         for dag_id in SCHEDULED:
-            api.set_paused(dag_id, paused=True)
+            self._end_schedule(dag_id)
         wait_until(self._at_rest, "every run to end", SETTLED_S, LOOK_S)
         for plan in self._ground.ledger.plans():
             if plan.state == "paused":
                 self._faults.control(plan.plan_id, "cancel")
         wait_until(self._at_rest, "every run to end", SETTLED_S, LOOK_S)
-        run = api.trigger(SWEEP)
-        api.wait_for_run(SWEEP, run)
-        api.set_paused(SWEEP, paused=True)
-        wait_until(self._at_rest, "every run to end", SETTLED_S, LOOK_S)
+        api = self._ground.airflow.api
+        api.wait_for_run(SWEEP, api.trigger(SWEEP))
+        self._end_schedule(SWEEP)
         self.lapsing = self._ground.ledger.held()
         deadline = time.monotonic() + LEASE_S
         wait_until(lambda: not self._ground.ledger.held() or time.monotonic() > deadline, "leases")
+
+    def _end_schedule(self, dag_id: str) -> None:
+        """Pause a DAG between two runs: one of a paused DAG does not go on."""
+        api = self._ground.airflow.api
+
+        def paused_between() -> bool:
+            api.set_paused(dag_id, paused=True)
+            if all(run["state"] in ENDED for run in api.runs(dag_id)):
+                return True
+            api.set_paused(dag_id, paused=False)
+            return False
+
+        wait_until(paused_between, f"{dag_id} to rest", SETTLED_S, LOOK_S)
 
     def _at_rest(self) -> bool:
         waiting = [each for each in self._every_run() if each["state"] not in ENDED]
