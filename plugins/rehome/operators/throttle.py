@@ -91,7 +91,7 @@ class SetThrottleOperator(ClusterOperator):
             self._refuse_by_policy(task, terms, rate)
         with (
             context.gateway() as cluster,
-            drivers.driving(context, cluster, record) as held,
+            drivers.driving(context, cluster, record, begins=True) as held,
         ):
             task = task.with_record(held.ledger.plan(plan.plan_id))
             if task.record.state is not PlanState.RUNNING:

@@ -26,7 +26,7 @@ def driving(
 ) -> Iterator[LeasedCluster]:
     """Act on a plan's cluster as the run that drives the plan: see ``lease.hold``.
 
-    :param options: ``wait_s`` and ``release``, as there.
+    :param options: ``wait_s``, ``release`` and ``begins``, as there.
     :raises PlanConflictError: another run drives the plan by now.
     :raises WrongClusterError: the connection leads to another cluster than the plan's.
     """

@@ -177,6 +177,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.FAILED
     assert not site.ledger.throttles()
+    assert site.ledger.holder(plan.cluster_id) is None, "no other run has to wait for it"
 
 
 @pytest.mark.parametrize("by_person", [False, True], ids=["found", "asked_for"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.e2e.soak.judge import Facts, Memory, RunEnd, SeenPartition, Wrong, ju
 from tests.e2e.soak.outside import settings_in
 from tests.e2e.soak.result import documented
 from tests.e2e.soak.samples import Sample, memory_of
+from tests.imports import imports_of
 
 RATE = "broker 2 follower.replication.throttled.rate"
 WELL = Facts(
@@ -94,6 +96,12 @@ def test_a_run_may_fail_by_a_fault_or_be_refused_and_for_nothing_else() -> None:
         (replace(failed, kind="silent", faults=("task killed",), killed=True), False),
     ):
         assert found(runs=(run,)) == [Wrong.RUN] * wrong, run
+
+
+@pytest.mark.parametrize("module", ["judge", "outside", "rows", "samples"])
+def test_what_judges_and_what_reads_for_it_imports_nothing_of_rehome(module: str) -> None:
+    path = Path(__file__).with_name(f"{module}.py")
+    assert not [name for name, _ in imports_of(path) if name.split(".")[0] == "rehome"]
 
 
 def test_memory_that_grows_is_found() -> None:

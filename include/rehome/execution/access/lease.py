@@ -92,6 +92,7 @@ def hold(
     plan_id: str | None = None,
     wait_s: float | None = None,
     release: bool = False,
+    begins: bool = False,
 ) -> Iterator[LeasedCluster]:
     """Take the cluster's lease and act under it.
 
@@ -101,6 +102,8 @@ def hold(
     :param wait_s: how long to wait for the run that holds it; None = until one that does not renew
         it must have lost it.
     :param release: give it back at the end; else the owner keeps it, for its next step.
+    :param begins: the plan is to begin: where it has not, the lease is given back. No step follows,
+        nothing of the plan is on the cluster, and others would wait for the lease to run out.
     :raises WrongClusterError: the connection leads to another cluster. Nothing was changed.
     :raises LeaseHeldError: another run holds it, and goes on renewing it.
     :raises PlanConflictError: another run drives the plan by now.
@@ -116,7 +119,7 @@ def hold(
             under, cluster.behind(lambda port: cast(ClusterPort, _Fenced(port, under)))
         )
     finally:
-        if release:
+        if release or (begins and plan_id and not ledger.plan(plan_id).state.active):
             ledger.release_lease(lease)
 
 
