@@ -37,13 +37,15 @@ def test_the_lease_of_a_plan_that_does_not_begin_is_free_at_once(
     ledger: Ledger, ends: PlanState | None
 ) -> None:
     own = OwnCluster.of_plan(cast(ClusterPort, CLUSTER), ledger.plan("p1"))
-    with (
-        pytest.raises(DriftError),
-        hold(ledger, own, OWNER, 60.0, plan_id="p1", begins=True) as held,
-    ):
-        if ends is not None:
-            held.ledger.transition("p1", ends, "the cluster has changed")
-        raise DriftError("the cluster has changed")
+
+    def begin() -> None:
+        with hold(ledger, own, OWNER, 60.0, plan_id="p1", begins=True) as held:
+            if ends is not None:
+                held.ledger.transition("p1", ends, "the cluster has changed")
+            raise DriftError("the cluster has changed")
+
+    with pytest.raises(DriftError):
+        begin()
     assert ledger.holder("c1") is None
 
 
