@@ -29,6 +29,8 @@ LEASE_S = 75.0
 AFTER_S = 120.0
 """So long a fault may still be the cause of what fails."""
 UNANSWERED = (httpx.HTTPError, KafkaException, TimeoutError)
+OCCUPIED = frozenset({"busy", "dry_run"})
+"""Kinds by which a run is refused while another plan has the cluster, as that of a window."""
 CHANCE_OF_A_FAULT = 0.8
 CHANCE_OF_A_FREE_CLUSTER = 0.8
 """Else a run begins whatever goes on: it is refused where another one has the cluster."""
@@ -97,6 +99,8 @@ class Drive:
         if not self._follow(run, until_s=LONGEST_S, until_it_is_over=True):
             self.overdue.append(run)
             self._cancel_plan_of(run)
+        if self._ground.ledger.kinds().get((DAG, run)) in OCCUPIED:
+            self._plans.put_back(asked)
 
     def _strike(self, fault: Fault, run: str, lasts_s: float) -> None:
         begin = datetime.now(UTC)

@@ -28,6 +28,10 @@ class Deck(Generic[T]):
             self._left = self._chance.sample(self._values, len(self._values))
         return self._left.pop()
 
+    def put_back(self, value: T) -> None:
+        """It came to nothing: it is drawn once more before the others come again."""
+        self._left.insert(self._chance.randint(0, len(self._left)), value)
+
 
 class Plans:
     """Draws what runs of `reassign_partitions` are asked for, as the cluster is then."""
@@ -67,6 +71,10 @@ class Plans:
         elif self._chance.random() < 0.15:
             asked["approval"] = True
         return asked
+
+    def put_back(self, asked: Mapping[str, Any]) -> None:
+        """Its action is drawn once more: another plan had the cluster."""
+        self._actions.put_back(Action(asked["action"]))
 
     def _broker(self) -> int:
         return self._chance.choice(self._ground.cluster.broker_ids)

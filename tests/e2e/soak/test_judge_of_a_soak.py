@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.e2e.soak.judge import Facts, Memory, RunEnd, SeenPartition, Wrong, judged
 from tests.e2e.soak.outside import settings_in
+from tests.e2e.soak.plans import Deck
 from tests.e2e.soak.result import documented
 from tests.e2e.soak.samples import Sample, memory_of
 from tests.imports import imports_of
@@ -123,6 +125,14 @@ def test_memory_is_compared_over_the_second_half() -> None:
     assert not memory.restarted
     anew = [replace(each, pids={"triggerer": 2}) if each.at > 2000 else each for each in samples]
     assert memory_of(anew, "triggerer").restarted
+
+
+def test_everything_comes_once_before_anything_comes_again() -> None:
+    deck = Deck("abc", random.Random(1))
+    assert sorted(deck.draw() for _ in range(3)) == ["a", "b", "c"]
+    first = deck.draw()
+    deck.put_back(first)
+    assert sorted(deck.draw() for _ in range(3)) == ["a", "b", "c"]
 
 
 def test_settings_are_read_from_what_kafkas_tool_prints() -> None:
