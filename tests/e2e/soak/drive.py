@@ -99,7 +99,7 @@ class Drive:
         if not self._follow(run, until_s=LONGEST_S, until_it_is_over=True):
             self.overdue.append(run)
             self._cancel_plan_of(run)
-        if self._ground.ledger.kinds().get((DAG, run)) in OCCUPIED:
+        if self._ground.ledger.kinds().get((DAG, run)) in OCCUPIED and not self._is_free():
             self._plans.put_back(asked)
 
     def _strike(self, fault: Fault, run: str, lasts_s: float) -> None:
@@ -174,11 +174,14 @@ class Drive:
         """Until no plan is carried out; a window's may take longer than it is waited for."""
         deadline = time.monotonic() + LONGEST_S / 2
 
-        def free() -> bool:
-            states = {plan.state for plan in self._ground.ledger.plans()}
-            return "running" not in states or time.monotonic() > deadline
+        wait_until(
+            lambda: self._is_free() or time.monotonic() > deadline, "no plan", LONGEST_S, LOOK_S
+        )
 
-        wait_until(free, "no plan to run", LONGEST_S, LOOK_S)
+    def _is_free(self) -> bool:
+        """Whether no plan is carried out, and none is paused."""
+        states = {plan.state for plan in self._ground.ledger.plans()}
+        return not states & {"running", "paused"}
 
     def settle(self) -> None:
         """Nothing new begins; what goes on comes to its end; what is paused is cancelled."""
