@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[3]
 RESULT = ROOT / "benchmarks" / "results" / "soak.json"
 DOCUMENT, KEPT = DOCS / "reliability.md", DOCS / "howto" / "keep.md"
 MB = 1e6
+CAUSE_CHARACTERS = 200
 
 
 @dataclass
@@ -89,7 +90,11 @@ def result_of(
         "leases_that_had_to_run_out": found.drive.lapsing,
         "growth": _growth(found, ground, hours),
         "failed": [asdict(run) for run in found.facts.runs if run.state == "failed"],
-        "causes": [" ".join(cause) for cause in ground.ledger.causes()],
+        "causes": [
+            f"{run} {task} {kind}: {text[:CAUSE_CHARACTERS]}"
+            for run, task, kind, text in ground.ledger.causes()
+            if kind != "verdict"
+        ],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from tests.e2e.soak.judge import Facts, Memory, RunEnd, SeenPartition, Wrong, judged
 from tests.e2e.soak.outside import settings_in
 from tests.e2e.soak.plans import Deck
-from tests.e2e.soak.result import documented
+from tests.e2e.soak.result import DOCUMENT, RESULT, documented, lines_of
 from tests.e2e.soak.samples import Sample, memory_of
 from tests.imports import imports_of
 
@@ -145,6 +146,12 @@ Dynamic configs for topic orders are:
 """
     rate = "leader.replication.throttled.rate"
     assert settings_in(said) == {RATE: "5", f"default of brokers {rate}": ""}
+
+
+def test_the_document_has_the_tables_of_the_committed_result() -> None:
+    committed = json.loads(RESULT.read_text())
+    assert "\n".join(lines_of(committed)) in DOCUMENT.read_text()
+    assert committed["messages"]["lost"] == 0
 
 
 def test_growth_that_the_documents_state_is_read_for_a_move_and_a_snapshot() -> None:
