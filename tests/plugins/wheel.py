@@ -167,9 +167,7 @@ def _without_extras(pin: str) -> str:
 
 
 def _compile(asked: Sequence[Path], found: Path, *words: str | Path) -> None:
-    # Without the places of its files: an environment that is there is known by what it has.
-    plain = ("--no-header", "--no-annotate")
-    _run(UV, "pip", "compile", "-q", *plain, *words, "-o", found, *asked)
+    _run(UV, "pip", "compile", "-q", *words, "-o", found, *asked)
 
 
 def built(into: Path, *words: str) -> Path:

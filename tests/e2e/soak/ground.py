@@ -14,17 +14,15 @@ from confluent_kafka.cimpl import NewTopic
 from local.airflow.standalone import AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.workload import Workload
-from tests.e2e.installed.drains import airflow_with, loads_all
+from tests.e2e.installed.drains import airflow_with, connection_to, loads_all
 from tests.e2e.soak.outside import Outside
 from tests.e2e.soak.rows import DatabaseSize, LedgerRows
 from tests.ledger.postgresql import PostgreSQL
 from tests.plugins.wheel import Installed, Release, installed_with
 from tests.session.spark_session import quick_spark
 
-RELEASE = Release("3.3.2", "2026-10-15")
-"""The newest Airflow that is supported. pyspark 4.3 came out after that day, without its client."""
-DRIVERS = ("psycopg2-binary", "asyncpg")
-"""What Airflow needs besides for its own database on PostgreSQL."""
+RELEASE = Release("3.3.2", "2026-10-15", more=("psycopg2-binary", "asyncpg"), kind="postgresql")
+"""The newest Airflow that is supported, with what it needs for a database on PostgreSQL."""
 SHOWN = ("apache-airflow", "pyspark", "great-expectations", "confluent-kafka", "SQLAlchemy")
 RACKS = ("a", "b", "c", "a", "b", "c")
 TOPICS = {"orders": (6, 3), "payments": (4, 3), "clicks": (6, 2), "logs": (4, 2)}
@@ -63,7 +61,7 @@ class Ground:
 @contextmanager
 def prepared(directory: Path, chance: random.Random) -> Iterator[Ground]:
     """Start everything, with topics that have messages in them; end it with the context."""
-    installed = installed_with(RELEASE, directory, *DRIVERS)
+    installed = installed_with(RELEASE, directory)
     home, warehouse = directory / "home", directory / "warehouse"
     cluster = LocalCluster(
         directory / "kafka",
@@ -97,7 +95,7 @@ def prepared(directory: Path, chance: random.Random) -> Iterator[Ground]:
             "REHOME_WATCH_RULES": json.dumps(WATCHED),
             "SPARK_SUBMIT_OPTS": quick_spark(),
         }
-        with airflow_with(installed, home, cluster, env) as airflow:
+        with airflow_with(installed, home, connection_to(cluster), env) as airflow:
             loads_all(airflow.api)
             for dag_id in SCHEDULED:
                 airflow.api.set_paused(dag_id, paused=False)
