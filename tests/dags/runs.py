@@ -127,6 +127,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
 
     patched.setattr(spark_job, "build_job_zip", lambda target: target)
     patched.setattr(plan, "spark_session", lambda *_, **__: nullcontext())
+    patched.setattr(plan, "fit_to", lambda *_: None)
     patched.setattr(gated_plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
     patched.setattr(gated_plan, "check_history", lambda *a, **k: GateResult("history", ()))
     patched.setattr(gated_plan, "check_evidence", lambda *a, **k: GateResult("plan", ()))

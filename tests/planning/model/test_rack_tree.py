@@ -95,7 +95,7 @@ def test_violations_of_many_rows_are_those_of_each(
     rows = rng.integers(-1, len(TWO_DCS), (50, 3), np.int32)
     each = [of.violations(row[None]).tolist()[0] for row in rows]
     assert 0 < each.count(0) < len(each)
-    monkeypatch.setattr("rehome.planning.model.rack_tree.ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr("rehome.planning.model.rack_tree.PARTITIONS_AT_ONCE", at_once)
     assert of.violations(rows).tolist() == each
     assert of.violations_by_level(rows).sum(axis=0).tolist() == each
 

@@ -22,10 +22,10 @@ def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few: bool) ->
 
 
 def test_one_replica_may_go_where_it_may_go_among_others() -> None:
-    search, rng = Search(posed_case("skew")[0]), np.random.default_rng(2)
-    search._limited = True
-    search._packing.least[:] = 1e12
-    search._incoming[:] = np.where(rng.random(len(search.problem.gives)) < 0.5, 1e12, 0.0)
+    problem, rng = posed_case("skew")[0], np.random.default_rng(2)
+    is_full = rng.random(problem.layout.headrooms.shape) < 0.5
+    problem.layout.set_headrooms(np.where(is_full, 1, 10**12))
+    search = Search(problem)
     replicas = rng.integers(0, search.flat.size, 300)
     brokers = search.receivers[rng.integers(0, len(search.receivers), 300)]
     of_all = search.valid(replicas, brokers).tolist()

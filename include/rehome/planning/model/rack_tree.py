@@ -20,7 +20,7 @@ from rehome.domain.array_types import NONE, Ints, Mask, Rows
 NO_RACK = "no rack"
 """The name of the child of the root that all brokers without a rack are in."""
 
-ROWS_AT_ONCE = 2**13
+PARTITIONS_AT_ONCE = 2**13
 """Rows whose violations are computed at a time: what that needs then stays in the cache."""
 
 Shares = dict[int, tuple[int, int]]
@@ -133,8 +133,8 @@ class RackTree:
         :param rows: (n, R), padded with -1.
         """
         found = np.zeros(len(rows), np.int64)
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, len(rows), PARTITIONS_AT_ONCE):
+            some = slice(start, start + PARTITIONS_AT_ONCE)
             for violations in self._violations(rows[some]):
                 found[some] += violations
         return found
