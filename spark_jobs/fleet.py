@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for member in members:
         member.out.discard()
         member.attempt(_read)
-    with spark_session("rehome-fleet", meanwhile=prepare) as spark:
+    with spark_session("rehome-fleet", meanwhile=prepare, python=True) as spark:
         for member in members:
             member.attempt(lambda one: _begin(one, spark))
         for some in in_passes(members):

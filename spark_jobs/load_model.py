@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-GROUPS_PER_CORE = 2
+GROUPS_PER_TASK = 2
 SQL_TYPES = {"string": "string", "int32": "int", "double": "double"}
 _COLUMNS = ", ".join(f"{f.name} {SQL_TYPES[str(f.type)]}" for f in LOADS)
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warehouse = Warehouse(options.warehouse)
     clusters = options.cluster or warehouse.clusters()
     try:
-        with spark_session("rehome-load-model") as spark:
+        with spark_session("rehome-load-model", python=True) as spark:
             model = loads(spark, warehouse, clusters, options.days)
             model.write.mode("overwrite").partitionBy("cluster").parquet(options.out)
     except InvalidRequestError as error:
@@ -73,7 +73,7 @@ def loads(
     frame = spark.read.option("basePath", f"{warehouse.uri}/rollups").parquet(*paths)
     # Read as a date or a number where it could be one; it is a name.
     frame = frame.selectExpr("*", "string(cluster) AS of_cluster", "string(day) AS of_day")
-    groups = GROUPS_PER_CORE * spark.sparkContext.defaultParallelism
+    groups = GROUPS_PER_TASK * int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     return (
         frame.drop("cluster", "day")
         .groupBy("of_cluster", pmod(hash("topic"), lit(groups)))

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not pending:
         print("Every snapshot is rolled up.")
         return 0
-    with spark_session("rehome-rollup") as spark:
+    with spark_session("rehome-rollup", python=True) as spark:
         for cluster_id, day, snapshots, gaps in roll_up_all(
             spark, pending, SnapshotPace(longest_s=options.max_snapshot_gap_s)
         ):

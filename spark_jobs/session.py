@@ -8,8 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from rehome.packaging import REMOTE, build_job_zip
 from rehome.places.stores import hadoop_settings
 
 if TYPE_CHECKING:
@@ -35,12 +38,17 @@ def fit_to(spark: SparkSession, replicas: int) -> None:
 
 @contextmanager
 def spark_session(
-    name: str, meanwhile: Callable[[], None] = lambda: None
+    name: str, meanwhile: Callable[[], None] = lambda: None, *, python: bool = False
 ) -> Iterator[SparkSession]:
     """The session that is there already, or one of our own, which ends with the job.
 
+    Where the environment names a Spark Connect server (``SPARK_REMOTE``), the session is one of
+    that server, which goes on when the job has ended.
+
     :param name: of the Spark application.
-    :param meanwhile: is called while the JVM starts, which leaves Python idle for seconds.
+    :param meanwhile: is called while Spark starts, which leaves Python idle for seconds.
+    :param python: whether the job's own functions run on executors. Those of a server get
+        Rehome's sources then; spark-submit has shipped them to others.
     """
     from pyspark.sql import SparkSession
 
@@ -49,20 +57,11 @@ def spark_session(
         _open_stores(running)
         yield running
         return
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = (
-        SparkSession.builder.appName(name)
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.shuffle.partitions", "8")
-        .config("spark.sql.session.timeZone", "UTC")
-    )
-    if "SPARK_ENV_LOADED" not in os.environ:  # by hand; spark-submit names the master itself
-        builder = builder.master(os.environ.get("MASTER", "local[*]"))
-        builder = builder.config("spark.driver.host", "127.0.0.1")
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(meanwhile)
-        spark = builder.getOrCreate()
+        spark = _builder(name).getOrCreate()
+        if python and REMOTE in os.environ:
+            _ship_sources(spark)
         done.result()
     _open_stores(spark)
     try:
@@ -71,10 +70,40 @@ def spark_session(
         spark.stop()
 
 
+def _builder(name: str) -> SparkSession.Builder:
+    from pyspark.sql import SparkSession
+
+    builder = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.shuffle.partitions", "8")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
+    if REMOTE in os.environ:
+        return builder
+    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    if "SPARK_ENV_LOADED" in os.environ:  # spark-submit names the master, and Python, itself
+        return builder
+    master = os.environ.get("MASTER", "local[*]")
+    if master.startswith("local"):  # on other machines its path says nothing
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return builder.master(master).config("spark.driver.host", "127.0.0.1")
+
+
+def _ship_sources(spark: SparkSession) -> None:
+    with TemporaryDirectory(prefix="rehome-") as scratch:
+        archive = build_job_zip(Path(scratch, "rehome.zip"))
+        spark.addArtifacts(str(archive), pyfile=True)
+
+
 def _open_stores(spark: SparkSession) -> None:
     """Let the session open object stores. What is set so goes to the executors with each task, and
-    shows in no command, no log and no page of Spark's.
+    shows in no command, no log and no page of Spark's. A server has credentials of its own.
     """
+    if REMOTE in os.environ:
+        for key, value in hadoop_settings().items():
+            if key.endswith(".impl"):
+                spark.conf.set(key, value)
+        return
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     for key, value in hadoop_settings().items():
         hadoop.set(key, value)

@@ -29,7 +29,7 @@ FLOORS = """
     hooks.cluster        installation        trigger_check
     fleet.clusters       links               provider
     airflow_versions     hooks.connection_form                   hooks.store_login
-    params               task_texts          timetables          ui.flow_pictures
+    params               task_texts          timetables          ui.flow_pictures    spark
     page                 clusters
     alerts
     reporting            quality              metrics       execution.without_worker

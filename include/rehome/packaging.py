@@ -26,6 +26,9 @@ JOB_PATH = f"{ROOT}:{_ENGINE.parent}"
 _KINDS = ("*.py", "*.json")
 """Code, and the suites of the gates."""
 
+REMOTE = "SPARK_REMOTE"
+"""Where PySpark looks for the address of a Spark Connect server, which may have a token in it."""
+
 CLASS_ARCHIVE = ROOT / ".cache" / "spark" / "classes.jsa"
 """Spark's classes, as set-up has archived them (local/spark_archive.py)."""
 

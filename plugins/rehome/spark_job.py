@@ -7,10 +7,11 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseHook
@@ -23,6 +24,9 @@ from rehome.places.uris import OTHER_SCHEMES, scheme_of
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.spark.connect_process import ConnectProcess
+from rehome.spark.driver_memory import memory_conf
+from rehome.spark.place import SparkPlace
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
 
 
 class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
-    """Submits a job of spark_jobs/ with Rehome's sources.
+    """Has Spark run a job of spark_jobs/ with Rehome's sources: by spark-submit, or by a Spark
+    Connect server where the connection names one.
 
     :param job: its file name.
     """
@@ -47,62 +52,113 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
             conn_id=kwargs.pop("conn_id", "spark_default"),
             **kwargs,
         )
+        # Another attempt discards what this one writes: it never joins an application of before.
+        self.durable = False
+        self.snapshots: Sequence[str] = ()
+        """URIs of the snapshots that the job plans on."""
+        self._running: ConnectProcess | None = None
 
     def submit(self, context: RunContext) -> None:
         """Run the job to its end.
 
-        :raises EndedError: it has failed, or there is no Java to start it with.
+        :raises EndedError: it has failed, or what it needs to begin is missing.
         """
+        place = self._place()
+        if place.is_server:
+            self._run_on_server(place)
+            return
         require_java(os.environ)
         with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
-            self._ship_sources(Path(scratch))
+            self._ship_sources(Path(scratch), place)
             try:
                 SparkSubmitOperator.execute(self, cast("Context", context.airflow))
             except (AirflowException, RuntimeError, OSError) as error:  # the hook raises any
-                raise _failure(Path(str(self.application)).name, self.task_id, error) from error
+                raise self._failure(str(error) or type(error).__name__) from error
 
-    def _ship_sources(self, scratch: Path) -> None:
+    def on_kill(self) -> None:
+        """End what was started, wherever it is."""
+        if self._running is not None:
+            self._running.kill()
+        else:
+            super().on_kill()
+
+    def _run_on_server(self, place: SparkPlace) -> None:
+        job = ConnectProcess(SparkConnectHook(self._conn_id).get_connection_url())
+        try:
+            job.reach()
+        except OSError as error:
+            end = TaskEnd(
+                TaskReason.NO_SPARK_SERVER,
+                place=job.address,
+                said=str(error),
+                names=(self._conn_id,),
+            )
+            raise EndedError(end) from error
+        env: dict[str, str] = {}
+        self._hand_over_schemes(env)
+        self._hand_over_login(env, place)
+        arguments = [str(each) for each in self.application_args or ()]
+        self._running = job
+        code, said = job.run(str(self.application), arguments, env, self._log_line)
+        if code:
+            raise self._failure(said or f"It ended with {code}.")
+
+    def _log_line(self, line: str) -> None:
+        self.log.info("%s", line)
+
+    def _ship_sources(self, scratch: Path, place: SparkPlace) -> None:
         self.py_files = str(build_job_zip(scratch / "rehome.zip"))
-        env = {"PYSPARK_PYTHON": sys.executable}
-        if self._master_is_local():
+        env: dict[str, str] = {}
+        conf = place.python_of_driver(sys.executable)
+        if place.is_local:
             # A driver on this machine serves its own executors only: nothing else may connect.
             env["SPARK_LOCAL_IP"] = "127.0.0.1"
+            env["PYSPARK_PYTHON"] = sys.executable
             env["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-            self.conf = local_spark() | (self.conf or {})
-        if others := os.environ.get(OTHER_SCHEMES):  # a job has no other settings
-            env[OTHER_SCHEMES] = others
-            self.conf = {f"spark.executorEnv.{OTHER_SCHEMES}": others} | (self.conf or {})
-        self._open_warehouse(env)
-        self.env_vars = env
-
-    def _open_warehouse(self, env: dict[str, str]) -> None:
-        """What Spark needs for a warehouse in a store: packages, and credentials for the driver."""
+            conf |= local_spark()
+        conf |= memory_conf(_replicas_of(self.snapshots), in_cluster=place.in_cluster)
+        conf |= self._hand_over_schemes(env)
+        self.conf = conf | dict(place.conf) | (self.conf or {})
         found = spark_packages(scheme_of(installation.settings().warehouse))
         self.packages = _join_packages(self.packages, found.packages)
         self.exclude_packages = _join_packages(self.exclude_packages, found.excluded)
+        self._hand_over_login(env, place)
+        self.env_vars = env
+
+    def _hand_over_schemes(self, env: dict[str, str]) -> dict[str, str]:
+        """Schemes of URIs that this installation allows: a job has no other settings."""
+        others = os.environ.get(OTHER_SCHEMES)
+        if not others:
+            return {}
+        env[OTHER_SCHEMES] = others
+        return {f"spark.executorEnv.{OTHER_SCHEMES}": others}
+
+    def _hand_over_login(self, env: dict[str, str], place: SparkPlace) -> None:
+        """Credentials of a warehouse in a store, for the job's own process."""
         login = current_login()
         if login is None:
             return
-        if self._driver_is_ours():
+        if place.passes_environment:
             env[LOGIN] = login.to_json()
-            return
-        self.log.warning(
-            "Where Spark's driver runs elsewhere, or under YARN or Kubernetes, the credentials of "
-            "the connection that warehouse_connection names are not handed over: they would be on "
-            "command lines. The machines need credentials of their own."
-        )
+        if place.is_server or not place.passes_environment:
+            self.log.warning(
+                "Where Spark's driver runs elsewhere, or under YARN or Kubernetes, it does not get "
+                "the credentials of the connection that warehouse_connection names: they would be "
+                "on command lines, or in clear text. Its machines need credentials of their own."
+            )
 
-    def _master_is_local(self) -> bool:
-        """Whether the connection's master runs inside the driver's own process."""
-        return self._master().startswith("local")
+    def _place(self) -> SparkPlace:
+        return SparkPlace.of(BaseHook.get_connection(self._conn_id), self._deploy_mode)
 
-    def _driver_is_ours(self) -> bool:
-        """Whether the driver is a process of this machine that gets its environment as it is."""
-        mode = BaseHook.get_connection(self._conn_id).extra_dejson.get("deploy-mode")
-        return self._master().startswith(("local", "spark://")) and mode != "cluster"
+    def _failure(self, said: str) -> EndedError:
+        return _failure(Path(str(self.application)).name, self.task_id, said)
 
-    def _master(self) -> str:
-        return str(BaseHook.get_connection(self._conn_id).host or "local")
+
+def _replicas_of(snapshots: Sequence[str]) -> list[int]:
+    """How many each has; by the metadata of its file."""
+    from rehome.warehouse import replicas_in
+
+    return [replicas_in(uri) for uri in snapshots]
 
 
 _FRAME = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|File \")")
@@ -126,9 +182,9 @@ def require_java(environment: Mapping[str, str]) -> None:
     raise EndedError(TaskEnd(TaskReason.NO_JAVA, place=home or "", said=str(java)))
 
 
-def _failure(job: str, task_id: str, error: Exception) -> EndedError:
+def _failure(job: str, task_id: str, output: str) -> EndedError:
     """What the hook says, less the command: its last lines are those of spark-submit."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    lines = output.strip().splitlines()
     told = [line.strip() for line in lines if not _FRAME.match(line)] or lines
     causes = [line for line in told if _THROWN.search(line)] or told
     return EndedError(TaskEnd(TaskReason.JOB_FAILED, place=job, task=task_id, said=causes[-1]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rehome.load_history.known_rates import KNOWN_PART, LoadHistory
+from rehome.quality.engine.frames import frame_of
 from rehome.quality.engine.results import GateResult
 from rehome.quality.engine.rules import rules_of
 from rehome.quality.engine.runner import run_gate
@@ -35,6 +36,6 @@ def check_history(spark: SparkSession, history: LoadHistory) -> GateResult:
             ["; ".join(item.unread) or None for item in history.resources], pa.string()
         ),
     }
-    frame = spark.createDataFrame(pa.table(columns))
+    frame = frame_of(spark, pa.table(columns))
     rules = rules_of("history", ["resources"])
     return run_gate("history", {"resources": frame}, rules, binding=False)

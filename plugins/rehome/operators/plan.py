@@ -66,6 +66,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         own_plan.require(context)
         request = run_request.request_of(context)
         self.snapshot = own_snapshot.uri_of(context)
+        self.snapshots = (self.snapshot,)
         directory = self._prepare(context, request)
         begun = monotonic_s()
         try:

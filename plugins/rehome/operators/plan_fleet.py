@@ -97,7 +97,9 @@ class PlanFleetOperator(SparkJobOperator):
         asked = plans.write_json(
             f"{name}-requests.json", {"clusters": requests, "options": options}
         )
-        self.application_args = self._arguments(context, name, asked, plans.uri, chosen)
+        every = [context.warehouse.snapshot_uri(one.snapshot.name) for one in chosen.values()]
+        self.snapshots = every
+        self.application_args = self._arguments(context, name, asked, plans.uri, every)
         results = self._submit(context, plans, f"{name}.json")
         recorded = []
         for cluster_id, one in chosen.items():
@@ -114,10 +116,9 @@ class PlanFleetOperator(SparkJobOperator):
 
     @staticmethod
     def _arguments(
-        context: RunContext, name: str, asked: str, out: str, chosen: Mapping[str, Due]
+        context: RunContext, name: str, asked: str, out: str, snapshots: Sequence[str]
     ) -> list[str]:
         warehouse = context.warehouse
-        snapshots = [warehouse.snapshot_uri(one.snapshot.name) for one in chosen.values()]
         return [
             *("--snapshots", *snapshots),
             *("--request", asked),

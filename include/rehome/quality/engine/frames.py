@@ -19,11 +19,14 @@ _FEW_ROWS = 100_000
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """All rows of an Arrow table. Spark 4.2 takes an empty chunk for the end of the table and
-    silently loses the rows after it, so chunks are combined first.
+    silently loses the rows after it, so chunks are combined first. Spark Connect takes no table
+    without rows unless its schema is named.
     """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     # Rows inside Spark's query plan are processed again each time it plans.
     with _set_to(spark, "spark.sql.execution.arrow.localRelationThreshold", "0"):
-        frame = spark.createDataFrame(table.combine_chunks())
+        frame = spark.createDataFrame(table.combine_chunks(), from_arrow_schema(table.schema))
     return frame.coalesce(max(1, math.ceil(len(table) / _FEW_ROWS)))
 
 

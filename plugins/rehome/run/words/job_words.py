@@ -98,6 +98,10 @@ JOB_TEXTS: EndTexts = {
         f"{end.said}"
     ),
     R.NO_JAVA: _no_java,
+    R.NO_SPARK_SERVER: lambda end: (
+        f"The Spark Connect server {end.place} of the connection {end.names[0]} takes no "
+        f"connection: {end.said}"
+    ),
     R.TRIGGER_FAILED: lambda end: f"The trigger of the task {end.task} has failed: {end.said}",
     R.SILENT: lambda end: (
         f"The task {end.task} has failed, and has left no reason: its process was killed, its "
@@ -121,6 +125,7 @@ JOB_STEPS: EndTexts = {
     R.JOB_CRASHED: "",
     R.JOB_FAILED: _log_has_all,
     R.NO_JAVA: "Install Java 17 or newer on each worker, or set JAVA_HOME; then clear the task.",
+    R.NO_SPARK_SERVER: ("Start the server, or correct the connection; then clear the task."),
     R.TRIGGER_FAILED: _log_has_all,
     R.SILENT: lambda end: (
         f"See the log of the task {end.task}, and Airflow's audit log, which says whether a person "
@@ -139,6 +144,7 @@ JOB_LEFT: EndTexts = {
     R.JOB_CRASHED: NOTHING_CHANGED,
     R.JOB_FAILED: NO_PLAN_MADE,
     R.NO_JAVA: NO_PLAN_MADE,
+    R.NO_SPARK_SERVER: NO_PLAN_MADE,
     R.NO_ANSWER: _lapsed_left,
     R.REJECTED: _rejected_left,
     R.PROPOSAL_REJECTED: NOTHING_CHANGED,

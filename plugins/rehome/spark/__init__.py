@@ -1,0 +1,1 @@
+"""Where Spark runs: what its connection says, and what follows from that."""

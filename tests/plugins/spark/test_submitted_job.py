@@ -1,0 +1,124 @@
+"""The arguments and the environment that spark-submit gets, for each place where Spark runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+from rehome import spark_job
+from rehome.errors import InvalidConnectionError
+from rehome.places.stores import LOGIN, log_in, s3_login
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.task_end import TaskReason
+from rehome.warehouse import Warehouse
+from tests.plugins.spark.submitted import conf_of, connected, plan_operator, submitted
+from tests.spark.fleets import snapshot
+
+YARN = ("yarn", {"deploy-mode": "client"})
+STANDALONE = ("spark://m:7077", {})
+DRIVER_HERE = {"spark.pyspark.driver.python": sys.executable}
+
+
+@pytest.fixture(autouse=True)
+def _java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_job, "require_java", lambda _: None)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+
+@pytest.mark.parametrize(("host", "extra"), [YARN, STANDALONE])
+def test_executors_on_other_machines_do_not_get_the_path_of_this_ones_python(
+    host: str, extra: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected(monkeypatch, host, **extra)
+    arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
+    assert "PYSPARK_PYTHON" not in environment
+    assert conf_of(arguments) == DRIVER_HERE
+
+
+def test_a_local_master_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connected(monkeypatch, "local[2]")
+    found: list[SparkSubmitHook] = []
+    monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, _: found.append(hook))
+    plan_operator("").submit({})
+    (hook,) = found
+    assert hook._env_vars["PYSPARK_PYTHON"] == sys.executable
+    assert "spark.pyspark.driver.python" not in hook._conf
+
+
+def test_what_the_connection_says_counts_and_the_dags_own_conf_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rehome.warehouse.replicas_in", lambda _: 20_000_000)
+    theirs = {
+        "spark.pyspark.python": "/opt/rehome/bin/python",
+        "spark.driver.memory": "24g",
+        "spark.driver.memoryOverhead": "9g",
+    }
+    connected(monkeypatch, "yarn", **{"deploy-mode": "cluster", "conf": theirs})
+    operator = plan_operator("s1", conf={"spark.driver.memoryOverhead": "10g"})
+    arguments, _ = submitted(operator, tmp_path, monkeypatch)
+    assert conf_of(arguments) == theirs | {"spark.driver.memoryOverhead": "10g"}
+
+
+def test_a_large_snapshot_gets_a_large_driver_by_the_rows_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rehome.spark.driver_memory.ENOUGH_UP_TO", 5)
+    uri = Warehouse((tmp_path / "w").as_uri()).write_snapshot(snapshot("berlin"))
+    connected(monkeypatch, *STANDALONE[:1])
+    arguments, _ = submitted(plan_operator(uri), tmp_path, monkeypatch)
+    assert conf_of(arguments) == DRIVER_HERE | {"spark.driver.memory": "1025m"}
+
+
+def test_credentials_reach_the_driver_where_no_command_line_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_in(s3_login("key-1", "secret-1"))
+    try:
+        connected(monkeypatch, *STANDALONE[:1])
+        arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
+        assert "secret-1" in environment[LOGIN]
+        assert "secret-1" not in str(arguments)
+        connected(monkeypatch, "yarn")
+        arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
+        assert "secret-1" not in str((arguments, environment))
+    finally:
+        log_in(None)
+
+
+def test_a_place_that_runs_no_driver_of_python_is_refused_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected(monkeypatch, "spark://m:7077", **{"deploy-mode": "cluster"})
+    with pytest.raises(InvalidConnectionError, match="runs no driver of a Python application"):
+        submitted(plan_operator(""), tmp_path, monkeypatch)
+    assert not (tmp_path / "submitted.json").exists()
+
+
+def test_a_server_that_takes_no_connection_ends_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")  # no Java is needed here
+    connected(monkeypatch, "sc://127.0.0.1:1")
+    with pytest.raises(EndedError, match="of the connection spark_default takes no connection"):
+        plan_operator("").submit({})
+
+
+def test_a_job_on_a_server_that_fails_ends_with_its_last_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rehome.spark.connect_process.ConnectProcess.reach", lambda _: None)
+    connected(monkeypatch, "sc://127.0.0.1:1")
+    operator = plan_operator("")
+    operator.application = str(tmp_path / "plan.py")
+    Path(operator.application).write_text("import sys\nprint(sys.argv)\nraise ValueError('no')")
+    with pytest.raises(EndedError) as raised:
+        operator.submit({})
+    assert raised.value.end.reason is TaskReason.JOB_FAILED
+    assert (raised.value.end.said, raised.value.end.place) == ("ValueError: no", "plan.py")
+
+
+def test_another_attempt_never_joins_the_application_of_an_attempt_before() -> None:
+    assert plan_operator("").durable is False
