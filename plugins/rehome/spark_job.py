@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +18,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseHook
 
 from rehome import installation
+from rehome.errors import InvalidConnectionError
 from rehome.packaging import ROOT, build_job_zip, local_spark
 from rehome.places.spark_packages import spark_packages
 from rehome.places.stores import LOGIN, current_login
@@ -68,6 +70,8 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
             self._run_on_server(place)
             return
         require_java(os.environ)
+        if place.is_kubernetes:
+            require_kubernetes(self._conn_id)
         with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
             self._ship_sources(Path(scratch), place)
             try:
@@ -163,6 +167,7 @@ def _replicas_of(snapshots: Sequence[str]) -> list[int]:
 
 _FRAME = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|File \")")
 """A line of a stack trace that says where, not what."""
+_KUBERNETES_PROVIDER = "airflow.providers.cncf"
 _THROWN = re.compile(r"(^Caused by: |^Exception in thread |^[\w.]+(Error|Exception)\b)")
 
 
@@ -180,6 +185,16 @@ def require_java(environment: Mapping[str, str]) -> None:
     if shutil.which(java, path=environment.get("PATH")) is not None:
         return
     raise EndedError(TaskEnd(TaskReason.NO_JAVA, place=home or "", said=str(java)))
+
+
+def require_kubernetes(conn_id: str) -> None:
+    """See that the hook finds the provider by which it speaks to Kubernetes.
+
+    :raises InvalidConnectionError: it does not.
+    """
+    if find_spec(_KUBERNETES_PROVIDER) is None:
+        wanted = "apache-airflow-providers-cncf-kubernetes"
+        raise InvalidConnectionError(conn_id, [f"A master of Kubernetes needs {wanted}."])
 
 
 def _failure(job: str, task_id: str, output: str) -> EndedError:

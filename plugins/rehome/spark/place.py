@@ -58,6 +58,11 @@ class SparkPlace:
         return self.master.startswith(CONNECT)
 
     @property
+    def is_kubernetes(self) -> bool:
+        """Whether Kubernetes runs Spark."""
+        return self.master.startswith("k8s://")
+
+    @property
     def passes_environment(self) -> bool:
         """Whether the driver gets its environment as it is, and not on a command line."""
         return self.is_local or self.is_server or self.master.startswith("spark://")

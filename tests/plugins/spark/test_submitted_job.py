@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -18,8 +17,7 @@ from rehome.warehouse import Warehouse
 from tests.plugins.spark.submitted import conf_of, connected, plan_operator, submitted
 from tests.spark.fleets import snapshot
 
-YARN = ("yarn", {"deploy-mode": "client"})
-STANDALONE = ("spark://m:7077", {})
+STANDALONE = "spark://m:7077"
 DRIVER_HERE = {"spark.pyspark.driver.python": sys.executable}
 
 
@@ -29,11 +27,11 @@ def _java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
 
 
-@pytest.mark.parametrize(("host", "extra"), [YARN, STANDALONE])
+@pytest.mark.parametrize("host", ["yarn", STANDALONE])
 def test_executors_on_other_machines_do_not_get_the_path_of_this_ones_python(
-    host: str, extra: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connected(monkeypatch, host, **extra)
+    connected(monkeypatch, host)
     arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
     assert "PYSPARK_PYTHON" not in environment
     assert conf_of(arguments) == DRIVER_HERE
@@ -69,7 +67,7 @@ def test_a_large_snapshot_gets_a_large_driver_by_the_rows_of_its_file(
 ) -> None:
     monkeypatch.setattr("rehome.spark.driver_memory.ENOUGH_UP_TO", 5)
     uri = Warehouse((tmp_path / "w").as_uri()).write_snapshot(snapshot("berlin"))
-    connected(monkeypatch, *STANDALONE[:1])
+    connected(monkeypatch, STANDALONE)
     arguments, _ = submitted(plan_operator(uri), tmp_path, monkeypatch)
     assert conf_of(arguments) == DRIVER_HERE | {"spark.driver.memory": "1025m"}
 
@@ -79,7 +77,7 @@ def test_credentials_reach_the_driver_where_no_command_line_has_them(
 ) -> None:
     log_in(s3_login("key-1", "secret-1"))
     try:
-        connected(monkeypatch, *STANDALONE[:1])
+        connected(monkeypatch, STANDALONE)
         arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
         assert "secret-1" in environment[LOGIN]
         assert "secret-1" not in str(arguments)
@@ -93,10 +91,17 @@ def test_credentials_reach_the_driver_where_no_command_line_has_them(
 def test_a_place_that_runs_no_driver_of_python_is_refused_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connected(monkeypatch, "spark://m:7077", **{"deploy-mode": "cluster"})
+    connected(monkeypatch, STANDALONE, **{"deploy-mode": "cluster"})
     with pytest.raises(InvalidConnectionError, match="runs no driver of a Python application"):
         submitted(plan_operator(""), tmp_path, monkeypatch)
     assert not (tmp_path / "submitted.json").exists()
+
+
+def test_kubernetes_needs_its_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connected(monkeypatch, "k8s://https://m:443")
+    monkeypatch.setattr(spark_job, "find_spec", lambda _: None)
+    with pytest.raises(InvalidConnectionError, match="needs apache-airflow-providers-cncf-kub"):
+        submitted(plan_operator(""), tmp_path, monkeypatch)
 
 
 def test_a_server_that_takes_no_connection_ends_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
