@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from rehome.operators.plan import PlanReassignmentOperator
 
+PYTHON = sys.executable
 RECORDS = """#!{python}
 import json, os, sys
 with open({target!r}, "w") as file:
@@ -35,18 +37,25 @@ def plan_operator(snapshot: str, **kwargs: Any) -> PlanReassignmentOperator:
     return operator
 
 
+def written_down(
+    submit: Callable[[], object], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], dict[str, str]]:
+    """Arguments and environment of the spark-submit that is started meanwhile."""
+    target = directory / "submitted.json"
+    binary = directory / "spark-submit"
+    binary.write_text(RECORDS.format(python=PYTHON, target=str(target)))
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
+    submit()
+    arguments, environment = json.loads(target.read_text())
+    return arguments, environment
+
+
 def submitted(
     operator: PlanReassignmentOperator, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], dict[str, str]]:
-    """Arguments and environment of the spark-submit that the operator starts."""
-    target = directory / "submitted.json"
-    binary = directory / "spark-submit"
-    binary.write_text(RECORDS.format(python=sys.executable, target=str(target)))
-    binary.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
-    operator.submit({})
-    arguments, environment = json.loads(target.read_text())
-    return arguments, environment
+    """The same of an operator."""
+    return written_down(lambda: operator.submit({}), directory, monkeypatch)
 
 
 def conf_of(arguments: list[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from airflow.sdk import Connection
 
 from rehome.errors import InvalidConnectionError
 from rehome.spark.place import SparkPlace
+from tests.plugins.spark.submitted import written_down
 
 
 def connection(
@@ -34,11 +36,13 @@ def connection(
     ids=str,
 )
 def test_the_master_is_the_one_that_the_provider_submits_to(
-    fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = connection(**fields)
     monkeypatch.setattr(SparkSubmitHook, "get_connection", lambda *_: made)
-    assert SparkPlace.of(made).master == SparkSubmitHook()._connection["master"]
+    hook = SparkSubmitHook()
+    arguments, _ = written_down(lambda: hook.submit("job.py"), tmp_path, monkeypatch)
+    assert arguments[:2] == ["--master", SparkPlace.of(made).master]
 
 
 @pytest.mark.parametrize(

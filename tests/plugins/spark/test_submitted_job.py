@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from rehome import spark_job
 from rehome.errors import InvalidConnectionError
@@ -39,12 +38,11 @@ def test_executors_on_other_machines_do_not_get_the_path_of_this_ones_python(
 
 def test_a_local_master_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connected(monkeypatch, "local[2]")
-    found: list[SparkSubmitHook] = []
-    monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, _: found.append(hook))
-    plan_operator("").submit({})
-    (hook,) = found
-    assert hook._env_vars["PYSPARK_PYTHON"] == sys.executable
-    assert "spark.pyspark.driver.python" not in hook._conf
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
+    assert environment["PYSPARK_PYTHON"] == str(tmp_path / "python")
+    assert environment["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert "spark.pyspark.driver.python" not in conf_of(arguments)
 
 
 def test_what_the_connection_says_counts_and_the_dags_own_conf_before_it(

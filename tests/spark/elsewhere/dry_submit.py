@@ -45,8 +45,11 @@ class DrySubmit:
         parsed = deploy.SparkSubmitArguments(scala.asScala(listed).toSeq(), variables)
         nothing = self._jvm.scala.Option.empty()
         found = deploy.SparkSubmit().prepareSubmitEnvironment(parsed, nothing)
-        conf = {pair._1(): pair._2() for pair in found._3().getAll()}
-        return Prepared(found._4(), list(scala.asJava(found._1())), conf)
+        conf = {
+            pair.productElement(0): pair.productElement(1)
+            for pair in found.productElement(2).getAll()
+        }
+        return Prepared(found.productElement(3), list(scala.asJava(found.productElement(0))), conf)
 
 
 @contextmanager
