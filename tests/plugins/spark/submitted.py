@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rehome.operators.plan import PlanReassignmentOperator
+from rehome.run.context import RunContext
 
 PYTHON = sys.executable
 RECORDS = """#!{python}
@@ -55,7 +56,7 @@ def submitted(
     operator: PlanReassignmentOperator, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], dict[str, str]]:
     """The same of an operator."""
-    return written_down(lambda: operator.submit({}), directory, monkeypatch)
+    return written_down(lambda: operator.submit(RunContext({})), directory, monkeypatch)
 
 
 def conf_of(arguments: list[str]) -> dict[str, str]:

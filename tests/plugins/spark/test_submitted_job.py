@@ -12,6 +12,7 @@ from rehome.errors import InvalidConnectionError
 from rehome.places.stores import LOGIN, log_in, s3_login
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskReason
+from rehome.run.context import RunContext
 from rehome.warehouse import Warehouse
 from tests.plugins.spark.submitted import conf_of, connected, plan_operator, submitted
 from tests.spark.fleets import snapshot
@@ -106,7 +107,7 @@ def test_a_server_that_takes_no_connection_ends_the_task(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")  # no Java is needed here
     connected(monkeypatch, "sc://127.0.0.1:1")
     with pytest.raises(EndedError, match="of the connection spark_default takes no connection"):
-        plan_operator("").submit({})
+        plan_operator("").submit(RunContext({}))
 
 
 def test_a_job_on_a_server_that_fails_ends_with_its_last_cause(
@@ -118,7 +119,7 @@ def test_a_job_on_a_server_that_fails_ends_with_its_last_cause(
     operator.application = str(tmp_path / "plan.py")
     Path(operator.application).write_text("import sys\nprint(sys.argv)\nraise ValueError('no')")
     with pytest.raises(EndedError) as raised:
-        operator.submit({})
+        operator.submit(RunContext({}))
     assert raised.value.end.reason is TaskReason.JOB_FAILED
     assert (raised.value.end.said, raised.value.end.place) == ("ValueError: no", "plan.py")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rehome.packaging import ROOT
+from rehome.run.context import RunContext
 from rehome.spark.connect_process import ConnectProcess
 from rehome.warehouse import PlanDirectory, read_snapshot
 from tests.load_history.recorded import START, Cluster
@@ -53,7 +54,7 @@ def test_a_plan_by_a_history_is_made_and_gated_on_a_server(
             *("--history", cluster.warehouse.uri, "--min-history-hours", "1"),
             *("--max-snapshot-age-s", "1e10"),
         ]
-        operator.submit({})
+        operator.submit(RunContext({}))
         gates = out.read_json("gates.json")
         assert [gate["gate"] for gate in gates if gate["passed"]] == ["snapshot", "history", "plan"]
         assert out.exists("data_docs/index.html")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rehome.packaging import ROOT
+from rehome.run.context import RunContext
 from rehome.warehouse import read_snapshot
 from tests.plugins.spark.submitted import connected, plan_operator
 from tests.plugins.wheel import UV
@@ -61,7 +62,7 @@ def test_a_plan_is_made_and_gated(spark: StandaloneSpark, tmp_path: Path) -> Non
     arguments = job.arguments(Rows(), DRAIN)
     operator = plan_operator(arguments[1], conf=dict(QUICK))
     operator.application_args = arguments
-    operator.submit({})
+    operator.submit(RunContext({}))
     assert job.out.load().moves
     assert list(spark.work_dir.glob("app-*/*/rehome.zip"))
 
@@ -72,7 +73,7 @@ def test_a_fleet_is_planned_by_the_workers_python(tmp_path: Path) -> None:
     operator = plan_operator("", conf=dict(QUICK))
     operator.application = str(ROOT / "spark_jobs" / "fleet.py")
     operator.application_args = fleet.arguments()
-    operator.submit({})
+    operator.submit(RunContext({}))
     assert {name: entry["plan_hash"] for name, entry in fleet.reported().items()} == {
         name: hash_alone(read_snapshot(uri), fleet.requests[name])
         for name, uri in fleet.uris.items()
