@@ -242,6 +242,10 @@ bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 bench-walks: setup ## follow a drain through the code: rooms, stays and returns of each step, lines of the files it enters
 	@$(PY) -m benchmarks.code.walks $(ARGS)
 
+.PHONY: bench-stale
+bench-stale: python ## name the committed results whose code has changed since they were measured
+	@$(PY) -m benchmarks.code.stale
+
 .PHONY: docs
 docs: setup ## build the handbook into .state/docs; a broken link or anchor ends it
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

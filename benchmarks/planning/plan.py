@@ -13,6 +13,7 @@ import json
 import math
 import os
 import resource
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -328,7 +329,11 @@ def _alone(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
 
 
 def where_and_when() -> dict[str, Any]:
+    """Date, machine, and the commit that is measured: None where there is no history."""
+    head = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(head, capture_output=True, text=True, check=False)
     return {
+        "commit": found.stdout.strip() or None,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
