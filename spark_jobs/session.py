@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +57,8 @@ def spark_session(
         _open_stores(running)
         yield running
         return
+    if is_submitted(os.environ):
+        os.environ.pop(REMOTE, None)  # of the machine; this job has been given a master
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(meanwhile)
         spark = _builder(name).getOrCreate()
@@ -70,6 +72,13 @@ def spark_session(
         spark.stop()
 
 
+def is_submitted(environment: Mapping[str, str]) -> bool:
+    """Whether spark-submit has started this process, or the driver of a cluster has: Spark's own
+    runner of Python names its gateway, wherever it runs.
+    """
+    return not environment.keys().isdisjoint(("PYSPARK_GATEWAY_PORT", "SPARK_ENV_LOADED"))
+
+
 def _builder(name: str) -> SparkSession.Builder:
     from pyspark.sql import SparkSession
 
@@ -81,12 +90,13 @@ def _builder(name: str) -> SparkSession.Builder:
     if REMOTE in os.environ:
         return builder
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-    if "SPARK_ENV_LOADED" in os.environ:  # spark-submit names the master, and Python, itself
+    if is_submitted(os.environ):  # spark-submit names the master, and Python, itself
         return builder
     master = os.environ.get("MASTER", "local[*]")
-    if master.startswith("local"):  # on other machines its path says nothing
+    if master.startswith("local"):  # on other machines these say nothing
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return builder.master(master).config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+    return builder.master(master)
 
 
 def _ship_sources(spark: SparkSession) -> None:

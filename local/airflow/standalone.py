@@ -213,7 +213,7 @@ class AirflowStandalone:
     @property
     def pids(self) -> dict[str, int]:
         """Process ids of the components that run, by their names."""
-        return {name: self._started[name].pid for name in COMPONENTS if self._runs(name)}
+        return {name: self._started[name].pid for name in self._components if self._runs(name)}
 
     def _end_all(self) -> None:
         _end_groups(self._started.values())

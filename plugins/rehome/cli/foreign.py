@@ -153,7 +153,7 @@ def _cluster(chosen: argparse.Namespace) -> Iterator[ClusterGateway]:
 
     try:
         hook = KafkaClusterHook(chosen.connection)
-        with hook.gateway(installation.settings()) as cluster:
+        with hook.gateway(installation.settings(chosen.connection)) as cluster:
             yield cluster
     except InvalidRequestError as error:
         raise CommandError(ExitCode.NOT_THERE, str(error)) from error

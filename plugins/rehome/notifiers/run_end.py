@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rehome.alerts.run_end import RunEnd
     from rehome.domain.run.causes.cause import Cause
     from rehome.ledger.base.records import PlanRecord
-    from rehome.run.context import RunContext
 
 log = logging.getLogger(__name__)
 

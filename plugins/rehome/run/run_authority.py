@@ -1,4 +1,4 @@
-"""Whether somebody who may ask stands behind a run, before it starts anything.
+"""Whether a person who may ask stands behind a run, before it starts anything.
 
 A user who may clear a task, write an XCom or delete a run of Airflow's may not thereby ask in
 another person's name.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unasked(context: RunContext) -> None:
-    """See that the run is what somebody has asked for, not too long ago.
+    """See that the run is what a person has asked for, not too long ago.
 
     A run that a task has started has to have the parameters that were written down for it. What a
     plan has begun goes on to its end, also where an earlier Rehome has started it, which wrote
@@ -52,7 +52,7 @@ def _refuse_unasked(context: RunContext) -> None:
 
 
 def _why_no_longer(context: RunContext) -> NotAskedForError | None:
-    """Why a run that somebody has asked for begins nothing."""
+    """Why a run that a person has asked for begins nothing."""
     run = context.dag_run
     if context.asked_as is AskerKind.BACKFILL:
         return unasked_error(NotAsked.BACKFILL, TaskReason.OF_BACKFILL, run_id=run.run_id)

@@ -59,12 +59,17 @@ class ConnectProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
         ) as self._process:
             assert self._process.stdout is not None
-            for line in self._process.stdout:
-                last.append(line.rstrip("\n"))
-                log(last[-1])
+            try:
+                for line in self._process.stdout:
+                    last.append(line.rstrip("\n"))
+                    log(last[-1])
+            except BaseException:  # a time-out of the task's, too: the job does not go on
+                self.kill()
+                raise
         return self._process.returncode, "\n".join(last)
 
     def kill(self) -> None:
@@ -76,3 +81,4 @@ class ConnectProcess:
             self._process.wait(_ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
+            self._process.wait()

@@ -153,7 +153,9 @@ def the_webhook_is_slow(day: Day) -> None:
 
 
 def nobody_answers(day: Day, patch: pytest.MonkeyPatch) -> None:
-    what = "Broker 2 is back, empty, and nobody answers the proposal for a day. Then broker 3 dies"
+    what = (
+        "Broker 2 is back, empty, and no person answers the proposal for a day. Then broker 3 dies"
+    )
     with day.act(Act.NO_ANSWER, what) as row, patch.context() as patched:
 
         def lapses(asking: Any, context: Any) -> Any:

@@ -14,7 +14,8 @@ from rehome.domain.run.states import PlanState
 from rehome.execution.access.lease import hold
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.drift import DriftError
-from rehome.ledger.base.records import driver_name
+from rehome.ledger.base.database import LedgerUnavailableError
+from rehome.ledger.base.records import PlanRecord, driver_name
 from rehome.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
 
@@ -56,3 +57,21 @@ def test_the_lease_of_a_plan_that_has_begun_is_kept_for_its_next_step(ledger: Le
     holder = ledger.holder("c1")
     assert holder is not None
     assert holder.owner == OWNER
+
+
+def test_a_ledger_that_is_away_by_then_hides_no_refusal(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = OwnCluster.of_plan(cast(ClusterPort, CLUSTER), ledger.plan("p1"))
+
+    def away(plan_id: str) -> PlanRecord:
+        raise LedgerUnavailableError("the ledger is away", state_left="", next_step="")
+
+    def begin() -> None:
+        with hold(ledger, own, OWNER, 60.0, plan_id="p1", begins=True):
+            monkeypatch.setattr(ledger, "plan", away)
+            raise DriftError("the cluster has changed")
+
+    with pytest.raises(DriftError):
+        begin()
+    assert ledger.holder("c1") is not None, "it runs out by itself"

@@ -72,3 +72,20 @@ def test_a_server_that_is_not_there_is_known_at_once() -> None:
 def test_the_job_runs_by_the_python_of_the_worker(tmp_path: Path) -> None:
     path = script(tmp_path, "import sys\nprint(sys.executable)")
     assert ConnectProcess(URL).run(path, [], dict(os.environ), print) == (0, sys.executable)
+
+
+@pytest.mark.timeout(60)
+def test_a_job_whose_task_is_broken_off_is_ended(tmp_path: Path) -> None:
+    """As by a time-out of the task, in mid-read: the job is waited for."""
+    as_it_is = {"PYTHONIOENCODING": ":surrogateescape"}
+    job = ConnectProcess(URL)
+    ends_late = "import signal\nprint('\\udce4 begun', flush=True)\nsignal.pause()\n"
+    seen: list[str] = []
+
+    def broken_off(line: str) -> None:
+        seen.append(line)
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        job.run(script(tmp_path, ends_late), [], as_it_is, broken_off)
+    assert seen == ["\ufffd begun"]

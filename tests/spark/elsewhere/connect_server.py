@@ -34,6 +34,7 @@ def connect_server(directory: Path) -> Iterator[str]:
     env = {
         "PATH": f"{binary.parent}{os.pathsep}/usr/bin:/bin",
         "HOME": str(directory),
+        **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_SUBMIT_OPTS": QUICK_JVM,

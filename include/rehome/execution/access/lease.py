@@ -8,6 +8,7 @@ has cancelled, cleared and read everything back by then, and the next poll recor
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +17,14 @@ from typing import Any, cast
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.clock import monotonic_s, sleep
 from rehome.domain.run.states import PlanState
+from rehome.errors import RehomeError
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.ledger.base.fencing import Lease, LeaseHeldError
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
 from rehome.settings import Settings
+
+log = logging.getLogger(__name__)
 
 POLL_S = 0.2
 POLLS_PER_LEASE = 4
@@ -119,8 +123,19 @@ def hold(
             under, cluster.behind(lambda port: cast(ClusterPort, _Fenced(port, under)))
         )
     finally:
-        if release or (begins and plan_id and not ledger.plan(plan_id).state.active):
+        if release or (begins and plan_id and _has_not_begun(ledger, plan_id)):
             ledger.release_lease(lease)
+
+
+def _has_not_begun(ledger: Ledger, plan_id: str) -> bool:
+    """Where the ledger cannot be read now, the lease runs out by itself."""
+    try:
+        return not ledger.plan(plan_id).state.active
+    except RehomeError as error:
+        log.warning(
+            "Plan %s keeps its lease: whether it has begun is not known: %s", plan_id, error
+        )
+        return False
 
 
 def _acquire(

@@ -73,8 +73,7 @@ class PlanStore(Database):
         :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self.writing() as connection:
-            known = select_plan(connection, plan.plan_id)
-            if known is not None:
+            if known := select_plan(connection, plan.plan_id):
                 if known["plan_hash"] == plan.plan_hash:
                     return
                 raise PlanConflictError(

@@ -257,13 +257,9 @@ class Search:
             return False
         if self._caps is not None and not self._caps.admits_one(partition, broker):
             return False
-        return self._fits_one(replica, broker)
-
-    def _fits_one(self, replica: int, broker: int) -> bool:
-        """:meth:`fits` for one replica. Where a disk has clearly space, arrays are not asked."""
-        size = self.weights[0, replica // self.width]
+        size = self.weights[0, partition]
         if not self._limited or self._incoming[broker] + size <= self._packing.least[broker]:
-            return True
+            return True  # a disk that clearly has space: arrays are not asked
         return bool(self.fits(np.array([replica]), np.array([broker]))[0])
 
     def spreads(self, replicas: Ints, brokers: Ints) -> Mask:

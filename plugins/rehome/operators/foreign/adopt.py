@@ -86,7 +86,7 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
                 return None
             plan = recorded_plans.recorded_moves(context.ledger, record)
             rate = asked.rate_bytes_per_s or 0
-            with drivers.driving(context, cluster, record) as held:
+            with drivers.driving(context, cluster, record, begins=True) as held:
                 done = adopt(plan, asked, held.ledger, held.cluster, rate, context.actor)
         self.log.info(
             "Plan %s has %s of other clients, at %s/s",

@@ -190,9 +190,5 @@ def _cause(context: RunContext, kind: CauseKind, text: str, left: str, remedy: s
     )
 
 
-def _task_id(context: RunContext) -> str:
-    return context.task_id
-
-
 def _attempt(context: RunContext) -> int:
     return int(getattr(context.ti, "try_number", 1) or 1)
