@@ -14,7 +14,6 @@ from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
 from rehome.planning.programs import lp_rounding as by_prices
 from rehome.planning.programs.flow_lp import FLOW, Classes, Program
 from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
-from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import rebalance_bound
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
@@ -91,7 +90,7 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
         asked.append((problem.partitions.size, problem.parts))
         return Search(problem)
 
-    monkeypatch.setattr(solver, "round_lp", counted)
+    monkeypatch.setattr(by_prices, "round_lp", counted)
     for name, partitions in (("skew", 4_000), ("stress", 2_000)):
         for effort in Effort:
             problem, capacity = posed_case(name, partitions, 24)
@@ -115,7 +114,7 @@ def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_as
         asked.append(problem.parts.programs_with_topics_up_to)
         return Search(problem)
 
-    monkeypatch.setattr(solver, "round_lp", counted)
+    monkeypatch.setattr(by_prices, "round_lp", counted)
     for up_to in (5_999, 6_000):
         problem, capacity = posed_case("stress", 2_000, 24, tolerances={"topic_spread": 0.1})
         assert (problem.spread is not None, problem.layout.rows.size) == (True, 6_000)

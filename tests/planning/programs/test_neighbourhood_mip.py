@@ -39,7 +39,9 @@ def searched(seed: int, kind: str) -> Problem:
 def _searched(seed: int, kind: str) -> Problem:
     of, left_over = problem(seed, kind), list[Problem]()
     with pytest.MonkeyPatch.context() as without:
-        without.setattr("rehome.planning.rebalance.solver.search_neighbourhoods", left_over.append)
+        without.setattr(
+            "rehome.planning.programs.neighbourhood_mip.search_neighbourhoods", left_over.append
+        )
         rebalance(of, np.ones(len(of.gives)))
     assert left_over == [of], "a rebalance decides about three brokers at once in the end"
     return of
@@ -87,7 +89,7 @@ def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(
     found = plan_rebalance(of.arrays, request)
     check_bands(of, request, found.layout)
     monkeypatch.setattr(
-        "rehome.planning.rebalance.solver.search_neighbourhoods", lambda problem: None
+        "rehome.planning.programs.neighbourhood_mip.search_neighbourhoods", lambda problem: None
     )
     without = plan_rebalance(of.arrays, request)
     assert found.infeasible == without.infeasible == ()
