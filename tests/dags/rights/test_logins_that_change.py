@@ -39,20 +39,9 @@ def logins() -> Iterator[Logins]:
 def test_a_run_goes_on_over_several_tokens(
     logins: Logins, ledger: Ledger, rehome: Callable[..., Run]
 ) -> None:
-    with Topics(logins.cluster) as topics, granted(logins.cluster, ROBOT, *REASSIGNER):
-        topic = topics.create([[1, 2], [2, 1]])
-        topics.fill(topic, 5000, size_bytes=10_000)
-        run = rehome(
-            logins.by_token(ROBOT, SECRET),
-            action="reassign",
-            reassignment=to(topic, {0: [3, 2], 1: [3, 1]}),
-            throttle=3_000_000,
-        )
-    assert run.state == "success", run.log
-    (record,) = ledger.plans()
-    assert record.state is PlanState.DONE
-    assert ledger.throttles()
-    assert not ledger.throttles(open_only=True)
+    with granted(logins.cluster, ROBOT, *REASSIGNER):
+        run = _moved(logins, rehome, logins.by_token(ROBOT, SECRET))
+    _is_done(run, ledger)
     assert SECRET not in run.log
     assert len(logins.tokens.asked) >= 10, "one for each step on the cluster, three for its poll"
 
@@ -67,32 +56,38 @@ def test_a_password_that_is_changed_in_mid_run_is_picked_up_by_the_next_step(
 
     def change_it() -> None:
         with Ledger.open(ledger_url) as seen:
-            wait_until(lambda: _moves_are_in_flight(seen), "a move in flight", 120)
+            wait_until(lambda: _is_running(seen), "the plan to run", 120)
         os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = kafka
         logins.set_scram_password(mechanism, user, SECRET)
 
     logins.set_scram_password(mechanism, user, PASSWORD)
     changing = threading.Thread(target=change_it)
-    with Topics(logins.cluster) as topics, granted(logins.cluster, user, *REASSIGNER):
-        topic = topics.create([[1, 2], [2, 1]])
-        topics.fill(topic, 5000, size_bytes=10_000)
+    with granted(logins.cluster, user, *REASSIGNER):
         changing.start()
-        run = rehome(
-            old,
-            action="reassign",
-            reassignment=to(topic, {0: [3, 2], 1: [3, 1]}),
-            throttle=3_000_000,
-        )
+        run = _moved(logins, rehome, old)
         changing.join()
     assert cause_of(old) is Unreachable.WRONG_PASSWORD
+    _is_done(run, ledger)
+    assert PASSWORD not in run.log
+    assert SECRET not in run.log
+
+
+def _moved(logins: Logins, rehome: Callable[..., Run], settings: dict[str, str]) -> Run:
+    """A run that moves two partitions to a third broker, slowly."""
+    with Topics(logins.cluster) as topics:
+        topic = topics.create([[1, 2], [2, 1]])
+        topics.fill(topic, 5000, size_bytes=10_000)
+        wanted = to(topic, {0: [3, 2], 1: [3, 1]})
+        return rehome(settings, action="reassign", reassignment=wanted, throttle=3_000_000)
+
+
+def _is_done(run: Run, ledger: Ledger) -> None:
     assert run.state == "success", run.log
     (record,) = ledger.plans()
     assert record.state is PlanState.DONE
     assert ledger.throttles()
     assert not ledger.throttles(open_only=True)
-    assert PASSWORD not in run.log
-    assert SECRET not in run.log
 
 
-def _moves_are_in_flight(ledger: Ledger) -> bool:
+def _is_running(ledger: Ledger) -> bool:
     return any(record.state is PlanState.RUNNING for record in ledger.plans())
