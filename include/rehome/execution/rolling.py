@@ -20,6 +20,8 @@ from rehome.ledger.store import Ledger
 
 REST_S = 0.5
 """Between two steps, and at least as long as the step took: half of a controller's time is left."""
+REST_ALL_SENT_S = 2.0
+"""Where nothing more is to start, a step only sees what has ended: brokers keep their time."""
 PATIENCE_S = 10.0
 """So long without a small move that starts or ends, then what is left waits for the next poll:
 larger ones may end for a day beside one that waits for a broker."""
@@ -52,7 +54,8 @@ def steps(
         if over or now - news_at >= PATIENCE_S:
             return
         policy = _adapt(policy, most, now - began)
-        sleep(max(REST_S, now - began))
+        starts_more = backlog.small_is_pending(policy.small_bytes)
+        sleep(max(REST_S if starts_more else REST_ALL_SENT_S, now - began))
 
 
 def _adapt(policy: Policy, most: int | None, took_s: float) -> Policy:

@@ -25,16 +25,20 @@ NEWS = Advance(admitted=[TP[0]])
 class Steps:
     """Steps that take so many seconds each, of a plan whose moves never end."""
 
-    def __init__(self, size_bytes: int, *took_s: float, done: Advance = NEWS) -> None:
+    def __init__(
+        self, size_bytes: int, *took_s: float, done: Advance = NEWS, admitted: bool = False
+    ) -> None:
         self.plan = make_plan("p", move("t", 0, (1, 2), (3, 2), size_bytes))
         self.policies: list[Policy] = []
         self.at_s = 0.0
         self._took_s = iter(took_s)
+        state = MoveState.ADMITTED if admitted else MoveState.PENDING
+        self._view = running(self.plan, moves={m.partition: state for m in self.plan.moves})
         self._done = done
 
     def advance(self, plan: Plan, *args: Any, backlog: Backlog) -> Advance:
         self.policies.append(args[2])
-        backlog.follow(plan.moves, running(plan), seen(plan))
+        backlog.follow(plan.moves, self._view, seen(plan))
         took_s = next(self._took_s, None)
         if took_s is None:
             return Advance(finished=PlanState.DONE)
@@ -74,6 +78,12 @@ def test_between_two_steps_the_controller_rests_as_long_as_a_step_took(stepping:
     steps = stepping(100, 0.1, 2.0)
     steps.run(SMALL)
     assert steps.at_s == pytest.approx(0.1 + rolling.REST_S + 2.0 + 2.0)
+
+
+def test_where_all_small_moves_are_sent_the_next_step_takes_its_time(stepping: Any) -> None:
+    steps = stepping(100, 0.1, 0.1, admitted=True)
+    steps.run(SMALL)
+    assert steps.at_s == pytest.approx(0.1 + rolling.REST_ALL_SENT_S + 0.1 + rolling.REST_ALL_SENT_S)
 
 
 def test_without_news_what_is_left_waits_for_the_next_poll(stepping: Any) -> None:
