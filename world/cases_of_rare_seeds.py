@@ -271,3 +271,22 @@ ASKED_FOR_WHAT_GOES_ON = Script(
     quiet_s=400.0,
 )
 """Another client asks for the target of a move whose cancel was refused: nothing shows that."""
+
+GONE_BEHIND_A_FULL_DISK = Script(
+    40028,
+    6,
+    (Topic("t", ((1, 6), (1, 4)), 60_000_000, inflow=200_000),),
+    (Plan("A", (("t", 0, (1, 3)), ("t", 1, (4, 2))), slots=1),),
+    (Config(False, "1", RATES[0], "5000000"),),
+    (
+        Do(5.6, "admin", What.DELETE_LIST, ("t", LISTS[1])),
+        Do(12.4, "fate", What.BROKER_LOST, (3,)),
+        Do(13.5, "A", What.START, (0,)),
+        Do(33.1, "admin", What.SET_LIST, ("t", LISTS[1], "1:2")),
+        Do(34.1, "fate", What.DISK_FILLED, (3, 1)),
+        Do(49.7, "admin", What.CRUISE_CONTROL, ("t", 0, (6, 3), 500_000)),
+        Do(95.2, "admin", What.DELETE_TOPIC, ("t",)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 40028: the topic of a move that waits for a disk is deleted, and nothing reads it again."""

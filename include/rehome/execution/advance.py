@@ -233,18 +233,21 @@ class _ActionRunner:
         return self._ledger.transition(self._plan.plan_id, action.state, cause)
 
     def _settle_needless(self) -> bool:
-        """Whether anything that had not ended well needs no moving any more: what is left of the
-        plan is judged anew then.
+        """Whether anything that had not ended well, or whose turn has not come, needs no moving
+        any more: what is left of the plan is judged anew then.
         """
         plan_id = self._plan.plan_id
         lost = self._ledger.lost_data(plan_id)
         states = self._ledger.view(plan_id).moves
-        moves = self._moves(p for p, state in states.items() if state in UNWELL and p not in lost)
+        left = (MoveState.PENDING, *UNWELL)
+        moves = self._moves(p for p, state in states.items() if state in left and p not in lost)
         if not moves:
             return False
         seen = observe(self._cluster, moves, utc_now(), in_flight=(), starting=True)
-        settled = self._ledger.settle_needless(plan_id, list(needless(moves, seen)))
-        return bool(settled)
+        found = list(needless(moves, seen))
+        self._settle([each for each in found if states[each.partition] is MoveState.PENDING])
+        of_ended = [each for each in found if states[each.partition] is not MoveState.PENDING]
+        return bool(self._ledger.settle_needless(plan_id, of_ended)) or len(found) > len(of_ended)
 
     def _admit(
         self,

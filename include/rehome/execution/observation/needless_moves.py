@@ -1,4 +1,4 @@
-"""Moves that had not ended well, and need no moving any more when the plan ends. Pure."""
+"""Moves that are not done, and need no moving any more when the plan ends. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def needless(moves: Collection[Move], seen: Observation) -> Iterator[Settle]:
     """Those whose topic or partition is gone by now, or that others have brought where the plan
     says.
 
-    :param moves: cancelled, superseded or refused; ``seen``: a fresh reading of them.
+    :param moves: cancelled, superseded, refused or pending; ``seen``: a fresh reading of them.
     """
     for move in moves:
         what, detail = fate(move, seen, seen.taken_at, sent_at=None, grace_s=0)
