@@ -47,7 +47,7 @@ WORDS = (
     "include/rehome/execution/dry_run/words/rate_words.py",
     "include/rehome/execution/observation/words",
     "include/rehome/alerts/alert_text.py",
-    "include/rehome/watching/paused_text.py",
+    "include/rehome/domain/run/paused/paused_text.py",
     "plugins/rehome/run/words/answer_words.py",
 )
 """Modules whose every text is one."""

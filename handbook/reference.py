@@ -27,6 +27,7 @@ from handbook.routes import routes_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from rehome.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from rehome.clusters.clusters_file import ClusterEntry
+from rehome.clusters.watch_rules import rules_described
 from rehome.domain.request.limits import BrokerLimits, BrokerSet
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
@@ -35,7 +36,6 @@ from rehome.field_descriptions import Described, described
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ledger.base.records import ThrottleState
 from rehome.settings import Settings
-from rehome.watching.rules import rules_described
 
 REFERENCE = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs-reference` from the code: change it there. -->\n\n"

@@ -59,10 +59,7 @@ FLOORS = """
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
     alerts.catalog
-    alerts.kinds         watching.open_and_close
-    watching.finding
-    watching.rules
-    watching.kinds
+    alerts.kinds         clusters.watch_rules
     cluster.interface    domain.run
     settings
     places_settings
@@ -80,7 +77,7 @@ stands alone on a lower floor is imported by what the rest of its folder imports
 
 STRANGERS = {
     "domain": ("cluster", "ledger", "warehouse", "load_history", "planning", "execution"),
-    "ledger": ("cluster", "warehouse", "load_history", "planning", "execution"),
+    "ledger": ("cluster", "warehouse", "load_history", "planning", "execution", "watching"),
     "planning": ("ledger", "warehouse", "load_history", "execution", "quality"),
     "quality": ("ledger", "planning", "execution"),
     "execution": ("warehouse", "load_history", "quality"),

@@ -17,10 +17,10 @@ from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.causes.waits import WaitKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.errors import RehomeError
 from rehome.execution import decide
 from rehome.ledger.base.records import SetBy, ThrottleState
-from rehome.watching.kinds import FindingKind
 from world.airflow.runs import DagRun
 from world.airflow.shape import REASSIGN, graph_of
 from world.airflow.states import TaskState

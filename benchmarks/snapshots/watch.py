@@ -24,11 +24,12 @@ import pyarrow as pa
 from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.store import Ledger
 from rehome.warehouse import Warehouse, read_snapshot
 from rehome.watching.judging.judge import ClusterFacts, judge
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 
 RESULTS = Path(__file__).parents[1] / "results" / "watch.json"
 DEAD = 7
@@ -67,10 +68,9 @@ def measured(replicas: int, brokers: int, runs: int) -> dict[str, Any]:
                 followed = ledger.follow_findings(
                     snapshot.cluster_id,
                     taken_at,
-                    shown.seen,
-                    RULES,
-                    shown.unknown,
-                    longest_gap=timedelta(minutes=30),
+                    after_snapshot(
+                        shown.seen, RULES, shown.unknown, longest_gap=timedelta(minutes=30)
+                    ),
                 )
                 done = time.perf_counter()
                 read.append(have - begun)

@@ -13,11 +13,11 @@ from rehome.account.words.step_words import next_step_of
 from rehome.alerts.run_end import Ended, RunEnd
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.paused.paused_plan import GoesOn
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.ledger.base.records import EndReason, ThrottleState
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.reporting.data import ReportData
-from rehome.watching.paused_plan import GoesOn
 from tests.reporting.reported_plans import (
     NO_ROOM,
     START,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rehome.alerts.finding_alerts import of_findings, with_own_alert
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind, WatchPolicy
-from rehome.watching.rules import WatchRules
+from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 FORECAST_DAYS = 30

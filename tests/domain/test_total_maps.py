@@ -47,8 +47,8 @@ DEALT_WITH_BEFORE = {
         *("REASSIGN", "MOVE_LOG_DIRS", "EVACUATE_LOG_DIRS", "ROLLBACK")
     },
     "rehome.reporting.plan_text._OUTCOMES": {"PENDING", "ADMITTED", "DONE", "CANCELLED"},
-    "rehome.watching.paused_text._REASONS": {"PAUSED_BY_PERSON"},
-    "rehome.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
+    "rehome.domain.run.paused.paused_text._REASONS": {"PAUSED_BY_PERSON"},
+    "rehome.domain.run.paused.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
     "rehome.execution.access.words.policy_words._STEPS": "refusals: asked after `in`",

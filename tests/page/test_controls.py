@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from rehome.domain.run.approval_terms import Terms
+from rehome.domain.run.paused.paused_plan import GoesOn, NeedsPerson, Outlook, Why
 from rehome.domain.run.states import Control, PlanState
 from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.approvals.written_files import DryRun
 from rehome.page.controls import offer
 from rehome.page.plan_view import PlanFollower
-from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, Why
 from tests.ledger.small_plans import make_plan
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

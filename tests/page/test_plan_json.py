@@ -20,6 +20,7 @@ from rehome.account.words import byte_words, pace_words
 from rehome.account.words.standing_words import status_of
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.paused.paused_plan import GoesOn
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.execution.access.connection_policy import ANYTHING
 from rehome.ledger.base.paging import MoveFilter
@@ -27,7 +28,6 @@ from rehome.ledger.store import Ledger
 from rehome.page.controls import offer
 from rehome.page.plan_json import ForReader, moves_json, offer_json, plan_json
 from rehome.page.plan_view import PlanFollower, PlanView
-from rehome.watching.paused_plan import GoesOn
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

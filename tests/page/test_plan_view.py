@@ -23,6 +23,8 @@ from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
+from rehome.domain.run.paused.paused_plan import GoesOn
+from rehome.domain.run.paused.paused_text import paused_text
 from rehome.domain.run.progress import ProgressSample
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.execution.access.connection_policy import ANYTHING
@@ -34,8 +36,6 @@ from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.page.controls import offer
 from rehome.page.plan_view import PlanFollower, PlanView
 from rehome.warehouse import PlanDirectory
-from rehome.watching.paused_plan import GoesOn
-from rehome.watching.paused_text import paused_text
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 

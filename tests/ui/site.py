@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from sqlalchemy import update
 
 from local.process.waiting import wait_until
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.plan.move import Move, MoveReason
@@ -32,6 +33,8 @@ from rehome.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.ledger.base.models import MOVES
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
@@ -39,9 +42,7 @@ from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.links import URL_PREFIX
 from rehome.ui.lazy_app import LazyPage
 from rehome.warehouse import PlanDirectory, Warehouse
-from rehome.watching.finding import Seen
-from rehome.watching.kinds import FindingKind, WatchPolicy
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import Cluster
@@ -179,7 +180,9 @@ def paused_heal(site: Site, plan_id: str, cluster_id: str = "test") -> Plan:
     about = (FindingKind.EMPTY_BROKER, "broker 4")
     rules = WatchRules(snapshots_to_open=1)
     seen = [Seen(*about, {"broker": 4})]
-    ledger.follow_findings(cluster_id, at, seen, rules, longest_gap=timedelta(hours=1))
+    ledger.follow_findings(
+        cluster_id, at, after_snapshot(seen, rules, longest_gap=timedelta(hours=1))
+    )
     run = ("reassign_partitions", f"manual__{plan_id}")
     ledger.record_watch_start(StartRecord(*run, cluster_id, *about, at, WatchPolicy.HEAL, at))
     plan = site.plan(plan_id, cluster_id=cluster_id, actor="watch", through="kafka_default")
@@ -201,7 +204,7 @@ def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
         Seen(FindingKind.DEAD_BROKER, "broker 2", {"replicas": 40}),
     ]
     rules, gap = WatchRules(snapshots_to_open=1, grace_s=0), timedelta(hours=1)
-    ledger.follow_findings(cluster_id, at, seen, rules, longest_gap=gap)
+    ledger.follow_findings(cluster_id, at, after_snapshot(seen, rules, longest_gap=gap))
     runs = {seen[-2].key: "uneven", seen[-1].key: "dead"}
     for about, name in runs.items():
         run = ("reassign_partitions", f"watch__{name}__20261121T040000Z__0a1b2c3d")
@@ -235,7 +238,7 @@ def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
     ledger.record_cause(EndedRun(*dead, cause))
     ledger.end_watch_start(*dead, failed=True)
     site.clock.pass_s(600)
-    ledger.follow_findings(cluster_id, site.clock(), seen, rules, longest_gap=gap)
+    ledger.follow_findings(cluster_id, site.clock(), after_snapshot(seen, rules, longest_gap=gap))
 
 
 def drain_moves(count: int, topic: str = "orders", size_bytes: int = 400 * MB) -> list[Move]:

@@ -15,20 +15,21 @@ from rehome.account.clusters.troubles import TroubleKind
 from rehome.account.words.trouble_words import trouble_text
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.execution.throttle.keys import LEADER_RATE
 from rehome.ledger.base.records import ThrottleEntry
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.ui import fleet
 from rehome.warehouse import PlanDirectory
-from rehome.watching.finding import Seen
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 from tests.reporting.reported_plans import gates_json
 from tests.ui.site import EVIL, Site, snapshot_of, staying_open
 
@@ -108,7 +109,9 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "Not known: watch_clusters has judged no snapshot of this cluster yet" in text
     seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["<b>-0", "t-1"]})
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    site.ledger.follow_findings("test", at, [seen], WatchRules(), longest_gap=timedelta(hours=1))
+    site.ledger.follow_findings(
+        "test", at, after_snapshot([seen], WatchRules(), longest_gap=timedelta(hours=1))
+    )
     text = client("viewer").get("clusters/test").text
     assert "2 partitions below min.insync.replicas: &lt;b&gt;-0, t-1." in text
     assert '<span class="severity error">Under min ISR' in text

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.store import Ledger
-from rehome.watching.finding import Seen
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DEAD = Seen(FindingKind.DEAD_BROKER, "broker 3", {"replicas": 7})
@@ -37,7 +38,9 @@ def followed(ledger: Ledger, away: str, rules: WatchRules = RULES) -> str:
             continue
         unknown = [DEAD.kind] if each == "?" else []
         seen = [DEAD] if each == "x" else []
-        after = ledger.follow_findings("c1", at, seen, rules, unknown, longest_gap=GAP)
+        after = ledger.follow_findings(
+            "c1", at, after_snapshot(seen, rules, unknown, longest_gap=GAP)
+        )
         found += "o" if after.opened else "c" if after.closed else "."
     return found
 
@@ -75,7 +78,7 @@ def test_flapping_is_over_when_the_absences_are_a_day_old(ledger: Ledger) -> Non
     assert [each.kind for each in ledger.open_findings("c1")] == [FindingKind.FLAPPING_BROKER]
     for hours in (23.5, 23.6, 23.7, 24.1, 24.2, 24.3):
         at = START + timedelta(hours=hours)
-        after = ledger.follow_findings("c1", at, [], rules, longest_gap=GAP)
+        after = ledger.follow_findings("c1", at, after_snapshot([], rules, longest_gap=GAP))
         assert bool(after.closed) is (hours == 24.3)
 
 
@@ -93,13 +96,17 @@ def test_a_time_from_the_future_blinds_nothing_when_the_clock_is_right_again(
         rules = WatchRules(grace_s=0, snapshots_to_close=2)
         for minutes in (0, 10):
             at = now[0] + timedelta(minutes=minutes - 10)
-            ledger.follow_findings("c1", at, [DEAD], rules, longest_gap=GAP)
+            ledger.follow_findings("c1", at, after_snapshot([DEAD], rules, longest_gap=GAP))
         assert len(ledger.open_findings("c1")) == 1
         now[0] = START
-        assert not ledger.follow_findings("c1", START, [], rules, longest_gap=GAP).closed
+        assert not ledger.follow_findings(
+            "c1", START, after_snapshot([], rules, longest_gap=GAP)
+        ).closed
         assert ledger.watched_clusters() == {"c1": START}
         at = now[0] = START + timedelta(minutes=10)
-        [closed] = ledger.follow_findings("c1", at, [], rules, longest_gap=GAP).closed
+        [closed] = ledger.follow_findings(
+            "c1", at, after_snapshot([], rules, longest_gap=GAP)
+        ).closed
         assert (closed.kind, closed.closed_at) == (FindingKind.DEAD_BROKER, at)
 
 
@@ -112,7 +119,9 @@ def test_a_finding_opens_again_as_a_new_one(ledger: Ledger) -> None:
 def test_a_snapshot_counts_once(ledger: Ledger) -> None:
     rules = WatchRules(grace_s=0)
     for _ in range(3):
-        assert not ledger.follow_findings("c1", START, [DEAD], rules, longest_gap=GAP).open
+        assert not ledger.follow_findings(
+            "c1", START, after_snapshot([DEAD], rules, longest_gap=GAP)
+        ).open
 
 
 def test_a_finding_that_a_snapshot_does_not_judge_stays_open(ledger: Ledger) -> None:
@@ -123,10 +132,10 @@ def test_a_finding_that_a_snapshot_does_not_judge_stays_open(ledger: Ledger) -> 
 def test_what_a_long_gap_hides_does_not_count_as_lasting(ledger: Ledger, nothing: str) -> None:
     """A broker that is away before the gap and after it may have been back in between."""
     assert followed(ledger, f"x{nothing * 2}x").endswith("o"), "as long as a gap may be"
-    ledger.follow_findings("c2", START, [DEAD], RULES, longest_gap=GAP)
+    ledger.follow_findings("c2", START, after_snapshot([DEAD], RULES, longest_gap=GAP))
     for minutes, opens in ((40, False), (50, False), (60, True)):
         at = START + timedelta(minutes=minutes)
-        after = ledger.follow_findings("c2", at, [DEAD], RULES, longest_gap=GAP)
+        after = ledger.follow_findings("c2", at, after_snapshot([DEAD], RULES, longest_gap=GAP))
         assert bool(after.opened) is opens
 
 
@@ -140,5 +149,5 @@ def test_what_a_snapshot_shows_counts_though_its_absence_would_prove_nothing(
     for number in range(3):
         at = START + timedelta(minutes=10 * number)
         unknown = [FindingKind.DEAD_BROKER]
-        ledger.follow_findings("c1", at, [DEAD], RULES, unknown, longest_gap=GAP)
+        ledger.follow_findings("c1", at, after_snapshot([DEAD], RULES, unknown, longest_gap=GAP))
     assert len(ledger.open_findings("c1")) == 1

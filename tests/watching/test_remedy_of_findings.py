@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.request.parse_request import parse_request
+from rehome.domain.run.watched.finding import FindingRecord, Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
-from rehome.watching.finding import FindingRecord, Seen
 from rehome.watching.judging.judge import ClusterFacts, judge
-from rehome.watching.kinds import FindingKind, WatchPolicy
 from rehome.watching.respond import Facts, respond
-from rehome.watching.rules import WatchRules
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import T
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action
 from rehome.domain.run.findings import Severity
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import REMEDIED, FindingKind, WatchPolicy
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.watching.last_attempt import Attempted, LastAttempt
 from rehome.watching.remedy import action_of
 from rehome.watching.respond import Facts, NotNow, Response, respond
-from rehome.watching.rules import WatchRules
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, plan
 

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.presets import Filled
 from rehome.domain.request.request import Preset, ReassignmentRequest
 from rehome.domain.request.targets import with_targets
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.params import FORM_DEFAULTS
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
-from rehome.watching.finding import FindingRecord
 from rehome.watching.judging.judge import ClusterFacts, judge
-from rehome.watching.kinds import FindingKind, WatchPolicy
 from rehome.watching.respond import Facts, respond
-from rehome.watching.rules import WatchRules
 from tests.planning.clusters import Cluster
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)

@@ -25,6 +25,7 @@ from rehome.domain.claims import (
     Placed,
 )
 from rehome.domain.clock import utc_now
+from rehome.domain.run.paused.paused_plan import GoesOn
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.dry_run.result import DryRunResult
 from rehome.execution.foreign.in_flight import EVERYTHING
@@ -36,7 +37,6 @@ from rehome.ledger.base.records import ThrottleEntry
 from rehome.notifiers import delivery
 from rehome.operators.completion import drained
 from rehome.triggers import watch
-from rehome.watching.paused_plan import GoesOn
 from world.history import METADATA_LAG_S
 from world.judge.accounts import Accounts
 from world.judge.described import Described, Listed

@@ -12,8 +12,8 @@ from rehome.clusters.clusters_file import ClustersFile
 from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.move import Move
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.fleet.watch_runs import RUN_ID_PREFIX
-from rehome.watching.kinds import FindingKind
 from rehome.watching.remedy import broker_of
 from world.airflow.runs import DagRun
 from world.airflow.shape import IN_WINDOW

@@ -38,12 +38,12 @@ from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.findings import FindingGroup
 from rehome.domain.run.flows import OwnRate, RateChange
 from rehome.domain.run.ledger_view import DataSeen
+from rehome.domain.run.paused.paused_plan import Outlook, RefusedResume
 from rehome.domain.run.states import Control, PlanState
 from rehome.domain.time_range import TimeRange
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.watching.paused_plan import Outlook, RefusedResume
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from datetime import datetime
 from rehome.account.evidence import PlanEvidence
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.ledger_view import MoveSums
+from rehome.domain.run.paused.paused_plan import RefusedResume, refused_by
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.execution.control.resume import can_be_run
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.watching.paused_plan import RefusedResume, refused_by
 
 
 class Barred(enum.StrEnum):

@@ -15,6 +15,7 @@ from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateChange
 from rehome.domain.run.ledger_view import DataSeen, MoveSums
+from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.lease import is_orphaned
@@ -24,7 +25,6 @@ from rehome.ledger.base.records import PlanRecord, ThrottleState
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.approvals.written_files import DryRun
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.watching.paused_plan import Outlook
 
 GATES = "gates.json"
 """The file of a plan with what its gates have found."""

@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKey, AlertKind
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.request.request import Action
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.domain.text import count_text
 from rehome.ledger.base.alert_records import AlertRecord
-from rehome.watching.finding import FindingRecord
 from rehome.watching.finding_text import text_of, title_of
-from rehome.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.watching.remedy import action_of, policy_for
 from rehome.watching.respond import NotNow
-from rehome.watching.rules import WatchRules
 
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
     FindingKind.UNDER_REPLICATED: frozenset({FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR})

@@ -21,11 +21,11 @@ from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause
+from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
 from rehome.watching.last_attempt import LastAttempt, next_step
-from rehome.watching.paused_plan import Outlook
 
 
 class Ended(enum.StrEnum):

@@ -31,6 +31,7 @@ from pydantic import (
 )
 
 from rehome.clusters.own_settings import settings_problems
+from rehome.clusters.watch_rules import WatchRules
 from rehome.clusters.yaml_text import parsed
 from rehome.domain.request.limits import (
     BrokerCaps,
@@ -49,7 +50,6 @@ from rehome.execution.access.policy_refusals import PolicyPlace
 from rehome.field_descriptions import Shown, ValueText
 from rehome.packaging import PROJECT
 from rehome.settings import Settings
-from rehome.watching.rules import WatchRules
 
 _NEXT_STEP = "Correct the clusters file, which the setting clusters_file names."
 NAME = r"^[a-z0-9]+([_.-][a-z0-9]+)*$"

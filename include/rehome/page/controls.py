@@ -10,12 +10,12 @@ from rehome.account.known import Known
 from rehome.account.words.byte_words import in_place_sentence, left_sentence
 from rehome.account.words.time_words import elapsed_text, predicted_text
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
+from rehome.domain.run.paused.paused_plan import GoesOn, Outlook
+from rehome.domain.run.paused.paused_text import handed_over_text
 from rehome.domain.run.states import Control, MoveState, PlanState
 from rehome.domain.text import bytes_text, count_text, duration_text
 from rehome.execution.access.connection_policy import ConnectionPolicy, PolicyError
 from rehome.page.plan_view import PlanView
-from rehome.watching.paused_plan import GoesOn, Outlook
-from rehome.watching.paused_text import handed_over_text
 
 BUTTONS = {
     Control.RUN: "Run the plan",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rehome.domain.run.findings import Severity
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.stores.watched.starts import StartRecord
-from rehome.watching.finding import FindingRecord
 from rehome.watching.finding_text import text_of, title_of
-from rehome.watching.kinds import FindingKind
 from rehome.watching.last_attempt import LastAttempt, next_step, what_came
 
 

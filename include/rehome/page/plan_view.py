@@ -17,6 +17,7 @@ from rehome.alerts.plan_alerts import Patience, alerts_of
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.infeasible_lines import limit_lines, missed
 from rehome.domain.run.flows import RateChange, silence_s
+from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.paging import BusiestRate, Mark
 from rehome.ledger.base.records import PlanRecord
@@ -25,7 +26,6 @@ from rehome.page.brokers import BrokerLine, broker_lines, shifted
 from rehome.page.files import PlanFiles, files_of
 from rehome.page.throughput import Throughput, throughput
 from rehome.reporting.titles import title_of
-from rehome.watching.paused_plan import Outlook
 
 
 @dataclass(frozen=True, slots=True)

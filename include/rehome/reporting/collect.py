@@ -11,13 +11,13 @@ from rehome.account.evidence import files_read, read_evidence, read_samples
 from rehome.account.words.standing_words import status_of
 from rehome.account.words.step_words import waits_text
 from rehome.domain.run.flows import answered
+from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.progress import PACE_WINDOW
 from rehome.ledger.store import Ledger
 from rehome.reporting.data import ReportData
 from rehome.reporting.plan_text import ended_note
 from rehome.reporting.report import render
 from rehome.warehouse import PlanDirectory
-from rehome.watching.paused_plan import Outlook
 
 
 def write_plan_report(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.domain.text import bytes_text, count_text, duration_text, first_names, minute_text
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind
 from rehome.watching.respond import NotNow
 
 

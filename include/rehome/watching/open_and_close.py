@@ -6,26 +6,50 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.run.watched.finding import FindingKey, FindingRecord, FindingsAfter, Seen
+from rehome.domain.run.watched.finding_kinds import AFTER_GRACE, FindingKind
 from rehome.domain.text import minute_text
-from rehome.watching.finding import FindingRecord, Seen
-from rehome.watching.kinds import AFTER_GRACE, FindingKind
-from rehome.watching.rules import WatchRules
 
-Key = tuple[FindingKind, str]
 _DAY = timedelta(days=1)
 MOST_ABSENCES = 3
 """A broker that is away more often within a day flaps: nobody restarts one so often on purpose."""
 
 
+def after_snapshot(
+    seen: Collection[Seen],
+    rules: WatchRules,
+    unknown: Collection[FindingKind | FindingKey] = (),
+    *,
+    longest_gap: timedelta,
+) -> FindingsAfter:
+    """What one more snapshot makes of a cluster's findings; the ledger writes it down.
+
+    :param seen: all that it shows.
+    :param unknown: see :func:`follow_all`; ``longest_gap``: see :func:`follow`.
+    """
+
+    def after(
+        before: Mapping[FindingKey, FindingRecord],
+        cluster_id: str,
+        taken_at: datetime,
+        latest: datetime,
+    ) -> Mapping[FindingKey, FindingRecord]:
+        known = {key: by_this_clock(each, taken_at, latest) for key, each in before.items()}
+        return follow_all(known, seen, unknown, cluster_id, taken_at, rules, longest_gap)
+
+    return after
+
+
 def follow_all(
-    before: Mapping[Key, FindingRecord],
+    before: Mapping[FindingKey, FindingRecord],
     seen: Iterable[Seen],
-    unknown: Collection[FindingKind | Key],
+    unknown: Collection[FindingKind | FindingKey],
     cluster_id: str,
     taken_at: datetime,
     rules: WatchRules,
     longest_gap: timedelta,
-) -> dict[Key, FindingRecord]:
+) -> dict[FindingKey, FindingRecord]:
     """Update a cluster's findings with one more snapshot: all of them after it, by their keys.
 
     :param seen: what the snapshot shows; brokers that flap are found here, by what was before.
@@ -33,7 +57,7 @@ def follow_all(
         does not show stay as they are.
     """
 
-    def followed(key: Key, shown: Mapping[Key, Seen]) -> FindingRecord | None:
+    def followed(key: FindingKey, shown: Mapping[FindingKey, Seen]) -> FindingRecord | None:
         old = before.get(key)
         if key not in shown and (key[0] in unknown or key in unknown):
             return old

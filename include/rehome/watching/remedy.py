@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.fields.used_by import USED_BY
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.request import Action
 from rehome.domain.request.validation import given
 from rehome.domain.resources import Resource
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind, WatchPolicy
-from rehome.watching.rules import WatchRules
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 
 _ACTIONS = {
     FindingKind.DEAD_BROKER: Action.FIX_OFFLINE_REPLICAS,

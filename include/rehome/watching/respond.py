@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.request import Action
 from rehome.domain.run.findings import Severity
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.watching.last_attempt import LastAttempt
 from rehome.watching.remedy import action_of, policy_for, remedy
-from rehome.watching.rules import WatchRules
 
 DAY = timedelta(days=1)
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import WatchPolicy
 from rehome.fleet import watch_runs
-from rehome.watching.kinds import WatchPolicy
 from rehome.watching.last_attempt import AGAIN, Attempted, LastAttempt
 from rehome.watching.respond import DAY
 
 if TYPE_CHECKING:
     from rehome.domain.run.causes.cause import Cause
+    from rehome.domain.run.watched.finding_kinds import FindingKind
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.watched.starts import StartRecord
-    from rehome.watching.kinds import FindingKind
 
 log = logging.getLogger(__name__)
 

@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from rehome import installation
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.clock import CLOCKS_DIFFER, utc_now
 from rehome.domain.request.request import Action
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.domain.text import second_text
 from rehome.fleet import bound, clusters
 from rehome.watching.domains_away import domains_away
-from rehome.watching.finding import Seen
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 
 if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
@@ -77,10 +78,7 @@ def judge_snapshot(ledger: Ledger, uri: str, connection: str, rules: WatchRules)
     followed = ledger.follow_findings(
         snapshot.cluster_id,
         snapshot.taken_at,
-        found.seen,
-        rules,
-        found.unknown,
-        longest_gap=_longest_gap(connection),
+        after_snapshot(found.seen, rules, found.unknown, longest_gap=_longest_gap(connection)),
     )
     known = {(each.kind, each.subject) for each in followed.open}
     dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
@@ -112,10 +110,12 @@ def _from_the_future(
     followed = ledger.follow_findings(
         snapshot.cluster_id,
         now,
-        [Seen(FindingKind.WRONG_CLOCK, "", about)],
-        rules,
-        set(FindingKind) - {FindingKind.WRONG_CLOCK},
-        longest_gap=_longest_gap(connection),
+        after_snapshot(
+            [Seen(FindingKind.WRONG_CLOCK, "", about)],
+            rules,
+            set(FindingKind) - {FindingKind.WRONG_CLOCK},
+            longest_gap=_longest_gap(connection),
+        ),
     )
     return JudgedSnapshot(
         uri,

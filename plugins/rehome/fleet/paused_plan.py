@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from rehome.domain.request.request import OnWindowEnd
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.paused import paused_plan
+from rehome.domain.run.paused.paused_plan import DagState
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import clusters
-from rehome.watching import paused_plan
-from rehome.watching.paused_plan import DagState
 
 if TYPE_CHECKING:
+    from rehome.domain.run.paused.paused_plan import Outlook
     from rehome.execution.access.open_windows import FixedWindow
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
-    from rehome.watching.paused_plan import Outlook
 
 DagPaused = Callable[[str], bool | None]
 """Whether a DAG is paused in Airflow; None = that is not known."""

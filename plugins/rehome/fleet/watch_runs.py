@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from rehome.domain.request.request import Action
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import clusters, judged_snapshots, watched_through
-from rehome.watching.kinds import FindingKind, WatchPolicy
 from rehome.watching.remedy import action_of, broker_of
 from rehome.watching.respond import DAY, makes_others_way
 
 if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
+    from rehome.domain.run.watched.finding import About
     from rehome.ledger.base.records import PlanRecord
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.watched.starts import StartRecord
-    from rehome.watching.finding import About
     from rehome.watching.respond import Start
 
 

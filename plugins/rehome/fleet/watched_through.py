@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rehome import installation
+from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.run.watched.finding_kinds import WatchPolicy
 from rehome.fleet import clusters
 from rehome.fleet.bound import known_misled
-from rehome.watching.kinds import WatchPolicy
-from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
     from rehome.clusters.binding import Misled

@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
+from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.run.watched.finding_kinds import WatchPolicy
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.open_windows import HEAD_START
 from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
 from rehome.run.authority import own_snapshot
-from rehome.watching.kinds import WatchPolicy
 from rehome.watching.remedy import REMEDIES
 from rehome.watching.respond import Facts
-from rehome.watching.rules import WatchRules
 
 if TYPE_CHECKING:
     from rehome.fleet.judged_snapshots import JudgedSnapshot

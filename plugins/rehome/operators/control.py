@@ -9,6 +9,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, RunDoor
 from rehome.domain.run.control_parameters import parse_control
+from rehome.domain.run.paused.paused_text import handed_over_text
 from rehome.domain.run.states import Control
 from rehome.execution.access.connection_policy import ANYTHING
 from rehome.execution.access.own_cluster import OwnCluster
@@ -18,7 +19,6 @@ from rehome.run import drivers, run_authority
 from rehome.run.authority.refusals import told_of_refusal
 from rehome.run.causes.errors import unasked_error
 from rehome.run.causes.task_end import TaskReason
-from rehome.watching.paused_text import handed_over_text
 
 if TYPE_CHECKING:
     from rehome.domain.run.control_parameters import ControlRequest

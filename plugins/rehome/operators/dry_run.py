@@ -10,6 +10,8 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from rehome.domain.clock import utc_now
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.findings import SETTINGS_CHECK
+from rehome.domain.run.paused.paused_plan import refused_by
+from rehome.domain.run.paused.paused_text import paused_text
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import paused_plan, plan_settings, watch_runs
@@ -28,8 +30,6 @@ from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.run_note import NOTES, write_note
 from rehome.run.words.plan_words import REFUSED_BY_DRY_RUN
-from rehome.watching.paused_plan import refused_by
-from rehome.watching.paused_text import paused_text
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway

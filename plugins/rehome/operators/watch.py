@@ -27,13 +27,13 @@ from rehome.watching.last_attempt import attempt_text
 from rehome.watching.respond import NotNow, respond
 
 if TYPE_CHECKING:
+    from rehome.clusters.watch_rules import WatchRules
     from rehome.fleet.judged_snapshots import JudgedSnapshot
     from rehome.fleet.watch_runs import StartedRun
     from rehome.fleet.watching import Fresh
     from rehome.ledger.store import Ledger
     from rehome.run.context import RunContext
     from rehome.watching.respond import Facts
-    from rehome.watching.rules import WatchRules
 
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""

@@ -20,6 +20,7 @@ from rehome.account.clusters.cluster_view import Ours, cluster_view
 from rehome.clusters.binding import Misled
 from rehome.domain.clock import utc_now
 from rehome.domain.run.observation import Observation
+from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.states import PlanState
 from rehome.execution.foreign.in_flight import Flight, ThrottlesSeen, describe
 from rehome.execution.foreign.snapshot_flights import snapshot_flights
@@ -30,7 +31,6 @@ from rehome.ledger.store import Ledger
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.ui import dag_runs
 from rehome.warehouse import cluster_of, read_snapshot, taken_at_of
-from rehome.watching.paused_plan import Outlook
 
 SNAPSHOTS_KEPT = 256
 

@@ -16,13 +16,14 @@ from rehome.account.clusters.troubles import TroubleKind
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.store import Ledger
-from rehome.watching.finding import Seen
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 from tests.ledger.set_clock import SetClock
 from tests.quality.snapshots import Rows
 
@@ -43,7 +44,9 @@ def test_what_the_ledger_has_of_a_cluster_is_read_and_said_to_be_so_now(
     hurt = Hurt(HurtKind.DEAD_BROKERS, (4,), since=now)
     ledger.record_hurts(plan.plan_id, now, (hurt,))
     seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["t-0", "t-1"]})
-    ledger.follow_findings(cluster_id, now, [seen], WatchRules(), longest_gap=timedelta(hours=1))
+    ledger.follow_findings(
+        cluster_id, now, after_snapshot([seen], WatchRules(), longest_gap=timedelta(hours=1))
+    )
     (due,) = ledger.raise_alerts(
         [Alert(AlertKind.FOREIGN_LEFTOVERS, "x", "", cluster_id=cluster_id).raised(60)]
     )

@@ -13,8 +13,8 @@ from airflow.sdk.exceptions import AirflowException
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.run.context import RunContext
-from rehome.watching.kinds import FindingKind
 from tests.conftest import Topics, impatient_gateway
 from tests.dags.approval import answers
 from tests.dags.day.day import Day

@@ -19,14 +19,14 @@ import pytest
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.store import Ledger
 from rehome.operators import assets
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.watch import WatchClustersOperator
 from rehome.watching import finding_text, last_attempt, respond
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind
 from tests.dags.day.happened import Act, Change, Happened, NotStarted, Started, Told
 from tests.dags.runs import Run, started_by_a_task
 from tests.e2e.webhook import Webhook

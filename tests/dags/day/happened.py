@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rehome.domain.run.states import PlanState
-from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.watching.respond import NotNow
 
 RESULT = Path(__file__).parents[3] / "benchmarks" / "results" / "day.json"

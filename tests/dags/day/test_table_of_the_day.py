@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import PlanState
-from rehome.watching.kinds import FindingKind, WatchPolicy
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.watching.respond import NotNow
 from tests.dags.day.happened import Act, Happened, loaded
 from tests.dags.day.table import BEGIN, DOCUMENT, END, lines

@@ -11,18 +11,19 @@ from pathlib import Path
 import pytest
 
 from local.process.waiting import wait_until
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.askers import STARTED_DAG, Term
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
 from rehome.warehouse import PlanDirectory, Warehouse
-from rehome.watching.finding import Seen
-from rehome.watching.kinds import FindingKind, WatchPolicy
-from rehome.watching.rules import WatchRules
+from rehome.watching.open_and_close import after_snapshot
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
@@ -321,7 +322,9 @@ def test_a_paused_plan_that_gets_nowhere_makes_way_for_a_heal_that_was_handed_ov
     at_once = WatchRules(snapshots_to_open=1, grace_s=0)
     seen = [Seen(*about[1:], {})]
     for at in (now - timedelta(minutes=1), now):
-        ledger.follow_findings(cluster_id, at, seen, at_once, longest_gap=timedelta(hours=1))
+        ledger.follow_findings(
+            cluster_id, at, after_snapshot(seen, at_once, longest_gap=timedelta(hours=1))
+        )
 
     nightly = MaintenanceWindowTimetable(window_of("* * * * *", timedelta(hours=1)))
     night = ClearedRun(ledger, {"action": "rebalance", "throttle": CRAWL}, window=nightly)

@@ -14,8 +14,8 @@ from local.process.waiting import wait_until
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.fleet.paused_plan import is_stuck
-from rehome.watching.kinds import FindingKind
 from tests.conftest import Topics
 from tests.dags.clusters import to
 from tests.e2e.conftest import WINDOW_DAG, World, started_airflow

@@ -12,7 +12,7 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.states import PlanState
-from rehome.watching.kinds import FindingKind
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from tests.conftest import Topics, impatient_gateway
 from tests.e2e.conftest import WINDOW_DAG, World, started_airflow
 from tests.e2e.healing.watched import COLLECT, RUNS_S, WATCH, collected, kill

@@ -8,12 +8,12 @@ from typing import Any
 
 from rehome import installation
 from rehome.domain.run.askers import RunDoor
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.store import Ledger
 from rehome.operators import assets
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
 from rehome.warehouse import taken_at_of
-from rehome.watching.kinds import FindingKind
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.run.taken import taken
 from tests.quality.snapshots import Rows

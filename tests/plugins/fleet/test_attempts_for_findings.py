@@ -23,13 +23,13 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.fleet import attempts
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.page.findings import finding_lines
 from rehome.warehouse import PlanDirectory
-from rehome.watching.kinds import FindingKind
 from rehome.watching.last_attempt import Attempted, LastAttempt
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, START, Change, Cluster

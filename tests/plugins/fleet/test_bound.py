@@ -13,13 +13,13 @@ from rehome import installation
 from rehome.alerts.kinds import AlertKind
 from rehome.clusters.binding import MisledBy, MisledError
 from rehome.clusters.clusters_file import ClustersFileError
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.fleet import bound
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_cluster.bindings import Bound
 from rehome.run.context import RunContext
 from rehome.watching.finding_text import text_of
-from rehome.watching.kinds import FindingKind
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import Rules, open_kinds, watch
 from tests.plugins.run.asked import BY_ANN

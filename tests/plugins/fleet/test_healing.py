@@ -22,6 +22,7 @@ from rehome.domain.run.approval.questions import AnswerKind
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.fleet import judged_snapshots, watch_runs
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.watched.starts import StartRecord
@@ -30,7 +31,6 @@ from rehome.operators.approval.approve import ApprovePlanOperator, lapses_at
 from rehome.run.context import RunContext
 from rehome.warehouse import read_snapshot
 from rehome.watching.finding_text import text_of
-from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.people import answers_of, ask
 from tests.ledger.small_plans import make_plan, move

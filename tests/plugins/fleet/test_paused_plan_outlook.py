@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from rehome import installation
+from rehome.domain.run.paused.paused_plan import GoesOn, NeedsPerson, Outlook, Why
 from rehome.domain.run.states import PlanState
 from rehome.fleet import paused_plan
 from rehome.fleet.paused_plan import DagPaused
 from rehome.ledger.store import Ledger
-from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, Why
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER
 from tests.plugins.fleet.recorded import CONNECTION

@@ -14,6 +14,7 @@ from rehome import installation
 from rehome.account.clusters.cluster_evidence import read_cluster
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.execution.access.open_windows import FixedWindow
 from rehome.fleet import clusters, judged_snapshots, watched_through
 from rehome.ledger.store import Ledger
@@ -21,7 +22,6 @@ from rehome.operators import assets
 from rehome.operators.watch import AllJudgedOperator
 from rehome.warehouse import taken_at_of
 from rehome.watching.finding_text import text_of
-from rehome.watching.kinds import FindingKind
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, START, Cluster

@@ -13,12 +13,12 @@ from rehome import installation
 from rehome.domain.run.approval_terms import Terms
 from rehome.domain.run.askers import RunDoor
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.fleet import watch_runs
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.watched.starts import StartRecord
 from rehome.run.by_itself import LowersReplicationError, refuse_lowering
 from rehome.run.context import RunContext
-from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.run.asked import BEGUN, asked_for, by_a_task, run_of, task_of
 

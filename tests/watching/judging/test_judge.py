@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from rehome.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from rehome.clusters.watch_rules import REMOVED, WatchRules
 from rehome.domain.request.limits import BrokerSet
+from rehome.domain.run.watched.finding import FindingRecord, Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.load_history.forecast import DiskForecast
 from rehome.settings import Settings
-from rehome.watching.finding import FindingRecord, Seen
 from rehome.watching.finding_text import text_of
 from rehome.watching.judging.judge import ClusterFacts, judge
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import REMOVED, WatchRules
 
 RACK = (FindingKind.RACK_VIOLATION, "")
 RACKS = {1: "a", 2: "b", 3: "a", 4: "b"}

@@ -12,12 +12,12 @@ import pytest
 
 from rehome.domain.request.request import Action
 from rehome.domain.run.findings import Severity
+from rehome.domain.run.paused.paused_plan import NeedsPerson, Outlook, Why
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding import FindingRecord
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.fleet import judged_snapshots, paused_plan
 from rehome.ledger.store import Ledger
-from rehome.watching.finding import FindingRecord
-from rehome.watching.kinds import FindingKind
-from rehome.watching.paused_plan import NeedsPerson, Outlook, Why
 from world import cases_of_watching as cases
 from world.airflow.shape import IN_WINDOW
 from world.judge.judge import judge

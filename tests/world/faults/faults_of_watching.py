@@ -7,8 +7,8 @@ from __future__ import annotations
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
+from rehome.domain.run.paused.paused_plan import DagState
 from rehome.execution.access.open_windows import CronWindow, CronWindows
-from rehome.watching.paused_plan import DagState
 from tests.world.mutants import Mutant, returns
 from world import cases_of_watching as cases
 from world.judge.violations import Kind
@@ -40,7 +40,6 @@ OF_WATCHING = (
         f"{OPEN_AND_CLOSE}:by_this_clock",
         lambda _original: lambda finding, taken_at, latest: finding,
         frozenset({Kind.FALSE_FINDING}),
-        ("rehome.ledger.stores.watched.findings",),
     ),
     Mutant(
         "a broker that comes and goes is never found",

@@ -11,8 +11,8 @@ from rehome.account.clusters.cluster_facts import ClusterView, imbalance
 from rehome.account.clusters.troubles import Trouble, troubles_of
 from rehome.account.known import Fact, Known, NotKnown, Source, Unknown
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding import FindingRecord
 from rehome.ledger.base.records import PlanRecord
-from rehome.watching.finding import FindingRecord
 
 
 @dataclass(frozen=True, slots=True)

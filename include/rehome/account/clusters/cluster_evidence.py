@@ -11,13 +11,13 @@ from rehome.account.evidence import read_hurting
 from rehome.account.hurts import hurts_of
 from rehome.domain.run.causes.hurts import Hurt
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding import FindingRecord
 from rehome.execution.access import cluster_policy
 from rehome.execution.access.lease import is_orphaned
 from rehome.execution.access.policy_refusals import PolicyDifference
 from rehome.ledger.base.alert_records import AlertRecord
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.watching.finding import FindingRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from rehome.account.standing import PlanStep, Stand
 from rehome.account.words.attempt_words import PLAN_ANEW
 from rehome.account.words.hurt_words import hurt_text
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
-from rehome.watching.paused_plan import NeedsPerson, Why
-from rehome.watching.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
+from rehome.domain.run.paused.paused_plan import NeedsPerson, Why
+from rehome.domain.run.paused.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
 
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.clusters.watch_rules import REMOVED, WatchRules
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.limits import BrokerSet
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.load_history.forecast import DiskForecast
 from rehome.setting_problems import REMOVED_SETTINGS
-from rehome.watching.finding import Seen
 from rehome.watching.judging.columns import Columns
 from rehome.watching.judging.spread import MOST_NAMED, TopicGroups, badly_spread, off_their_share
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import REMOVED, WatchRules
 
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
 TRAFFIC = ("bytes_in", "bytes_out")

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.limits import BrokerSet, set_of_topic
+from rehome.domain.run.watched.finding import Seen
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.planning.limits.set_trees import max_min_fair
-from rehome.watching.finding import Seen
 from rehome.watching.judging.columns import Columns
-from rehome.watching.kinds import FindingKind
-from rehome.watching.rules import WatchRules
 
 MOST_NAMED = 20
 """The most partitions, topics or brokers that are named; the count covers all."""

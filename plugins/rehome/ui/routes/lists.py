@@ -18,6 +18,7 @@ from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.times import EndRange, ends_of
 from rehome.account.words.run_words import changed_text
 from rehome.domain.clock import utc_now
+from rehome.domain.run.paused.paused_text import paused_text
 from rehome.domain.run.states import PlanState
 from rehome.execution.foreign import flight_words
 from rehome.fleet import attempts, bound
@@ -33,7 +34,6 @@ from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
 from rehome.ui.routes import programs, requests
 from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for, view_for
-from rehome.watching.paused_text import paused_text
 
 router = APIRouter()
 PLANS_SHOWN = 50

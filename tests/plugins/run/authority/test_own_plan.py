@@ -13,6 +13,7 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 
 from rehome import installation
 from rehome.domain.run.states import PlanState
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.fleet import bound
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.watched.starts import StartRecord
@@ -20,7 +21,6 @@ from rehome.operators.plan import PlanReassignmentOperator
 from rehome.run.authority import own_plan
 from rehome.run.context import RunContext
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
-from rehome.watching.kinds import FindingKind, WatchPolicy
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.run.asked import run_of, task_of
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rehome.domain.clock import CLOCKS_DIFFER
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.watched.finding import FindingRecord, FindingsAfter
+from rehome.domain.run.watched.finding_kinds import FindingKind
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import FINDINGS, WATCHED_CLUSTERS
 from rehome.ledger.stores.events import write_event
-from rehome.watching.finding import FindingRecord, Seen
-from rehome.watching.kinds import FindingKind
-from rehome.watching.open_and_close import by_this_clock, follow_all
-from rehome.watching.rules import WatchRules
 
 _OF_CLUSTER = select(FINDINGS).where(FINDINGS.c.cluster_id == bindparam("of"))
 _OPEN = _OF_CLUSTER.where(FINDINGS.c.opened_at.is_not(None), FINDINGS.c.closed_at.is_(None))
@@ -46,21 +43,11 @@ class FindingStore(Database):
     """Findings, one row per cluster, kind and subject."""
 
     def follow_findings(
-        self,
-        cluster_id: str,
-        taken_at: datetime,
-        seen: Collection[Seen],
-        rules: WatchRules,
-        unknown: Collection[FindingKind | tuple[FindingKind, str]] = (),
-        *,
-        longest_gap: timedelta,
+        self, cluster_id: str, taken_at: datetime, findings_after: FindingsAfter
     ) -> FollowedFindings:
         """Take one more snapshot into account. A snapshot counts once, and never a late one.
 
-        :param seen: all that it shows.
-        :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that
-            it does not show stay as they are.
-        :param longest_gap: see :func:`rehome.watching.open_and_close.follow`.
+        :param findings_after: what the snapshot makes of the findings before it.
         """
         latest = self._clock() + CLOCKS_DIFFER
         opened: list[FindingRecord] = []
@@ -71,8 +58,7 @@ class FindingStore(Database):
             known = connection.execute(_OF_CLUSTER, {"of": cluster_id}).mappings()
             rows = [_record(row) for row in known]
             was = {(row.kind, row.subject): row for row in rows}
-            before = {key: by_this_clock(row, taken_at, latest) for key, row in was.items()}
-            after = follow_all(before, seen, unknown, cluster_id, taken_at, rules, longest_gap)
+            after = findings_after(was, cluster_id, taken_at, latest)
             for key, new in after.items():
                 old = was.get(key)
                 if new.open:

@@ -8,11 +8,11 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.watched.finding import About
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import WATCH_STARTS
 from rehome.ledger.stores.events import write_event
-from rehome.watching.finding import About
-from rehome.watching.kinds import FindingKind, WatchPolicy
 
 _OF_RUN = select(WATCH_STARTS).where(
     WATCH_STARTS.c.dag_id == bindparam("of"), WATCH_STARTS.c.run_id == bindparam("of_run")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rehome.watching.paused_plan import (
+from rehome.domain.run.paused.paused_plan import (
     DagState,
     GoesOn,
     NeedsPerson,
@@ -15,7 +15,7 @@ from rehome.watching.paused_plan import (
     Why,
     outlook,
 )
-from rehome.watching.paused_text import handed_over_text, paused_text
+from rehome.domain.run.paused.paused_text import handed_over_text, paused_text
 
 NOW = datetime(2030, 1, 2, 12, tzinfo=UTC)
 OPENS = datetime(2030, 1, 3, 1, tzinfo=UTC)

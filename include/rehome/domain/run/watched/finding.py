@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
-from rehome.watching.kinds import FindingKind
+from rehome.domain.run.watched.finding_kinds import FindingKind
 
 About = tuple[FindingKind, str, datetime]
 """A finding that has opened: kind, subject, and when."""
+FindingKey = tuple[FindingKind, str]
+"""A cluster has at most one finding per key at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Seen:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[FindingKind, str]:
+    def key(self) -> FindingKey:
         """The key of a finding: a cluster has at most one per key at a time."""
         return self.kind, self.subject
 
@@ -57,7 +59,7 @@ class FindingRecord:
     began: tuple[datetime, ...] = ()
 
     @property
-    def key(self) -> tuple[FindingKind, str]:
+    def key(self) -> FindingKey:
         """What it is about; of it, one after the other may open."""
         return self.kind, self.subject
 
@@ -71,3 +73,21 @@ class FindingRecord:
     def open(self) -> bool:
         """Whether it is open."""
         return self.opened_at is not None and self.closed_at is None
+
+
+class FindingsAfter(Protocol):
+    """The findings of a cluster after one more snapshot, by those before it."""
+
+    def __call__(
+        self,
+        before: Mapping[FindingKey, FindingRecord],
+        cluster_id: str,
+        taken_at: datetime,
+        latest: datetime,
+        /,
+    ) -> Mapping[FindingKey, FindingRecord]:
+        """Every finding that is to be kept.
+
+        :param latest: what is later is from the future.
+        """
+        ...

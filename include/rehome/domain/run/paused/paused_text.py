@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from rehome.domain.run.paused.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedResume, Why
 from rehome.domain.text import count_text, minute_text
 from rehome.errors import SENTENCE_ENDS
-from rehome.watching.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedResume, Why
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
 WAYS_OUT = (

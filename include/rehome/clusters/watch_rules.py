@@ -14,10 +14,10 @@ from pydantic import (
     field_validator,
 )
 
+from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Described, Shown, Unit, ValueText, described
 from rehome.setting_types import SecondsOrNone
-from rehome.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 
 REMOVED: Mapping[str, str] = {
     "snapshots_to_open_by_kind": "snapshots_to_open, and grace_s",

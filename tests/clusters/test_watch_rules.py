@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rehome.clusters.watch_rules import REMOVED, WatchRules, rules_described
+from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.errors import InvalidRequestError
-from rehome.watching.kinds import FindingKind, WatchPolicy
-from rehome.watching.rules import REMOVED, WatchRules, rules_described
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,1 @@
+"""Plans that have paused, and what they wait for."""

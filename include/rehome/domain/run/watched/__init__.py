@@ -1,0 +1,1 @@
+"""Findings of watched clusters, as the ledger keeps them."""
