@@ -15,7 +15,7 @@ from tests.imports import imports, imports_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
-    airflow_plugin       scheduled           cli
+    airflow_plugin       scheduled           cli                 extras.composition
     task_graph           ui
     operators
     sensors
@@ -25,11 +25,12 @@ FLOORS = """
     alerting             executors           run.authority.refusals
     run.context
     fleet.policies
-    airflow_metrics      api                 notifiers
+    extras               api                 notifiers
     hooks.cluster        installation        trigger_check
     fleet.clusters       links               provider
     airflow_versions     hooks.connection_form                   hooks.store_login
     params               task_texts          timetables          ui.flow_pictures    spark
+    run.ports
     page                 clusters
     alerts
     reporting            quality              metrics       execution.without_worker

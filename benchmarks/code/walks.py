@@ -14,16 +14,19 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 from greenlet import getcurrent
 
+from benchmarks.code import house
 from rehome.execution import advance
+from rehome.run import ports
+from rehome.run.ports import Extras
 from world.airflow import processes, task_runs
 from world.cases import ONE, START
-from world.outcome import run
+from world.outcome import Outcome, run
 from world.script import Plan, Script
 
 DRAIN = Script(1, 4, (ONE,), (Plan("A", (), 1_000_000, drains=(2,)),), (), (START,), quiet_s=300.0)
@@ -88,13 +91,30 @@ class Walks:
                 walk.enter(frame.f_code)
 
 
-def main() -> None:
-    """Run the drain, and print a table."""
+def drain(extras: Extras | None = None) -> tuple[Walks, Outcome]:
+    """Drain a broker, and follow every task.
+
+    :param extras: what is behind the ports of the core; None = what an installation has.
+    """
     walks = Walks()
     tasks = walks.followed(processes.attempt, lambda task, *_: task.task_id)
     steps = walks.followed(advance.advance, lambda *_: "advance")
-    with patch.object(task_runs, "attempt", tasks), patch.object(advance, "advance", steps):
-        outcome = run(DRAIN, traced=False)
+    others = {} if extras is None else {ports.COMPOSITION: SimpleNamespace(EXTRAS=extras)}
+    ports.extras.cache_clear()
+    try:
+        with (
+            patch.dict(sys.modules, others),
+            patch.object(task_runs, "attempt", tasks),
+            patch.object(advance, "advance", steps),
+        ):
+            return walks, run(DRAIN, traced=False)
+    finally:
+        ports.extras.cache_clear()
+
+
+def main() -> None:
+    """Run the drain, and print a table."""
+    walks, outcome = drain()
     print(f"plans: {dict(outcome.states)}")
     print(f"{'call':<32}{'times':>6}{'rooms':>7}{'stays':>7}{'returns':>9}   (of the longest)")
     for name, found in walks.done.items():
@@ -103,8 +123,8 @@ def main() -> None:
         print(
             f"{name:<32}{len(found):>6}{stays - longest.returns:>7}{stays:>7}{longest.returns:>9}"
         )
-    lines = sum(len(Path(file).read_text().splitlines()) for file in walks.files)
-    print(f"{len(walks.files)} files with {lines:,} lines were entered")
+    print("files that were entered:")
+    print(*house.table([Path(file) for file in walks.files]), sep="\n")
 
 
 if __name__ == "__main__":

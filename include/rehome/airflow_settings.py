@@ -71,10 +71,6 @@ class AirflowSettings:
         more = {name: dict(values) for name, values in connections.items()}
         return AirflowSettings(self.connections | more, self.pools, self.variables)
 
-    def with_variables(self, variables: Mapping[str, Any]) -> AirflowSettings:
-        """These variables besides, or instead of, those of the same names."""
-        return AirflowSettings(self.connections, self.pools, self.variables | dict(variables))
-
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
         return {kind: getattr(self, kind) for kind in _KINDS}

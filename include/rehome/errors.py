@@ -90,5 +90,9 @@ class PlanConflictError(RehomeError):
     """Another plan is active on the cluster, or the plan is not in a state that allows the step."""
 
 
+class NotHealedError(PlanConflictError):
+    """What a run was started for by itself is not to be healed, or not any more."""
+
+
 class ClusterBusyError(PlanConflictError):
     """Another plan is active on the cluster."""

@@ -14,7 +14,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.findings import Severity
 from rehome.errors import RehomeError
 from rehome.links import page_of_cluster, page_of_plan, report_of_plan
-from rehome.notifiers import delivery
+from rehome.run.ports import Item, extras
 
 if TYPE_CHECKING:
     from rehome.alerts.kinds import AlertKind
@@ -83,8 +83,8 @@ def send(due: Sequence[DueAlert]) -> None:
     alerts = [replace(Alert.from_json(one.alert), message_id=one.message_id) for one in due]
     for alert in alerts:
         send_once(alert)
-    items = [delivery.Item(a, one.channels) for a, one in zip(alerts, due, strict=True)]
-    results = delivery.deliver_all(items) if items else []
+    items = [Item(a, one.channels) for a, one in zip(alerts, due, strict=True)]
+    results = extras().channels.deliver_all(items) if items else []
     for one, alert, result in zip(due, alerts, results, strict=True):
         try:
             with installation.open_ledger() as ledger:
@@ -97,7 +97,7 @@ def send_unrecorded(alert: Alert) -> None:
     """Send an alert where the ledger is away: whether it was sent before is not known."""
     alert = with_links(alert)
     send_once(alert)
-    delivery.deliver(alert)
+    extras().channels.deliver_all([Item(alert)])
 
 
 def send_left_over(ledger: Ledger) -> None:

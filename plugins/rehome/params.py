@@ -10,7 +10,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
 from pydantic import BaseModel
 
-from rehome.clusters.due import FleetParams
+from rehome.domain.request.fields.fleet_parameters import FleetParams
 from rehome.domain.request.fields.types import FORMERLY
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.parse_request import parse_request

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rehome.clusters.due import parse_fleet
+from rehome.domain.request.fields.fleet_parameters import parse_fleet
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.partition_counts import parse_partition_counts
 from rehome.domain.run.control_parameters import parse_control

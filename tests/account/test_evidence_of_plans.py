@@ -40,7 +40,7 @@ FIGURES_OF_RECORDS = {"bytes_in_place", "bytes_taken_back", "in_place", "not_rec
 PICTURES = {
     "include/rehome/reporting/charts/progress_charts.py": {"bytes_done", "bytes_total"},
     "include/rehome/reporting/report.py": {"in_place"},
-    "plugins/rehome/airflow_metrics.py": {"flying"},
+    "plugins/rehome/extras/airflow_metrics.py": {"flying"},
     "plugins/rehome/api/decisions.py": {"not_recorded"},
     "plugins/rehome/cli/foreign.py": {"eta_s", "bytes_in_place"},
 }

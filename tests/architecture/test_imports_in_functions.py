@@ -61,6 +61,9 @@ LIGHT = {
     "what each of Airflow's processes loads": LightPart(
         ("rehome.airflow_plugin", "rehome.provider"), (*NUMBERS, *CLIENTS, *SERVER)
     ),
+    "what plugs into ports of the core, in each task": LightPart(
+        ("rehome.extras",), (*NUMBERS, *CLIENTS, *SERVER, *LEDGER)
+    ),
     "a command in a shell": LightPart(
         ("rehome.cli.main",), (*NUMBERS, *CLIENTS, *SERVER, *LEDGER, "airflow", "sqlalchemy")
     ),

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rehome.clusters.due import NOT_DUE_WORDS, DueFacts, NotDue, parse_fleet, why_not_due
+from rehome.clusters.due import NOT_DUE_WORDS, DueFacts, NotDue, why_not_due
+from rehome.domain.request.fields.fleet_parameters import parse_fleet
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.open_windows import CronWindow
 

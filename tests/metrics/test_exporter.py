@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.process.waiting import wait_until
-from rehome import airflow_metrics
+from rehome.extras import airflow_metrics
 from rehome.metrics.catalog import METRICS, STATSD_PREFIX
 from rehome.metrics.naming import in_prometheus
 from rehome.metrics.readings import Reading

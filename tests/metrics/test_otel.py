@@ -21,7 +21,7 @@ stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=Tr
 
 from rehome.metrics.catalog import METRICS, Label
 from rehome.metrics.readings import Reading
-from rehome import airflow_metrics
+from rehome.extras import airflow_metrics
 
 def each():
     for at, metric in enumerate(METRICS, 1):

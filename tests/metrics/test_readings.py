@@ -11,6 +11,7 @@ from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.pace import PlanPace
 from rehome.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
+from rehome.domain.run.causes.error_kind import ErrorKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
 from rehome.domain.run.ledger_view import LedgerView, MoveSums
@@ -28,7 +29,6 @@ from rehome.metrics.naming import dotted
 from rehome.metrics.readings import (
     FOUND_BY_POLLS,
     ClusterGauges,
-    ErrorKind,
     PlanJob,
     Polled,
     Reading,

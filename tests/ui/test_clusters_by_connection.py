@@ -37,6 +37,6 @@ def test_a_cluster_is_reached_by_the_connection_that_leads_there(
         site.ledger.record_connection(connection, cluster_id)
     found = [planning.connection_offered(one) for one in ("b1", "o1", "x1", "unseen")]
     assert found == ["kafka_berlin", "kafka_default", "of_ben", "kafka_default"]
-    days = [clusters.demands_of(one, site.ledger).window_days for one in ("b1", "o1")]
+    days = [clusters.history_asked(one, site.ledger)[0] for one in ("b1", "o1")]
     assert days[0] == 3
     assert days[1] != 3

@@ -16,13 +16,14 @@ from airflow.providers.standard.operators import hitl as operators_hitl
 
 import rehome.reporting.collect
 import rehome.warehouse
-from rehome import airflow_metrics, installation
+from rehome import installation
 from rehome.alerts.channels import Channel
 from rehome.cluster.interface.port import ClusterPort
 from rehome.clusters.clusters_file import ClustersFile
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan import plan_hash
 from rehome.domain.plan.plan import Plan
+from rehome.extras import airflow_metrics
 from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ledger.store import Ledger

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from rehome.account.known import Fact, Known
 from rehome.account.pace import PlanPace, copied_by_broker
@@ -14,6 +13,7 @@ from rehome.account.plan_bytes import bytes_at_poll
 from rehome.account.times import ends_at_poll
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.move import Move
+from rehome.domain.run.causes.error_kind import ErrorKind
 from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.flows import RateReason
 from rehome.domain.run.ledger_view import LedgerView
@@ -32,15 +32,6 @@ FOUND_BY_POLLS = tuple(
 DELAYS = timedelta(minutes=2)
 """So much later than a poll its values may reach who reads them: OpenTelemetry sends them once a
 minute, and Prometheus asks when it pleases."""
-
-
-class ErrorKind(StrEnum):
-    """What can go wrong at a poll or a step, as the label ``kind``."""
-
-    REFUSED = "refused"
-    CLUSTER_AWAY = "cluster_away"
-    LEDGER_AWAY = "ledger_away"
-    THROTTLE_UNREAD = "throttle_unread"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from rehome.fleet.bound import known_misled
 if TYPE_CHECKING:
     from rehome.clusters.binding import Misled
     from rehome.clusters.clusters_file import ClusterEntry
-    from rehome.clusters.due import FleetParams
+    from rehome.domain.request.fields.fleet_parameters import FleetParams
     from rehome.domain.request.request import ReassignmentRequest
     from rehome.ledger.store import Ledger
     from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot

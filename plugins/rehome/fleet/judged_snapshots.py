@@ -199,13 +199,11 @@ def drained_brokers(ledger: Ledger, cluster_id: str) -> frozenset[int]:
 
 def _history(snapshot: Snapshot, settings: Settings) -> LoadHistory | None:
     """What is known of the cluster's load; None = there is no history."""
-    from rehome.load_history.known_rates import Demands, LoadHistory
+    from rehome.load_history.broker_loads import recorded
+    from rehome.load_history.known_rates import Demands
 
-    warehouse = installation.warehouse()
-    if not warehouse.rollups(snapshot.cluster_id).days():
-        return None
     demands = Demands(settings.history_days, settings.min_history_hours)
-    return LoadHistory.read(warehouse, snapshot, demands)
+    return recorded(installation.warehouse(), snapshot, demands)
 
 
 def _forecast(
@@ -223,10 +221,11 @@ def _forecast(
 def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
     """Bytes per second into and out of each broker, as far as the history knows them."""
     from rehome.account.clusters.cluster_brokers import broker_states
+    from rehome.load_history.broker_loads import BrokerLoads
 
     if history is None:
         return {}
-    states = broker_states(snapshot, history)
+    states = broker_states(snapshot, BrokerLoads(history))
     rates = {
         "bytes_in": {each.broker: each.written_bytes_per_s for each in states},
         "bytes_out": {each.broker: each.sent_bytes_per_s for each in states},

@@ -17,6 +17,7 @@ from rehome.domain.request.validation import is_blank
 from rehome.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
 from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from rehome.cluster.snapshot.model import Snapshot
@@ -168,13 +169,9 @@ class ComparedSettings:
 
 def _with_rates(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """With what the history knows of the traffic, as a plan is made with it."""
-    from rehome.load_history.known_rates import Demands, LoadHistory
-
-    warehouse = installation.warehouse()
-    if not warehouse.rollups(snapshot.cluster_id).days():
-        return snapshot
-    demands = Demands(window_days=settings.history_days, min_hours=settings.min_history_hours)
-    return LoadHistory.read(warehouse, snapshot, demands).rated(snapshot)
+    asked = settings.history_days, settings.min_history_hours
+    known = extras().loads.read(installation.warehouse(), snapshot, *asked)
+    return snapshot if known is None else known.rated(snapshot)
 
 
 def renew_request(

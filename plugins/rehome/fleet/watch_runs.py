@@ -14,7 +14,7 @@ from rehome.domain.request.request import Action
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import PlanState
 from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
-from rehome.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.errors import STEP_UNCHANGED, NotHealedError
 from rehome.fleet import clusters, judged_snapshots, watched_through
 from rehome.watching.remedy import action_of, broker_of
 from rehome.watching.respond import DAY, makes_others_way
@@ -41,7 +41,7 @@ RUN_ID_PREFIX = "watch__"
 """What the ids of runs begin with that watching starts."""
 
 
-class NotHealedError(PlanConflictError):
+class HealOverError(NotHealedError):
     """A finding is not to be healed any more: the watch rules have changed, or it is over."""
 
     def __init__(self, start: StartRecord, why: str, next_step: str = "") -> None:
@@ -52,7 +52,7 @@ class NotHealedError(PlanConflictError):
         )
 
 
-class BrokerAwayError(PlanConflictError):
+class BrokerAwayError(NotHealedError):
     """A broker that a run was triggered to repair replicas of is not alive, or not for long."""
 
     def __init__(self, broker: int) -> None:
@@ -65,7 +65,7 @@ class BrokerAwayError(PlanConflictError):
         )
 
 
-class DomainAwayError(PlanConflictError):
+class DomainAwayError(NotHealedError):
     """A rack, a data centre or many brokers are away on the cluster that a run is to heal."""
 
     def __init__(self, domains: Sequence[str]) -> None:
@@ -101,7 +101,7 @@ def urgent(ledger: Ledger, cluster_id: str, dag_id: str, connection: str) -> Sta
     """
     for plan in ledger.handed_over(cluster_id, dag_id):
         heal = heal_of(plan, ledger)
-        with suppress(NotHealedError):
+        with suppress(HealOverError):
             refuse_changed_rules(heal, connection)
             refuse_over(heal, ledger)
             if goes_first(heal):
@@ -156,23 +156,23 @@ def refuse_changed_rules(heal: StartRecord | None, connection: str) -> None:
     """See that what a run heals is to be healed still: it may have waited for its slot for hours.
 
     :param heal: None = it heals nothing.
-    :raises NotHealedError: it is not.
+    :raises HealOverError: it is not.
     """
     if heal is None:
         return
     if watched_through.rules_for(connection).policy_of(heal.kind) is not WatchPolicy.HEAL:
         step = "Trigger reassign_partitions by hand, or let the rules heal it."
-        raise NotHealedError(heal, "The watch rules no longer say heal for", step)
+        raise HealOverError(heal, "The watch rules no longer say heal for", step)
 
 
 def refuse_over(heal: StartRecord | None, ledger: Ledger) -> None:
     """See that what a plan was handed over for is there still.
 
     :param heal: None = the plan is no heal.
-    :raises NotHealedError: it is over.
+    :raises HealOverError: it is over.
     """
     if heal is not None and not _is_shown(ledger, heal.cluster_id, (heal.kind, heal.subject)):
-        raise NotHealedError(heal, "What this run was to heal is over:", "Nothing is left to do.")
+        raise HealOverError(heal, "What this run was to heal is over:", "Nothing is left to do.")
 
 
 def hand_over(run: Any, ledger: Ledger, plan_id: str, actor: str) -> None:
@@ -268,3 +268,8 @@ def run_id_of(cluster_id: str, about: About, taken_at: datetime) -> str:
 def stamp(taken_at: datetime) -> str:
     """A snapshot's time, as ids of runs have it."""
     return f"{taken_at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def snapshot_taken(ledger: Ledger, snapshot: Snapshot) -> None:
+    """Keep what only a snapshot shows of what is away."""
+    judged_snapshots.note_racks(ledger, snapshot)

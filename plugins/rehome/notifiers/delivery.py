@@ -7,8 +7,8 @@ import importlib
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from rehome import installation
 from rehome.alerts.channels import WEBHOOK, Channel, read_channels
 from rehome.alerts.several import about_all
 from rehome.notifiers.webhook import WEBHOOK_CONNECTION, why_unsafe
+from rehome.run.ports import AlertChannels, Item
 
 if TYPE_CHECKING:
     from rehome.alerts.alert import Alert
@@ -33,9 +34,6 @@ WITHIN_S = 600.0
 
 MOST_SINGLE = 5
 """So many alerts at once are messages of their own."""
-
-SETTING = "the setting alert_channels"
-"""The name under which entries that cannot be used are reported as failed."""
 
 log = logging.getLogger(__name__)
 
@@ -80,17 +78,6 @@ def _unusable(channel: Channel) -> str:
     return f"{channel.name}: {why}." if why else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An alert to deliver.
-
-    :param only: names of channels; None = all.
-    """
-
-    alert: Alert
-    only: Collection[str] | None = None
-
-
 class _Waits:
     """How long a task has waited: for which channel, from when until when, in monotonic seconds."""
 
@@ -122,6 +109,22 @@ def one_task() -> Iterator[None]:
         yield
     finally:
         _of_task.reset(token)
+
+
+class SetUpChannels(AlertChannels):
+    """Those of the setting ``alert_channels``, and the connection ``rehome_webhook``."""
+
+    def deliver_all(self, items: Sequence[Item]) -> list[dict[str, str]]:
+        """See the function of this name."""
+        return deliver_all(items)
+
+    def problems(self) -> tuple[str, ...]:
+        """See the function of this name."""
+        return problems()
+
+    def one_task(self) -> AbstractContextManager[None]:
+        """See the function of this name."""
+        return one_task()
 
 
 def deliver(alert: Alert) -> dict[str, str]:
@@ -162,8 +165,8 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
         waits.add(sender.channel, began, min(sender.ended_at, time.monotonic()))
     results = [dict(result) for result in results]
     for item, result in zip(items, results, strict=True):
-        if problems and (item.only is None or SETTING in item.only):
-            result[SETTING] = " ".join(problems)
+        if problems and (item.only is None or AlertChannels.setting in item.only):
+            result[AlertChannels.setting] = " ".join(problems)
         for name, why in result.items():
             if why:
                 log.error("The alert %s was not sent through %s: %s", item.alert.kind, name, why)

@@ -14,9 +14,8 @@ from rehome.domain.run.paused.paused_plan import refused_by
 from rehome.domain.run.paused.paused_text import paused_text
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.fleet import paused_plan, plan_settings, watch_runs
+from rehome.fleet import paused_plan, plan_settings
 from rehome.links import DataDocsLink, PlanPageLink, ReportLink
-from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.reporting.plan_files import EXPORT
 from rehome.run import (
@@ -28,6 +27,7 @@ from rehome.run import (
 from rehome.run.authority import own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.ports import extras
 from rehome.run.run_note import NOTES, write_note
 from rehome.run.words.plan_words import REFUSED_BY_DRY_RUN
 
@@ -104,19 +104,20 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             context, planned_note(request_to_params(request), plan.summary, result.to_json())
         )
         if request.dry_run:
-            watch_runs.hand_over(context.dag_run, ledger, plan.plan_id, context.actor)
+            extras().heals.hand_over(context.dag_run, ledger, plan.plan_id, context.actor)
             self.skip(ti=context.ti, tasks=context.task.get_flat_relatives(upstream=False))
         return uri
 
     def _export(self, task: TaskPlan, result: DryRunResult) -> None:
         """Write the files for Kafka's own tools."""
-        from rehome.execution.export import current_throttles, export
-
         context, plan, directory = task.context, task.plan, task.directory
         with context.gateway() as cluster:
-            current = current_throttles(plan, cluster)
-        most = context.settings.max_partitions_in_flight
-        made = export(plan, task.request, result.rate_bytes_per_s, most, current)
+            most = context.settings.max_partitions_in_flight
+            of = plan, task.request, result.rate_bytes_per_s, most, cluster
+            made = extras().export.of(*of)
+        if made is None:
+            self.log.warning("This installation has nothing that writes files for Kafka's tools.")
+            return
         uri = directory.replace_folder(EXPORT, made.texts)
         digests = {
             f"{EXPORT}/{name}": evidence.digest_of(text) for name, text in made.texts.items()
@@ -198,6 +199,6 @@ def channel_findings() -> list[TypedFinding]:
     """
     from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
-    kind, setting = FoundKind.CHANNEL_UNUSABLE, delivery.SETTING
-    problems = (each.rstrip(".") for each in delivery.problems())
-    return [TypedFinding(kind, setting, value=each) for each in problems]
+    kind, channels = FoundKind.CHANNEL_UNUSABLE, extras().channels
+    problems = (each.rstrip(".") for each in channels.problems())
+    return [TypedFinding(kind, channels.setting, value=each) for each in problems]

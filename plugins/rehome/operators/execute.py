@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
 from rehome.execution.policy_from_request import policy_for
@@ -12,6 +11,7 @@ from rehome.links import PlanPageLink
 from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
 from rehome.run import approval_terms, drivers, plan_of_run, run_authority, run_request
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from rehome.run.context import RunContext
@@ -33,7 +33,6 @@ class StartReassignmentOperator(ClusterOperator):
         """One advance."""
         from rehome.account.evidence import PaceFollower
         from rehome.execution.advance import advance
-        from rehome.metrics.readings import step_readings
 
         run_authority.refuse_unasked(context)
         record = plan_of_run.require_plan(context)
@@ -50,11 +49,9 @@ class StartReassignmentOperator(ClusterOperator):
             drivers.driving(context, cluster, record) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
-            polled = airflow_metrics.as_polled(plan, policy, context.settings)
-            airflow_metrics.emit(step_readings, polled, done)
-            airflow_metrics.emit_brokers(
-                context.ledger, polled, PaceFollower(context.ledger, plan.plan_id)
-            )
+            metrics = extras().metrics.of_plan(plan, policy, context.settings)
+            metrics.note_step(done)
+            metrics.note_copies(context.ledger, PaceFollower(context.ledger, plan.plan_id))
         if done.on_their_way is None:
             self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
         else:

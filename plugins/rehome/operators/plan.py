@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rehome import airflow_metrics, alerting
+from rehome import alerting
 from rehome.alerts.alert import about_plan
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
@@ -29,6 +29,7 @@ from rehome.run import (
 from rehome.run.authority import own_plan, own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd
+from rehome.run.ports import extras
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -146,7 +147,6 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""
-        from rehome.metrics.readings import PlanJob, plan_job_readings
         from rehome.warehouse import cluster_of
 
         took, gates = timedelta(seconds=monotonic_s() - begun), {}
@@ -154,7 +154,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             results = [GateResult.from_json(item) for item in directory.read_json("gates.json")]
             self.log.info("%s\nKept in %s/gates.json", describe(results), directory.uri)
             gates = {result.gate: result.passed for result in results}
-        airflow_metrics.emit(plan_job_readings, PlanJob(cluster_of(self.snapshot), took, gates))
+        extras().metrics.plan_job(cluster_of(self.snapshot), took, gates)
 
     def _record(
         self, context: RunContext, directory: PlanDirectory, request: ReassignmentRequest

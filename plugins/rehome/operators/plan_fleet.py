@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
-from rehome.clusters.due import NOT_DUE_WORDS, parse_fleet
+from rehome.clusters.due import NOT_DUE_WORDS
 from rehome.domain.clock import utc_now
+from rehome.domain.request.fields.fleet_parameters import parse_fleet
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import bytes_text

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import airflow_metrics
 from rehome.cluster.interface.errors import ClusterError, require
 from rehome.cluster.interface.rights import Role, rights_to_start
 from rehome.clusters.clusters_file import ClustersFileError
@@ -19,7 +18,7 @@ from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.drift import DriftError
 from rehome.executors import refuse_unshared
-from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
+from rehome.fleet import bound, paused_plan
 from rehome.operators import assets
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -31,6 +30,7 @@ from rehome.run import (
 from rehome.run.authority import own_plan, own_snapshot
 from rehome.run.causes.errors import ClusterHeldError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.ports import extras
 from rehome.run.run_note import NOTES, write_note
 from rehome.run.words.plan_words import MAKES_WAY, other_cluster_text
 
@@ -77,8 +77,8 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                 self.log.info("%s", texts)
             run_request.refuse_closed_window(context)
             self._refuse_by_policy(context)
-            heal = watch_runs.heal_by(context.dag_run, context.ledger)
-            watch_runs.refuse_changed_rules(heal, self.kafka_config_id)
+            heal = extras().heals.heal_by(context.dag_run, context.ledger)
+            extras().heals.refuse_changed_rules(heal, self.kafka_config_id)
         with context.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
@@ -105,7 +105,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         """Say what was read: in the log, in metrics, to who waits for snapshots, in the ledger."""
         from rehome.execution.foreign.in_flight import all_in_flight
         from rehome.execution.foreign.snapshot_flights import snapshot_flights
-        from rehome.metrics.readings import ClusterGauges, cluster_readings
 
         self.log.info(
             "%s, %s, %s read in %.1f s: %s",
@@ -115,11 +114,10 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             snapshot.duration_s,
             uri,
         )
-        taken = ClusterGauges(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
-        airflow_metrics.emit(cluster_readings, taken)
+        extras().metrics.snapshot_taken(snapshot.cluster_id, snapshot.taken_at)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         bound.record_binding(context, snapshot.cluster_id)
-        judged_snapshots.note_racks(context.ledger, snapshot)
+        extras().heals.snapshot_taken(context.ledger, snapshot)
         flights, _ = snapshot_flights(snapshot)
         context.ledger.note_seen(snapshot.cluster_id, snapshot.taken_at, all_in_flight(flights))
         for row in snapshot.brokers.to_pylist():
@@ -153,11 +151,11 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
         :param planned: id of the plan that was handed over to this run; None = none was.
         """
-        heal = watch_runs.heal_by(context.dag_run, context.ledger)
+        heal = extras().heals.heal_by(context.dag_run, context.ledger)
         if planned is not None:
-            heal = watch_runs.heal_of(context.ledger.plan(planned), context.ledger)
+            heal = extras().heals.heal_of(context.ledger.plan(planned), context.ledger)
         if heal is not None:
-            watch_runs.refuse_away(heal, snapshot, context.ledger)
+            extras().heals.refuse_away(heal, snapshot, context.ledger)
 
     def _role(self, context: RunContext) -> Role:
         request = run_request.request_of(context)
@@ -223,7 +221,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         if named is not None:
             self._check(context, cluster, named)
         active = context.ledger.active_plan(cluster.describe_cluster().cluster_id)
-        heal = watch_runs.heal_by(context.dag_run, context.ledger)
+        heal = extras().heals.heal_by(context.dag_run, context.ledger)
         in_window = context.window_end is not None
         if context.params.get("dry_run"):
             return None
@@ -256,15 +254,17 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             return None
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context.dag_run.dag_id
         waiting = [
-            (each, watch_runs.heal_of(each, context.ledger))
+            (each, extras().heals.heal_of(each, context.ledger))
             for each in context.ledger.handed_over(cluster_id, dag_id)
         ]
-        for record, heals in sorted(waiting, key=lambda each: not watch_runs.goes_first(each[1])):
+        for record, heals in sorted(
+            waiting, key=lambda each: not extras().heals.goes_first(each[1])
+        ):
             if heal is not None and (heals is None or heals.about[:2] != heal.about[:2]):
                 continue
             try:
-                watch_runs.refuse_changed_rules(heals, self.kafka_config_id)
-                watch_runs.refuse_over(heals, context.ledger)
+                extras().heals.refuse_changed_rules(heals, self.kafka_config_id)
+                extras().heals.refuse_over(heals, context.ledger)
                 context.policy_for(record).require_carried_out(
                     record.action,
                     record.asked_rate_bytes_per_s,
@@ -298,8 +298,8 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             return False
         if heal is None and context.window_end is not None:
             to = active.cluster_id, context.dag_run.dag_id, self.kafka_config_id
-            heal = watch_runs.urgent(context.ledger, *to)
-        return watch_runs.goes_first(heal)
+            heal = extras().heals.urgent(context.ledger, *to)
+        return extras().heals.goes_first(heal)
 
     def _give_up(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from rehome import airflow_metrics, alerting
+from rehome import alerting
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.run.states import Control, MoveState, PlanState
@@ -23,6 +23,7 @@ from rehome.fleet import bound
 from rehome.ledger.base.fencing import LeaseHeldError
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, recorded_plans
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
@@ -94,7 +95,7 @@ class SweepThrottlesOperator(ClusterOperator):
         )
         alerting.send_left_over(context.ledger)
         now, foreign = utc_now(), len(found.throttles)
-        airflow_metrics.emit_cluster(context.ledger, cluster_id, swept_at=now, foreign=foreign)
+        extras().metrics.cluster(context.ledger, cluster_id, swept_at=now, foreign=foreign)
         if orphan is not None:
             self._keep_window(context, orphan)
 

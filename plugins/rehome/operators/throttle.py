@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from rehome import airflow_metrics, alerting
+from rehome import alerting
 from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.flows import RateReason
@@ -29,6 +29,7 @@ from rehome.run import (
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run, silent, tell
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.ports import extras
 from rehome.run.steps import ChainStep, not_before
 from rehome.run.words.plan_words import EARLY_END
 
@@ -72,7 +73,6 @@ class SetThrottleOperator(ClusterOperator):
         """Policy, lease, drift, approval, claim, journal, set, read back."""
         from rehome.execution.throttle.cordon import cordon
         from rehome.execution.throttle.set_up import begin_unthrottled, set_up_throttle
-        from rehome.metrics.readings import rate_readings
 
         run_authority.refuse_unasked(context)
         record = plan_of_run.require_plan(context)
@@ -113,7 +113,7 @@ class SetThrottleOperator(ClusterOperator):
                 *(plan, held.ledger, held.cluster, first_rate(rate), rate, cause, own)
             )
             cordoned = cordon(plan, request, held.ledger, held.cluster)
-        airflow_metrics.emit(rate_readings, plan.cluster_id, [RateReason.SET_UP])
+        extras().metrics.rates_set(plan.cluster_id, [RateReason.SET_UP])
         for broker in cordoned:
             self.log.info("Broker %d: its log dirs are cordoned (%s)", broker, request.cordon)
         for entry in done.entries:
@@ -190,8 +190,8 @@ class ClearThrottleOperator(ClusterOperator):
                 return
             with drivers.driving(context, cluster, record, release=True) as held:
                 done = self._clear(context, record, held)
-            airflow_metrics.emit_end(context.ledger, record.cluster_id, plan_id)
-            airflow_metrics.emit_cluster(context.ledger, record.cluster_id)
+            extras().metrics.plan_ended(context.ledger, record.cluster_id, plan_id)
+            extras().metrics.cluster(context.ledger, record.cluster_id)
         others = len(done.changed_by_others)
         as_found = len(done.cleared) - others
         self.log.info(

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, alerting
+from rehome import alerting
 from rehome.alerts.finding_alerts import healing_stopped, kinds_counted, of_findings, with_own_alert
 from rehome.alerts.kinds import AlertKind
 from rehome.clusters.clusters_file import ClustersFileError
@@ -15,6 +15,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.run.askers import RunDoor
 from rehome.errors import RehomeError
 from rehome.executors import refuse_unshared
+from rehome.extras import airflow_metrics
 from rehome.fleet import bound, judged_snapshots, watch_runs, watched_through, watching
 from rehome.operators import assets
 from rehome.run import run_authority

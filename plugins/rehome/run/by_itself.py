@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rehome.fleet import watch_runs
 from rehome.run.causes.errors import TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from rehome.domain.plan.plan import Plan
@@ -53,6 +53,6 @@ def _of_a_person(context: RunContext, record: PlanRecord | None) -> bool:
             return True
         if record.for_window_at is not None or record.state.active:
             # It was a person's when it was handed over, or begun; or it is a heal.
-            return watch_runs.heal_of(record, context.ledger) is None
+            return extras().heals.heal_of(record, context.ledger) is None
     asked = context.asker.person is not None
-    return asked and not watch_runs.by_watching(context.dag_run, context.ledger)
+    return asked and not extras().heals.by_watching(context.dag_run, context.ledger)

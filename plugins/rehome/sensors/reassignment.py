@@ -7,9 +7,10 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rehome import airflow_metrics, alerting
+from rehome import alerting
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
+from rehome.domain.run.causes.error_kind import ErrorKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text
 from rehome.execution.observation.foreign_reassignments import Watched
@@ -25,14 +26,13 @@ from rehome.run import (
 )
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.ports import extras
 from rehome.settings import FIRST_POLL_S
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 
 if TYPE_CHECKING:
-    from rehome.account.evidence import PaceFollower
     from rehome.execution.advance import Advance
-    from rehome.metrics.readings import Polled
     from rehome.run.context import RunContext
 
 
@@ -95,7 +95,6 @@ class ReassignmentSensor(ClusterOperator):
         from rehome.account.evidence import PaceFollower
         from rehome.execution import rolling
         from rehome.execution.throttle.set_up import sweep
-        from rehome.metrics.readings import ErrorKind, error_readings
 
         with context.gateway() as cluster:
             record = plan_of_run.recorded_plan(context)
@@ -108,17 +107,20 @@ class ReassignmentSensor(ClusterOperator):
             task = run_request.task_plan(context, record)
             approval_terms.refuse_unapproved(task)
             plan, policy = task.plan, policy_for(task.request, context.settings)
-            polled = airflow_metrics.as_polled(plan, policy, context.settings)
+            metrics = extras().metrics.of_plan(plan, policy, context.settings)
             pace = PaceFollower(context.ledger, plan.plan_id)
             try:
                 with drivers.driving(context, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
                     for done in rolling.steps(plan, held.ledger, held.cluster, policy):
-                        self._follow_step(context, polled, pace, done)
+                        metrics.note_step(done)
+                        metrics.note_copies(context.ledger, pace)
+                        self._raise_alerts(context, plan.plan_id)
+                        self._tell(done)
             except MissingRightError:
                 raise
             except ClusterError as error:
-                airflow_metrics.emit(error_readings, plan.cluster_id, ErrorKind.CLUSTER_AWAY)
+                extras().metrics.error(plan.cluster_id, ErrorKind.CLUSTER_AWAY)
                 view = context.ledger.view(plan.plan_id)
                 if overdue(view, utc_now(), policy.stall_timeout_s):
                     raise
@@ -126,16 +128,6 @@ class ReassignmentSensor(ClusterOperator):
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
         return self._check_end(context, plan.plan_id, done.finished, done.cause)
-
-    def _follow_step(
-        self, context: RunContext, polled: Polled, pace: PaceFollower, done: Advance
-    ) -> None:
-        from rehome.metrics.readings import step_readings
-
-        airflow_metrics.emit(step_readings, polled, done)
-        airflow_metrics.emit_brokers(context.ledger, polled, pace)
-        self._raise_alerts(context, polled.plan_id)
-        self._tell(done)
 
     def _tell(self, done: Advance) -> None:
         if done.progress is not None:

@@ -6,11 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rehome import airflow_metrics, alerting, installation
+from rehome import alerting, installation
 from rehome.alerts.alert_text import END_IT
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import monotonic_s, utc_now
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.run.causes.error_kind import ErrorKind
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.execution.access.own_cluster import OwnCluster, WrongClusterError
 from rehome.execution.control.words.cancel_words import taken_back_text
@@ -21,13 +22,13 @@ from rehome.execution.observation.observe import observe
 from rehome.execution.policy_from_request import policy_for
 from rehome.execution.stall import overdue
 from rehome.run import recorded_plans
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
     from rehome.execution.observation.foreign_reassignments import Watched
     from rehome.execution.poll import Poll
     from rehome.ledger.base.alert_records import DueAlert
-    from rehome.metrics.readings import ErrorKind
     from rehome.settings import Settings
 
 SOMETHING_TO_DO = "there is something to do"
@@ -70,7 +71,7 @@ class PlanWatch:
         self._lease_s = ttl_s(settings)
         self._plan = recorded_plans.recorded_moves(self._ledger, record)
         self._policy = policy_for(recorded_plans.recorded_request(record), settings)
-        self._polled = airflow_metrics.as_polled(self._plan, self._policy, settings)
+        self._metrics = extras().metrics.of_plan(self._plan, self._policy, settings)
         self._pace = PaceFollower(self._ledger, plan_id)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None
@@ -80,7 +81,6 @@ class PlanWatch:
     def poll(self) -> PollOutcome:
         """Observe once. A cluster or ledger that is away is tolerated as long as a stall is."""
         from rehome.ledger.base.database import LedgerUnavailableError
-        from rehome.metrics.readings import ErrorKind
 
         try:
             outcome = self._poll_under_lease()
@@ -94,7 +94,6 @@ class PlanWatch:
         return outcome
 
     def _poll_under_lease(self) -> PollOutcome:
-        from rehome.metrics.readings import ErrorKind
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
             return PollOutcome("another run has taken the lease over", "")
@@ -110,7 +109,6 @@ class PlanWatch:
     def _poll(self) -> PollOutcome:
         from rehome.execution.decide import is_stop, needs_worker, waits_for
         from rehome.execution.poll import poll
-        from rehome.metrics.readings import poll_readings
 
         plan, ledger = self._plan, self._ledger
         if self._bystanders is None:
@@ -120,8 +118,8 @@ class PlanWatch:
         )
         if found is None:
             return PollOutcome(f"the plan is {ledger.plan(plan.plan_id).state}", "")
-        airflow_metrics.emit(poll_readings, self._polled, found)
-        airflow_metrics.emit_brokers(ledger, self._polled, self._pace)
+        self._metrics.note_poll(found)
+        self._metrics.note_copies(ledger, self._pace)
         seen, text = found.seen, found.progress.table()
         if held := waits_for(found.actions):
             text = f"{text}\nHeld back: {held}"
@@ -152,7 +150,7 @@ class PlanWatch:
         text = "\n".join([text, *(f"Held back: {cause}" for cause in done.holds)])
         if done.finished is None:
             return PollOutcome("", text)
-        airflow_metrics.emit_end(ledger, plan.cluster_id, plan.plan_id)
+        extras().metrics.plan_ended(ledger, plan.cluster_id, plan.plan_id)
         reason = f"the plan is {done.finished}"
         back = f"{taken_back_text(len(done.cancelled))}, then its throttles: {done.cause}"
         return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {back}")
@@ -177,9 +175,7 @@ class PlanWatch:
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
     def _count(self, kind: ErrorKind) -> None:
-        from rehome.metrics.readings import error_readings
-
-        airflow_metrics.emit(error_readings, self._plan.cluster_id, kind)
+        extras().metrics.error(self._plan.cluster_id, kind)
 
     def _overdue(self) -> bool:
         view = self._ledger.view(self._plan.plan_id)

@@ -28,7 +28,7 @@ from rehome.fleet import bound, paused_plan
 from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.load_history.known_rates import Demands, LoadHistory
+from rehome.run.ports import extras
 from rehome.ui import dag_runs
 from rehome.warehouse import cluster_of, read_snapshot, taken_at_of
 
@@ -50,7 +50,7 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
     :raises HTTPException: 404: there is none.
     """
     uri = _newest_uri(cluster_id)
-    return _view(uri, ledger, demands_of(cluster_id, ledger) if load else None)
+    return _view(uri, ledger, history_asked(cluster_id, ledger) if load else None)
 
 
 def account(
@@ -147,10 +147,12 @@ def _topics(uri: str) -> tuple[tuple[str, int, bool], ...]:
     )
 
 
-def demands_of(cluster_id: str, ledger: Ledger) -> Demands:
-    """By the cluster's own settings."""
+def history_asked(cluster_id: str, ledger: Ledger) -> tuple[int, float]:
+    """How many days of load history are read, and for how many hours a partition must have been
+    watched: by the cluster's own settings.
+    """
     settings = installation.settings(connection_to(cluster_id, ledger))
-    return Demands(settings.history_days, settings.min_history_hours)
+    return settings.history_days, settings.min_history_hours
 
 
 @lru_cache(maxsize=SNAPSHOTS_KEPT)
@@ -159,13 +161,11 @@ def _flights(uri: str) -> tuple[Observation, ThrottlesSeen]:
 
 
 @lru_cache(maxsize=SNAPSHOTS_KEPT)
-def _view(uri: str, ledger: Ledger, demands: Demands | None) -> ClusterView:
+def _view(uri: str, ledger: Ledger, asked: tuple[int, float] | None) -> ClusterView:
     snapshot, at = read_snapshot(uri), taken_at_of(uri)
     cluster_id = cluster_of(uri)
     ours = Ours(ledger.throttled_here_at(cluster_id, at), ledger.moving_here_at(cluster_id, at))
-    history = None
-    if demands is not None:
-        warehouse = installation.warehouse()
-        if warehouse.rollups(cluster_id).days():
-            history = LoadHistory.read(warehouse, snapshot, demands)
-    return cluster_view(snapshot, history, ours)
+    known = None
+    if asked is not None:
+        known = extras().loads.read(installation.warehouse(), snapshot, *asked)
+    return cluster_view(snapshot, known, ours)

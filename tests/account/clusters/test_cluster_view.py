@@ -16,6 +16,7 @@ from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.time_range import DAY_S
 from rehome.execution.throttle.keys import LEADER_RATE, LEADER_REPLICAS
+from rehome.load_history.broker_loads import BrokerLoads
 from rehome.load_history.known_rates import Demands, LoadHistory
 from tests.load_history.recorded import RATE, START, Cluster
 from tests.planning import clusters
@@ -109,9 +110,8 @@ def test_traffic_and_growth_are_those_that_plans_are_made_by(tmp_path: Path) -> 
     recorded.roll_up()
     rows = Rows()
     snapshot = replace(rows.snapshot(), taken_at=START + timedelta(minutes=81))
-    view = cluster_view(
-        snapshot, LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0))
-    )
+    known = LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0))
+    view = cluster_view(snapshot, BrokerLoads(known))
     assert view.unknown_load == ""
     for broker in view.brokers:
         held = [row for row in rows.replicas if row["broker"] == broker.broker]
@@ -121,6 +121,6 @@ def test_traffic_and_growth_are_those_that_plans_are_made_by(tmp_path: Path) -> 
         assert broker.sent_bytes_per_s == pytest.approx(led, rel=0.05)
         days = broker.usable_bytes / grows / DAY_S if grows else None
         assert broker.days_until_full == (None if days is None else pytest.approx(days, abs=0.01))
-    young = cluster_view(snapshot, LoadHistory.read(recorded.warehouse, snapshot))
+    young = cluster_view(snapshot, BrokerLoads(LoadHistory.read(recorded.warehouse, snapshot)))
     assert young.unknown_load == "the history covers 1.3 h of the 24 h it takes"
     assert [broker.written_bytes_per_s for broker in young.brokers] == [None] * 4

@@ -339,7 +339,7 @@ def test_a_run_that_is_to_heal_what_the_rules_no_longer_heal_is_refused(
     watch_runs.refuse_changed_rules(heal, CONNECTION)
     rules(policies={"dead_broker": "propose"})
     watch_runs.refuse_changed_rules(None, CONNECTION)
-    with pytest.raises(watch_runs.NotHealedError, match="no longer say heal for dead_broker"):
+    with pytest.raises(watch_runs.HealOverError, match="no longer say heal for dead_broker"):
         watch_runs.refuse_changed_rules(heal, CONNECTION)
 
 

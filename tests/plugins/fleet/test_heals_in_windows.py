@@ -72,7 +72,7 @@ def test_while_no_window_is_open_a_heal_is_planned_and_handed_over(
         (now,) = watch(recorded.snapshot(40, without_broker))
         assert now["trigger_dag_id"] == "rebalance_in_window", "its own run has left it"
         watch(recorded.snapshot(50))
-        with pytest.raises(watch_runs.NotHealedError, match="to heal is over"):
+        with pytest.raises(watch_runs.HealOverError, match="to heal is over"):
             watch_runs.refuse_over(heal, ledger)
 
 

@@ -26,6 +26,7 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.notifiers import delivery, webhook
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.sweep import SweepThrottlesOperator
+from rehome.run.ports import Item
 from tests.e2e.webhook import Webhook
 from tests.plugins.mailbox import CHANNEL, FROM, TO, Mailbox, text_of
 from tests.plugins.notifiers.delivered import SECRET, STALLED, SetUp, connect, events, raised
@@ -205,7 +206,7 @@ def test_many_alerts_at_once_are_one_message_with_each_whole(
     with Webhook() as hook, Mailbox() as mailbox:
         connect(monkeypatch, hook.url)
         monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
-        results = delivery.deliver_all([delivery.Item(alert) for alert in alerts])
+        results = delivery.deliver_all([Item(alert) for alert in alerts])
     by_channel = {"alert_channels[0] (WebhookNotifier)", "alert_channels[1] (SmtpNotifier)"}
     assert [set(each) for each in results[:2]] == [by_channel, by_channel - {min(by_channel)}]
     assert {why for each in results for why in each.values()} == {""}
@@ -229,7 +230,7 @@ def test_a_slow_channel_takes_a_minute_at_most_and_nothing_is_begun_after_it(
 
     HangingNotifier.may_end = may_end
     channels({"notifier": f"{__name__}.HangingNotifier"})
-    results = delivery.deliver_all([delivery.Item(STALLED)] * 3)
+    results = delivery.deliver_all([Item(STALLED)] * 3)
     deadline_is_over.set()
     begun[0].join(240)
     assert len(begun) == 1, "the others are left to the next task"

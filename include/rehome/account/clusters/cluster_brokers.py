@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rehome.account.clusters.cluster_facts import BrokerState
+from rehome.account.clusters.cluster_facts import BrokerState, KnownLoad
 from rehome.cluster.snapshot.columns import RATE_COLUMNS
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.kafka import BrokerId
-from rehome.load_history.forecast import disk_forecast
-from rehome.load_history.known_rates import GROWTH, LoadHistory
-from rehome.planning.model.arrays import ClusterArrays, broker_sums
 
 
-def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> list[BrokerState]:
+def broker_states(snapshot: Snapshot, known: KnownLoad | None = None) -> list[BrokerState]:
     """Every broker, by id.
 
-    :param history: of before this snapshot; None = there is none.
+    :param known: by what was before this snapshot; None = there is no history.
     """
     replicas, dirs = snapshot.replicas, snapshot.log_dirs
     held = _by_broker(
@@ -29,7 +25,7 @@ def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> lis
     online = dirs.filter(pc.invert(dirs["offline"]))
     disks = _by_broker(online, ("total_bytes", "sum"), ("usable_bytes", "sum"))
     off = _by_broker(dirs, ("offline", "sum"), ("cordoned", "sum"))
-    loads = _loads(snapshot, history) if history is not None else {}
+    loads = known.by_broker(snapshot) if known is not None else {}
     found = []
     for row in sorted(snapshot.brokers.to_pylist(), key=lambda row: row["broker"]):
         broker = row["broker"]
@@ -65,22 +61,3 @@ def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> lis
 def _by_broker(table: pa.Table, *columns: tuple[str, str]) -> dict[BrokerId, dict[str, Any]]:
     rows = table.group_by("broker").aggregate(list(columns)).to_pylist()
     return {row["broker"]: row for row in rows}
-
-
-def _loads(snapshot: Snapshot, history: LoadHistory) -> dict[BrokerId, dict[str, float | None]]:
-    arrays = ClusterArrays.from_snapshot(history.rated(snapshot))
-    brokers = arrays.brokers.ids.tolist()
-    loads: dict[BrokerId, dict[str, float | None]] = {broker: {} for broker in brokers}
-    if arrays.bytes_in is not None:
-        written = broker_sums(arrays.rows, arrays.bytes_in, len(brokers)).tolist()
-        for broker, rate in zip(brokers, written, strict=True):
-            loads[broker]["written_bytes_per_s"] = rate
-    if arrays.bytes_out is not None:
-        led = arrays.leader >= 0
-        sent = np.bincount(arrays.leader[led], arrays.bytes_out[led], len(brokers)).tolist()
-        for broker, rate in zip(brokers, sent, strict=True):
-            loads[broker]["sent_bytes_per_s"] = rate
-    if history.known(GROWTH):
-        for item in disk_forecast(snapshot, None, history, days=1):
-            loads[item.broker]["days_until_full"] = item.days_until_full
-    return loads

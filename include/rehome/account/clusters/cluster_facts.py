@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 
 from rehome.domain.kafka import BrokerId
+
+if TYPE_CHECKING:
+    from rehome.cluster.snapshot.model import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,22 @@ class Named:
 
     count: int
     first: tuple[str, ...]
+
+
+class KnownLoad(Protocol):
+    """What was measured of a cluster's traffic and growth before a snapshot."""
+
+    def rated(self, snapshot: Snapshot, /) -> Snapshot:
+        """The snapshot with the rates that are known well enough to plan by."""
+        ...
+
+    def problems(self) -> str:
+        """Why some are not known; "" = all are."""
+        ...
+
+    def by_broker(self, snapshot: Snapshot, /) -> Mapping[BrokerId, Mapping[str, float | None]]:
+        """Broker → what is known of it, named as in :class:`BrokerState`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rehome.account.clusters.cluster_brokers import broker_states
-from rehome.account.clusters.cluster_facts import BrokerState, ClusterView, Named
+from rehome.account.clusters.cluster_facts import BrokerState, ClusterView, KnownLoad, Named
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.configs import ConfigResource, ResourceType
 from rehome.domain.kafka import TopicPartition
 from rehome.execution.throttle.foreign import ForeignThrottle
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, split
-from rehome.load_history.known_rates import LoadHistory
 
 _LISTS = {
     LEADER_REPLICAS: "leader_throttled_replicas",
@@ -38,16 +37,16 @@ class Ours:
 
 
 def cluster_view(
-    snapshot: Snapshot, history: LoadHistory | None = None, ours: Ours | None = None
+    snapshot: Snapshot, known: KnownLoad | None = None, ours: Ours | None = None
 ) -> ClusterView:
     """What a snapshot shows.
 
-    :param history: of before this snapshot; None = there is none.
+    :param known: by what was before this snapshot; None = there is no history.
     """
     ours = ours or Ours()
     replicas = snapshot.replicas
     by_rack: dict[tuple[str, ...], list[BrokerState]] = {}
-    brokers = broker_states(snapshot, history)
+    brokers = broker_states(snapshot, known)
     for broker in brokers:
         by_rack.setdefault(broker.rack, []).append(broker)
     racks = tuple(("/".join(("", *rack)), tuple(by_rack[rack])) for rack in sorted(by_rack))
@@ -69,7 +68,7 @@ def cluster_view(
         foreign_throttles=_named([found for found, _ in not_ours]),
         throttled=len(settings) - sum(whole for _, whole in not_ours),
         hidden_topics=len(snapshot.hidden_topics),
-        unknown_load=_unknown_load(history),
+        unknown_load=_unknown_load(known),
     )
 
 
@@ -101,11 +100,8 @@ def _not_ours(setting: ForeignThrottle, ours: Ours) -> tuple[ForeignThrottle, bo
     return (replace(setting, value=",".join(left)), len(left) == len(items)) if left else None
 
 
-def _unknown_load(history: LoadHistory | None) -> str:
-    if history is None:
-        return "there is no history: collect_snapshots builds it"
-    problems = (problem for resource in history.resources for problem in resource.problems())
-    return "; ".join(dict.fromkeys(problems))
+def _unknown_load(known: KnownLoad | None) -> str:
+    return "there is no history: collect_snapshots builds it" if known is None else known.problems()
 
 
 def _partitions(rows: pa.Table) -> list[TopicPartition]:

@@ -22,7 +22,6 @@ from sqlalchemy import (
 
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.move import Move
-from rehome.domain.run.flows import FlowSample
 from rehome.domain.run.ledger_view import MoveSums
 from rehome.domain.run.progress import ReplicaStatus
 from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
@@ -56,7 +55,6 @@ from rehome.ledger.base.records import Event, Reassignment, ThrottleState
 from rehome.ledger.stores.copies.move_sums import sums_of, sums_of_plans
 from rehome.ledger.stores.events import event_of
 from rehome.ledger.stores.planned_moves import move_of
-from rehome.ledger.stores.rates import select_flows
 from rehome.ledger.stores.samples import newest_samples, status_of
 
 _FLYING = (
@@ -229,16 +227,6 @@ class PageStore(Database):
         with self.reading() as connection:
             rows = connection.execute(query).all()
         return [BusiestRate(at, rate, since) for at, rate, since, silent in rows if not silent]
-
-    def newest_flows(
-        self, plan_id: str, newest: int, after: datetime | None = None
-    ) -> list[FlowSample]:
-        """The newest samples of what brokers copy that still have single brokers, oldest first.
-
-        :param after: only of polls later than this; None = of any.
-        """
-        with self.reading() as connection:
-            return select_flows(connection, plan_id, newest, after)
 
     def event_page(self, plan_id: str, offset: int, limit: int) -> Page[Event]:
         """Events of a plan, newest first."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rehome.fleet import clusters, watch_runs
+from rehome.fleet import clusters
 from rehome.run import plan_of_run
 from rehome.run.causes.errors import TaskConflictError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
+from rehome.run.ports import extras
 from rehome.run.words.asker_words import idle_text
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def may_be_made(context: RunContext) -> bool:
     if context.window_end is None or context.in_follow_up:
         return True
     run = context.dag_run
-    if context.asker.person is not None or watch_runs.by_watching(run, context.ledger):
+    if context.asker.person is not None or extras().heals.by_watching(run, context.ledger):
         return True
     connection = _connection(context)
     stated = clusters.own_plan(connection)

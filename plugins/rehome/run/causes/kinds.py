@@ -22,6 +22,7 @@ from rehome.errors import (
     ClusterBusyError,
     InvalidConnectionError,
     InvalidRequestError,
+    NotHealedError,
     PlanConflictError,
     RehomeError,
 )
@@ -33,7 +34,6 @@ from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.observation.drift import DriftError
 from rehome.execution.throttle.configs import ThrottleError
 from rehome.executors import UnsharedLedgerError, UnsharedWarehouseError
-from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, NotHealedError
 from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
 from rehome.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from rehome.places.path_parts import PathPartError
@@ -67,8 +67,6 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     PlanChangedError: CauseKind.CHANGED_FILES,
     ApprovalLapsedError: CauseKind.NOT_APPROVED,
     NotHealedError: CauseKind.NOT_HEALED,
-    BrokerAwayError: CauseKind.NOT_HEALED,
-    DomainAwayError: CauseKind.NOT_HEALED,
     UnsharedWarehouseError: CauseKind.WAREHOUSE,
     PathPartError: CauseKind.WAREHOUSE,
     StoreDriverError: CauseKind.WAREHOUSE,

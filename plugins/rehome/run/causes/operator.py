@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.sdk import BaseOperator
 
 from rehome.airflow_versions import TaskDeferralError
-from rehome.notifiers import delivery
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import record_cause
 from rehome.run.causes.task_end import TaskEnd, TaskReason
 from rehome.run.context import RunContext
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -49,7 +49,7 @@ class RecordedOperator(BaseOperator):
 
 @contextmanager
 def _attempt(context: Mapping[str, Any]) -> Iterator[RunContext]:
-    with delivery.one_task(), RunContext(context) as run, record_cause(run):
+    with extras().channels.one_task(), RunContext(context) as run, record_cause(run):
         yield run
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from rehome.ui.routes import (
     actions,
+    cluster_pages,
     data_docs,
     downloads,
     explain,
@@ -17,5 +18,16 @@ from rehome.ui.routes import (
 )
 
 router = APIRouter()
-for part in (lists, plan, explain, live, actions, planning, rebinding, downloads, data_docs):
+for part in (
+    lists,
+    cluster_pages,
+    plan,
+    explain,
+    live,
+    actions,
+    planning,
+    rebinding,
+    downloads,
+    data_docs,
+):
     router.include_router(part.router)

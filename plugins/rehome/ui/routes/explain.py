@@ -10,6 +10,7 @@ from pydantic import Field
 
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID
 from rehome.errors import InvalidRequestError, first_problems
+from rehome.load_history.known_rates import Demands
 from rehome.page.explained import explained
 from rehome.ui import clusters
 from rehome.ui.access import UserDep
@@ -34,7 +35,7 @@ def explain(
     record = view_for(plan_id, user).record
     if not partition and not broker:
         raise HTTPException(422, "Name a partition (partition=topic-number), or a broker.")
-    demands = clusters.demands_of(record.cluster_id, plans.ledger)
+    demands = Demands(*clusters.history_asked(record.cluster_id, plans.ledger))
     try:
         texts = explained(record.plan_dir, demands, partition or (), broker or ())
     except InvalidRequestError as error:

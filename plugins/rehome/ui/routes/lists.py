@@ -1,8 +1,7 @@
-"""Plans, clusters, and the plan of a DAG run."""
+"""Plans, and the plan of a DAG run."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -12,35 +11,29 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 
 from rehome import installation
 from rehome.account.evidence import read_line
-from rehome.account.known import Fact, Known
+from rehome.account.known import Fact
 from rehome.account.plan_bytes import PlanBytes, bytes_of
 from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.times import EndRange, ends_of
 from rehome.account.words.run_words import changed_text
 from rehome.domain.clock import utc_now
-from rehome.domain.run.paused.paused_text import paused_text
 from rehome.domain.run.states import PlanState
-from rehome.execution.foreign import flight_words
-from rehome.fleet import attempts, bound
 from rehome.fleet.clusters import base_of
 from rehome.ledger.base.paging import PlanFilter, PlanLine
 from rehome.ledger.store import Ledger
-from rehome.page.files import PlanFiles, files_of
-from rehome.page.findings import finding_lines
+from rehome.page.files import PlanFiles
 from rehome.run.context import run_digest
-from rehome.ui import access, clusters, dag_runs, fleet
+from rehome.ui import access, dag_runs
 from rehome.ui.access import UserDep
 from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
 from rehome.ui.routes import programs, requests
-from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for, view_for
+from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for
 
 router = APIRouter()
 PLANS_SHOWN = 50
 BEFORE_THE_PLAN = ("snapshot", "plan")
 """Tasks of a run that make its plan."""
-PLANS_OF_CLUSTER = 20
-"""Newest plans of a cluster among which one is chosen."""
 
 
 @router.get("/")
@@ -95,70 +88,6 @@ def _line(ledger: Ledger, line: PlanLine) -> tuple[PlanLine, PlanBytes, Fact[End
 def list_requests(user: UserDep) -> JSONResponse:
     """Requests that go on, were refused or have failed, as JSON; those about a plan, too."""
     return JSONResponse([line.facts() for line in requests.list_requests(plans.ledger, user)])
-
-
-@router.get("/clusters")
-def list_clusters(request: Request, user: UserDep) -> Response:
-    """The fleet: clusters that have a snapshot, or stand in the clusters file; as JSON, too."""
-    found, problem, notes = fleet.lines(plans.ledger)
-    active = [line.account.plan for line in found if line.account.plan is not None]
-    shown = {plan.plan_id for plan in active if access.may_read(user, plan.dag_id)}
-    if wants_json(request.scope):
-        return JSONResponse(programs.fleet_json(found, shown, problem, notes))
-    html = render(
-        "clusters.html",
-        **values_for(request, user),
-        lines=found,
-        shown=shown,
-        problem=problem,
-        notes=notes,
-        unsent_since=plans.ledger.unsent_since(),
-        misled=bound.all_known_misled(plans.ledger),
-        may_bind=access.may_control(user),
-        now=time.time(),
-    )
-    return HTMLResponse(html)
-
-
-@router.get("/clusters/{cluster_id}", response_class=HTMLResponse)
-def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") -> str:
-    """One cluster: its brokers by rack, and what is not well.
-
-    :param plan: id of a plan for it, whose brokers are shown before and after.
-    """
-    ledger = plans.ledger
-    view = clusters.newest(cluster_id, ledger, load=True)
-    account = clusters.account(cluster_id, ledger, view, bound.all_known_misled(ledger))
-    active = account.plan
-    outlook = None if active is None else clusters.outlook_of(active, ledger)
-    starts = ledger.watch_starts(cluster_id)
-    tried = attempts.last_attempts(ledger, starts, utc_now())
-    newest = ledger.plans_on(cluster_id, PLANS_OF_CLUSTER)
-    recent = [record for record in newest if access.may_read(user, record.dag_id)]
-    chosen = view_for(plan, user).record if plan else None
-    if chosen is not None and chosen.cluster_id != cluster_id:
-        raise HTTPException(404, f"Plan {plan} is not for cluster {cluster_id}")
-    planned = files_of(ledger, chosen).summary if chosen is not None else None
-    return render(
-        "cluster.html",
-        **values_for(request, user),
-        view=view,
-        flights=clusters.in_flight(cluster_id, ledger),
-        flight_words=flight_words,
-        may_plan=access.may_plan(user),
-        now=time.time(),
-        active=active if active and access.may_read(user, active.dag_id) else None,
-        account=account,
-        waits=None if outlook is None else paused_text(outlook),
-        findings=account.findings.as_(lambda found: finding_lines(found, starts, tried))
-        if isinstance(account.findings, Known)
-        else account.findings,
-        recent=recent,
-        chosen=chosen,
-        loads={load.broker: load for load in planned.brokers} if planned is not None else {},
-        judged=recent[0] if recent else None,
-        gates=files_of(ledger, recent[0]).gates if recent else (),
-    )
 
 
 @router.get("/runs/{dag_id}/{run_id:path}")

@@ -85,12 +85,6 @@ class ClusterStore(Database):
         with self.reading() as connection:
             return _racks(connection, cluster_id)
 
-    def active_plans(self) -> list[PlanRecord]:
-        """The plan that is active on each cluster that has one."""
-        query = select(PLANS).where(PLANS.c.active_cluster_id.is_not(None))
-        with self.reading() as connection:
-            return [record_of(row) for row in connection.execute(query).mappings()]
-
     def plan_states_on(self, cluster_id: str) -> dict[PlanState, int]:
         """How many plans for a cluster are in each state."""
         query = select(PLANS.c.state, func.count()).group_by(PLANS.c.state)

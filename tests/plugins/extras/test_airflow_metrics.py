@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.process.waiting import wait_until
-from rehome import airflow_metrics
+from rehome.extras import airflow_metrics
 from rehome.metrics import catalog
 from rehome.metrics.catalog import Label
 from rehome.metrics.readings import PlanJob, Reading, plan_job_readings
