@@ -99,7 +99,7 @@ def drain(extras: Extras | None = None) -> tuple[Walks, Outcome]:
     walks = Walks()
     tasks = walks.followed(processes.attempt, lambda task, *_: task.task_id)
     steps = walks.followed(advance.advance, lambda *_: "advance")
-    others = {} if extras is None else {ports.COMPOSITION: SimpleNamespace(EXTRAS=extras)}
+    others = {} if extras is None else {ports.COMPOSITION: SimpleNamespace(INSTALLED_EXTRAS=extras)}
     ports.extras.cache_clear()
     try:
         with (

@@ -9,7 +9,7 @@ from rehome.fleet import watch_runs
 from rehome.notifiers.delivery import SetUpChannels
 from rehome.run.ports import Extras
 
-EXTRAS = Extras(
+INSTALLED_EXTRAS = Extras(
     channels=SetUpChannels(),
     metrics=AirflowMetrics(),
     heals=watch_runs,

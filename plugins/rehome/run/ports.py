@@ -257,4 +257,4 @@ class Extras:
 @cache
 def extras() -> Extras:
     """Those of this installation."""
-    return cast("Extras", import_module(COMPOSITION).EXTRAS)
+    return cast("Extras", import_module(COMPOSITION).INSTALLED_EXTRAS)
