@@ -39,6 +39,10 @@ ACTING := include/rehome/watching include/rehome/alerts include/rehome/clusters 
 acting-lines: ## count the lines of what runs by itself
 	@find $(ACTING) -name "*.py" -exec cat {} + | wc -l
 
+.PHONY: lines
+lines: python ## count the lines of the core and of each extra; SINCE=COMMIT compares them with those of then
+	@$(PY) -m benchmarks.code.house $(if $(SINCE),--since $(SINCE))
+
 .PHONY: wheel
 wheel: python ## build the package, dist/rehome-….whl
 	@.venv/bin/uv build -q --no-build-isolation --wheel -o dist .

@@ -8,6 +8,8 @@ files and the Spark jobs. tests/architecture/test_core_and_extras.py holds all i
 
 from __future__ import annotations
 
+import argparse
+import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
@@ -82,7 +84,7 @@ SEAM = frozenset(
 )
 """Rooms of the core that extras may import."""
 
-_FOLDERS = ("include/rehome", "plugins/rehome", "dags", "spark_jobs")
+_FOLDERS = ("include", "plugins", "dags", "spark_jobs")
 
 
 def _length(module: str, rooms: Collection[str]) -> int:
@@ -163,9 +165,27 @@ def table(paths: Collection[Path]) -> Iterator[str]:
         yield f"{part:<18}{files:>6,} files{lines:>9,} lines"
 
 
+def lines_at(commit: str) -> int:
+    """Lines of production code in a commit.
+
+    :raises subprocess.CalledProcessError: there is no such commit.
+    """
+    command = ("git", "-C", str(ROOT), "grep", "-c", "", commit, "--", *_FOLDERS)
+    counts = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    files = (line.rpartition(":") for line in counts.splitlines())
+    return sum(int(number) for file, _, number in files if file.endswith(".py"))
+
+
 def main() -> None:
-    """Print how large each part is."""
-    print(*table(list(sources())), sep="\n")
+    """Print how large each part is, and how much all has grown."""
+    parser = argparse.ArgumentParser(description="count the lines of the core and of its extras")
+    parser.add_argument("--since", metavar="COMMIT", action="append", default=[])
+    paths = list(sources())
+    print(*table(paths), sep="\n")
+    now = sum(lines for _, lines in counted(paths).values())
+    for commit in parser.parse_args().since:
+        then = lines_at(commit)
+        print(f"{then:,} lines in {commit}: {now - then:+,} since")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,9 @@ def test_between_two_steps_the_controller_rests_as_long_as_a_step_took(stepping:
 def test_where_all_small_moves_are_sent_the_next_step_takes_its_time(stepping: Any) -> None:
     steps = stepping(100, 0.1, 0.1, admitted=True)
     steps.run(SMALL)
-    assert steps.at_s == pytest.approx(0.1 + rolling.REST_ALL_SENT_S + 0.1 + rolling.REST_ALL_SENT_S)
+    assert steps.at_s == pytest.approx(
+        0.1 + rolling.REST_ALL_SENT_S + 0.1 + rolling.REST_ALL_SENT_S
+    )
 
 
 def test_without_news_what_is_left_waits_for_the_next_poll(stepping: Any) -> None:
