@@ -16,10 +16,11 @@ from pathlib import Path
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from monitoring.dashboard import dashboard
+from monitoring.statsd_mapping import statsd_mapping
 from rehome.metrics.catalog import STATSD_PREFIX
-from rehome.metrics.dashboard import dashboard
-from rehome.metrics.statsd_mapping import statsd_mapping
 
 MONITORING = Path(__file__).resolve().parents[1] / "monitoring"
 RULES = "alert_rules.yaml"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from monitoring.dashboard import Query, dashboard, expression
 from rehome.metrics import catalog
-from rehome.metrics.dashboard import Query, dashboard, expression
 from rehome.metrics.naming import in_prometheus
 
 FRESH = in_prometheus(catalog.FRESH_UNTIL)

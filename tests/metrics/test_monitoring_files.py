@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from monitoring.statsd_mapping import statsd_mapping
 from rehome.metrics import catalog
 from rehome.metrics.catalog import METRICS, MetricKind
 from rehome.metrics.naming import dotted, in_prometheus
-from rehome.metrics.statsd_mapping import statsd_mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "monitoring"
