@@ -66,7 +66,7 @@ JOINTS: Mapping[str, str] = {
     "execution.dry_run.dry_run": "dry_run",
     "execution.throttle.set_up": "set_up_throttle clear_throttle",
     "execution.throttle.coverage": "look_at_throttles",
-    "execution.throttle.set_again": "cover",
+    "execution.throttle.ensure": "ensure",
     "execution.throttle.still_needed": "needs",
     "execution.throttle.cordon": "cordon",
     "execution.throttle.foreign": "foreign_throttles",

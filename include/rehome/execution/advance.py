@@ -46,7 +46,7 @@ from rehome.execution.observation.observe import observe
 from rehome.execution.poll import Poll, poll
 from rehome.execution.progress.progress import Progress
 from rehome.execution.throttle.configs import ThrottleError
-from rehome.execution.throttle.set_again import cover
+from rehome.execution.throttle.ensure import ensure
 from rehome.execution.throttle.set_up import change_rate
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.moves import UNWELL
@@ -195,7 +195,7 @@ class _ActionRunner:
         """What cannot be set again now is found missing by the next poll; all else goes on."""
         moves = self._moves(action.partitions)
         try:
-            lacking = cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
+            lacking = ensure(self._plan, self._ledger, self._cluster, moves, in_flight=True)
         except (ClusterError, ThrottleError) as error:
             lacking = {move.partition: str(error) for move in moves}
         for why, count in Counter(lacking.values()).items():
@@ -203,6 +203,13 @@ class _ActionRunner:
             self._ledger.add_event_if_new(kind, why, self._plan.plan_id)
             flying = count_text(count, "move")
             self._done.holds.append(f"{flying} in flight may not be throttled: {why}")
+
+    def _ensure_throttled(self, moves: Collection[Move]) -> list[Move]:
+        """Of moves that are about to be sent, those that will be throttled."""
+        waiting = ensure(self._plan, self._ledger, self._cluster, moves)
+        for why, count in Counter(waiting.values()).items():
+            self._done.holds.append(_sent_again(count, why))
+        return [move for move in moves if move.partition not in waiting]
 
     def _cancel(
         self,
@@ -260,10 +267,7 @@ class _ActionRunner:
         if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s, first):
             return True
         try:
-            waiting = cover(self._plan, self._ledger, self._cluster, moves)
-            for why, count in Counter(waiting.values()).items():
-                self._done.holds.append(_sent_again(count, why))
-            moves = [move for move in moves if move.partition not in waiting]
+            moves = self._ensure_throttled(moves)
             placed = self._place(_wanted_log_dirs(moves))
             not_sent = placed.refused.keys() | placed.later.keys()
             targets = {p: first[p] for p in (m.partition for m in moves) if p not in not_sent}
@@ -304,10 +308,7 @@ class _ActionRunner:
         if not self._ledger.admit_steps(plan_id, moves, targets, seen, rate_bytes_per_s):
             return True
         try:
-            waiting = cover(self._plan, self._ledger, self._cluster, moves)
-            for why, count in Counter(waiting.values()).items():
-                self._done.holds.append(_sent_again(count, why))
-            sent = {p: to for p, to in targets.items() if p not in waiting}
+            sent = {p: targets[p] for p in (m.partition for m in self._ensure_throttled(moves))}
             verdicts = self._ask_controller(sent, allow=True)
         except MissingRightError:
             raise

@@ -24,8 +24,8 @@ from rehome.execution.actions import SetRate
 from rehome.execution.advance import advance
 from rehome.execution.observation.observe import observe
 from rehome.execution.progress.progress import replica_statuses, status_text
+from rehome.execution.throttle.ensure import ensure
 from rehome.execution.throttle.keys import FOLLOWER_RATE
-from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
@@ -121,7 +121,7 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
         plan = approved(*moves, cluster_id=cluster.cluster_id)
         set_up_throttle(plan, ledger, gateway, 5_000_000)
         set_config(gateway, ConfigResource.broker(4), FOLLOWER_RATE, "1234567")
-        cover(plan, ledger, gateway, plan.moves)
+        ensure(plan, ledger, gateway, plan.moves)
         cluster.kill(3)
         cluster.kill(4)
         wait_until(lambda: set(gateway.describe_cluster().brokers) == {1, 2}, "two brokers", 240)
@@ -169,7 +169,7 @@ def test_a_broker_that_hangs_delays_neither_other_rates_nor_other_moves(
             assert reported[0].startswith(
                 "broker 4 is not known to have the rate until it can be read"
             )
-        waiting = cover(plan, ledger, gateway, plan.moves)
+        waiting = ensure(plan, ledger, gateway, plan.moves)
         if 4 in gateway.describe_cluster().brokers:
             assert waiting.keys() == {TopicPartition(topic, 1)}
             assert "the throttle of broker 4" in waiting[TopicPartition(topic, 1)]

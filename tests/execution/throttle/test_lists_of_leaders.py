@@ -15,9 +15,9 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.throttle import configs as throttle_configs
 from rehome.execution.throttle import plan_throttle
+from rehome.execution.throttle.ensure import ensure
 from rehome.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, list_items
 from rehome.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
-from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import set_up_throttle
 from rehome.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
@@ -59,7 +59,7 @@ class World:
 
     def poll(self) -> None:
         moves = self.plan.moves
-        self.with_ledger(lambda led, port: cover(self.plan, led, port, moves, in_flight=True))
+        self.with_ledger(lambda led, port: ensure(self.plan, led, port, moves, in_flight=True))
 
     def gone(self) -> list[str]:
         """What the events say of losses."""

@@ -28,8 +28,8 @@ from rehome.execution.control.cancel import abort
 from rehome.execution.dry_run.throttle_checks import cordon_findings
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.throttle.cordon import cordon
+from rehome.execution.throttle.ensure import ensure
 from rehome.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
@@ -297,7 +297,7 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
     deleted = ConfigChange(ONE, LEADER_RATE, ConfigOperation.DELETE)
     assert older.alter_configs([deleted]) == {ONE: None}
     wait_until(lambda: (ONE, LEADER_RATE) not in rates(older), "the tool's work to show")
-    cover(first, ledger, older, first.moves)
+    ensure(first, ledger, older, first.moves)
     assert rates(older) == both(RATE)
 
     older_cluster.kill(2)
@@ -312,7 +312,7 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
     wait_until(lambda: alive(2), "broker 2 to be back", 240)
     assert {where: rate for where, rate in rates(older).items() if where[0] == TWO} == debt
     # What is owed is taken back first: it must not count as another client's lower rate.
-    cover(second, ledger, older, second.moves)
+    ensure(second, ledger, older, second.moves)
     assert rates(older) == both(8_000_000)
     assert clear_throttle(second.plan_id, ledger, older).owed == ()
     assert ledger.throttles(open_only=True) == []

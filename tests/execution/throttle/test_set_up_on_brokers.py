@@ -17,6 +17,7 @@ from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import PlanState
 from rehome.execution.actions import SetRate
+from rehome.execution.throttle.ensure import ensure
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -27,7 +28,6 @@ from rehome.execution.throttle.keys import (
 )
 from rehome.execution.throttle.ownership.marks import DEFAULT
 from rehome.execution.throttle.rate_scope import CRUISE_CONTROL_TOPICS
-from rehome.execution.throttle.set_again import cover
 from rehome.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
@@ -281,7 +281,7 @@ def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
 
     def covered() -> bool:
         """A broker that has not heard of the change yet still shows the rate."""
-        cover(plan, ledger, gateway, plan.moves)
+        ensure(plan, ledger, gateway, plan.moves)
         return throttle_settings(gateway, topic) == throttled
 
     wait_until(covered, "the rate to be set again")
@@ -382,9 +382,9 @@ def test_lists_too_long_as_a_whole_are_set_as_moves_start(
     plan = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 1), (3, 1)))
     assert set_up_throttle(plan, ledger, gateway, 5_000_000).in_waves == (topic,)
     assert throttle_settings(gateway, topic)[resource, LEADER_REPLICAS] == filler
-    cover(plan, ledger, gateway, plan.moves[:1])
+    ensure(plan, ledger, gateway, plan.moves[:1])
     assert throttle_settings(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",0:1,0:2"
-    cover(plan, ledger, gateway, plan.moves[1:])  # the first move is not in flight any more
+    ensure(plan, ledger, gateway, plan.moves[1:])  # the first move is not in flight any more
     assert throttle_settings(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",1:2,1:1"
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert throttle_settings(gateway, topic) == before

@@ -1,6 +1,6 @@
-"""Throttles that another client deleted, or that could not be set before, are set again.
+"""See to it that moves are throttled: before they start, and at each poll while they are in flight.
 
-Before moves start, and at each poll for those in flight.
+What another client deleted, or could not be set before, is set again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rehome.execution.throttle.set_up import needs_rates_by_broker
 from rehome.ledger.store import Ledger
 
 
-def cover(
+def ensure(
     plan: Plan,
     ledger: Ledger,
     cluster: OwnCluster,
