@@ -17,7 +17,7 @@ from rehome.execution.access.progress_timeout import READINGS_WITHOUT_NEWS
 from rehome.execution.advance import advance
 from rehome.execution.control import cancel as aborting
 from rehome.execution.control.cancel import abort
-from rehome.execution.throttle.configs import VERIFY_TIMEOUT_S, read_settled
+from rehome.execution.throttle.configs import VERIFY_TIMEOUT_S, settle_what_can_be
 from rehome.execution.throttle.keys import LEADER_RATE, LISTS
 from rehome.execution.throttle.ownership.marks import DEFAULT, is_mark
 from rehome.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
@@ -138,7 +138,7 @@ def test_a_rate_that_keeps_changing_is_reported_and_everything_else_is_read_once
 
     cluster.describe_configs = describe  # type: ignore[method-assign]
     with pytest.raises(RehomeError, match="keep changing, as on the brokers' default"):
-        read_settled(port(cluster), [DEFAULT], [LEADER_RATE])
+        settle_what_can_be(port(cluster), [DEFAULT], [LEADER_RATE])
 
 
 def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own_pace(

@@ -86,19 +86,6 @@ def read_what_can_be(
     return found, unread
 
 
-def read_settled(
-    cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
-) -> dict[ConfigResource, Mapping[str, ConfigValue]]:
-    """As :func:`read`, until two readings of each resource agree.
-
-    :raises ClusterError: a resource could not be read.
-    :raises ThrottleError: the configurations keep changing.
-    """
-    settled, unread = settle_what_can_be(cluster, resources, keys)
-    raise_unread(unread)
-    return settled
-
-
 def read_with_marks(
     reading: ReadConfigs,
     ledger_id: str,
