@@ -45,6 +45,9 @@ LIKE_THEIR_BASE = {
         ),
         "its reason names the kind",
     ),
+    **dict.fromkeys(
+        ("HealOverError", "BrokerAwayError", "DomainAwayError"), "each is a NotHealedError"
+    ),
     "LedgerFileError": "no task raises it: the command line alone reads such a file",
 }
 OTHER_EXCEPTIONS = {"AirflowSkipException"}
