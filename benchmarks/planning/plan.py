@@ -44,6 +44,7 @@ from rehome.planning.options import PlanOptions
 from rehome.planning.planner import plan_of
 from rehome.planning.programs.lagrangian_bound import lagrangian_bound
 from rehome.planning.rebalance.copy_sources import prefer_sources
+from rehome.planning.rebalance.move_reasons import balance_causes
 from rehome.planning.rebalance.problem import problem_of, tolerances_of
 from rehome.planning.rebalance.rebalance import lead_evenly
 from rehome.planning.rebalance.solver import rebalance
@@ -243,7 +244,7 @@ def _outcome(of: Solved) -> Outcome:
         tree_after=of.tree,
         lower_bound_bytes=rebalance_bound(of.layout, of.tree, targets, everything, of.before),
         reason=MoveReason.BALANCE,
-        why=lambda partition: "",
+        causes=balance_causes(of.problem, {}),
         infeasible=targets.infeasible,
     )
 

@@ -24,7 +24,7 @@ from rehome.cluster.snapshot.model import REPLICAS, TABLES, Snapshot
 from rehome.directory import Directory
 from rehome.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.move_table import moves_from_table, moves_table
+from rehome.domain.plan.move_table import as_moves, moves_from_table, moves_table
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.summary import summary_from_json, summary_to_json
 from rehome.domain.request.param_types import checked_plan_id
@@ -186,7 +186,7 @@ class PlanDirectory(Directory):
 
     def moves(self) -> tuple[Move, ...]:
         """The plan's moves, in partition order."""
-        return moves_from_table(self.read_table("moves.parquet"))
+        return moves_from_table(as_moves(self.read_table("moves.parquet")))
 
 
 class Warehouse(Directory):

@@ -11,6 +11,7 @@ from typing import Any
 from rehome.account.evidence import FilesRead, PlanEvidence
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.figures import BudgetPoint, TargetPrice
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan import Plan
@@ -36,7 +37,7 @@ def moves(count: int = 3, topic: str = "orders") -> list[Move]:
         replace(
             move(topic, number, (4, 1), (2, 1), size_bytes=50 * MB),
             reason=MoveReason.DRAIN,
-            why="Broker 4 is drained; broker 2 takes its place.",
+            causes=(MoveCause(CauseCode.DRAINED, 4),),
         )
         for number in range(count)
     ]

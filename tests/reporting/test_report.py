@@ -13,6 +13,7 @@ from rehome.account.standing import Tone
 from rehome.account.words.standing_words import status_of
 from rehome.account.words.time_words import time_taken
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
@@ -107,7 +108,12 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
     # Kafka's topic names cannot hold these, error messages, racks and user names can.
     evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
     data = failed_end()
-    plan = plan_of(*[replace(item, why=evil) for item in moves(topic=evil)])
+    plan = plan_of(
+        *[
+            replace(item, causes=(MoveCause(CauseCode.OUTSIDE_SET, 4, name=evil),))
+            for item in moves(topic=evil)
+        ]
+    )
     states = [MoveState.FAILED] * 3
     named = with_record(
         with_files(

@@ -9,6 +9,7 @@ import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan import Plan
@@ -25,6 +26,7 @@ from rehome.planning.model.scope import has_source, raise_if, shortened
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import plan_of
 from rehome.planning.result.log_dir_choice import choose_log_dirs
+from rehome.planning.result.move_causes import all_alike
 from rehome.planning.result.outcome import Outcome
 from rehome.planning.result.plan_moves import planned_moves
 
@@ -74,7 +76,7 @@ def rollback_plan(
         tree_after=tree,
         lower_bound_bytes=int(layout.incoming.sum()),
         reason=MoveReason.ROLLBACK,
-        why=lambda _: "Taken back to where it was before the plan.",
+        causes=all_alike(CauseCode.TAKEN_BACK),
         infeasible=(*left_alone, *limit_notes(arrays, layout.rows, None)),
         log_dirs=log_dirs,
     )

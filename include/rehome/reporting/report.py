@@ -15,6 +15,7 @@ from rehome.account.words.byte_words import bytes_sentence, total_text
 from rehome.account.words.finding_words import names_text, what_text
 from rehome.account.words.standing_words import status_of
 from rehome.account.words.time_words import incomparable_text, outcome, time_taken
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.figures import ResourceBalance
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.domain.plan.move import Move
@@ -112,6 +113,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "checks": checks_of(data),
         "names_text": names_text,
         "what_text": what_text,
+        "why_text": why_text,
         "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
         "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),
         "rate_picture": rate_picture(data),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan import move_columns, move_table
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.kafka_json import (
     reassignment_json,
     reassignment_text,
@@ -30,6 +31,8 @@ from tests.ledger.small_plans import make_plan
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True).map(tuple)
 PATHS = st.sampled_from(["/a", "/b c", '/quoted "', "any"])
 
+WHY = (MoveCause(CauseCode.RACKS_OF_MOVED, 1, 4),)
+
 
 @st.composite
 def moves(draw: st.DrawFn) -> tuple[Move, ...]:
@@ -44,7 +47,7 @@ def moves(draw: st.DrawFn) -> tuple[Move, ...]:
         reason = draw(st.sampled_from(MoveReason))
         partition = TopicPartition(name, number)
         topic_id = draw(st.sampled_from(["", f"id of {name}"]))
-        made.append(Move(partition, current, target, size, reason, "why", now, then, topic_id))
+        made.append(Move(partition, current, target, size, reason, WHY, now, then, topic_id))
     return tuple(made)
 
 
@@ -125,7 +128,7 @@ def test_a_plan_in_columns_finds_its_moves_and_sums_them_as_one_of_objects_does(
 
 
 def test_only_moves_that_are_used_become_objects() -> None:
-    one = Move(TopicPartition("t", 0), (1, 2, 3), (4, 2, 3), 5, MoveReason.BALANCE, "why")
+    one = Move(TopicPartition("t", 0), (1, 2, 3), (4, 2, 3), 5, MoveReason.BALANCE, WHY)
     table = moves_table([one]).take([0] * 1000)
     numbers = pa.array(range(1000), pa.int32())
     found = MoveTable(table.set_column(1, table.schema.field("partition"), numbers)).by_partition
@@ -142,7 +145,7 @@ def test_many_moves_are_written_without_an_object_for_each(
     for module in (move_columns, move_table):
         monkeypatch.setattr(module, "ROWS_PER_BATCH", 1000)
     count = 3 * 1000 + 5
-    one = Move(TopicPartition("t", 0), (1, 2, 3), (4, 2, 3), 5, MoveReason.BALANCE, "why")
+    one = Move(TopicPartition("t", 0), (1, 2, 3), (4, 2, 3), 5, MoveReason.BALANCE, WHY)
     table = moves_table([one]).take([0] * count)
     numbers = pa.array(range(count), pa.int32())
     table = table.set_column(1, table.schema.field("partition"), numbers)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import Move, MoveReason
@@ -19,9 +20,11 @@ from rehome.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_cha
 from rehome.domain.plan.summary import BrokerLoad, PlanSummary, summary_from_json, summary_to_json
 from rehome.domain.resources import Resource
 
+WHY = (MoveCause(CauseCode.DRAINED, 1),)
+OTHER = (MoveCause(CauseCode.NOT_LIVE, 1),)
 MOVES_OF_T = (
-    Move(TopicPartition("t", 0), (1, 2), (2, 3), 10, MoveReason.DRAIN, "why", ("/a", "any"), ()),
-    Move(TopicPartition("t", 1), (1,), (1,), 5, MoveReason.LOG_DIR, "", ("/a",), ("/b",)),
+    Move(TopicPartition("t", 0), (1, 2), (2, 3), 10, MoveReason.DRAIN, WHY, ("/a", "any"), ()),
+    Move(TopicPartition("t", 1), (1,), (1,), 5, MoveReason.LOG_DIR, (), ("/a",), ("/b",)),
 )
 
 
@@ -73,7 +76,7 @@ def a_plan(moves: tuple[Move, ...] = MOVES_OF_T) -> Plan:
 
 
 def test_the_hash_does_not_depend_on_the_order_of_moves_or_on_sizes_and_sentences() -> None:
-    same = [replace(move, why="other", size_bytes=7) for move in reversed(MOVES_OF_T)]
+    same = [replace(move, causes=OTHER, size_bytes=7) for move in reversed(MOVES_OF_T)]
     assert of(same) == of(MOVES_OF_T)
 
 

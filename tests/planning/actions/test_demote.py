@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import MoveReason
@@ -33,7 +34,7 @@ def test_others_lead_by_share_and_the_demoted_broker_comes_last() -> None:
     assert {move.reason for move in made.moves} == {MoveReason.LEADER}
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 0
     assert made.summary.leader_changes == 3
-    assert made.moves[0].why == (
+    assert why_text(made.moves[0]) == (
         "Broker 0 is demoted; broker 1 has its data in sync and leads it. Nothing is copied."
     )
 
@@ -57,7 +58,7 @@ def test_a_partition_that_only_waits_for_an_election_is_elected() -> None:
         (T[0], (1, 0), MoveReason.ELECTION)
     ]
     assert (made.summary.elections, made.summary.leader_changes) == (1, 0)
-    assert made.moves[0].why == (
+    assert why_text(made.moves[0]) == (
         "Broker 0 is demoted; broker 1, which is preferred already, is elected. Nothing is copied."
     )
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.plan.move import MoveReason
 from tests.planning.clusters import cluster
@@ -20,7 +21,7 @@ def test_a_drained_brokers_replicas_go_to_its_rack_and_nothing_else_moves() -> N
         T[4]: (4, 1, 2),
     }
     assert {move.reason for move in made.moves} == {MoveReason.DRAIN}
-    assert made.moves[0].why.startswith("Broker 0 is drained; broker 1")
+    assert why_text(made.moves[0]).startswith("Broker 0 is drained; broker 1")
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 300
     assert made.summary.rack_violations_after == 0
 
@@ -111,7 +112,7 @@ def test_partitions_of_a_drained_broker_also_leave_a_dead_one_and_no_others_do()
     of = cluster([""] * 4, [(0, 1), (1, 2)], dead=frozenset({1}))
     (move,) = plan(of, action="drain", brokers=[0]).moves
     assert (move.partition, set(move.target)) == (T[0], {2, 3})
-    assert "Broker 0 is drained, and broker 1 not live" in move.why
+    assert "Broker 0 is drained, and broker 1 not live" in why_text(move)
 
 
 def test_no_broker_gets_more_than_its_disk_holds() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
@@ -42,7 +43,7 @@ def test_replicas_go_into_another_log_dir_of_their_broker() -> None:
         (T[2], (0, 1), ("/d1", "any"), MoveReason.EVACUATE),
     ]
     assert (made.summary.bytes_to_move, made.summary.log_dir_bytes) == (0, 200)
-    assert made.moves[0].why == "/d0 of broker 0 is emptied; /d1 has room."
+    assert why_text(made.moves[0]) == "/d0 of broker 0 is emptied; /d1 has room."
 
 
 def test_the_cordoned_log_dirs_are_meant_where_none_is_named() -> None:
@@ -64,7 +65,7 @@ def test_a_replica_without_space_in_other_log_dirs_leaves_the_broker_and_keeps_i
         (T[0], (0, 1), ("/d1", "any")),
         (T[2], (1, 2), ()),
     ]
-    assert made.moves[1].why == (
+    assert why_text(made.moves[1]) == (
         "/d0 of broker 0 is emptied, and no other log dir there has room; it goes to broker 2."
     )
     assert made.summary.lower_bound_bytes <= made.summary.bytes_to_move == 100

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.plan.plan import Plan
 from tests.planning.clusters import cluster
@@ -34,8 +35,8 @@ def test_only_offline_replicas_move_and_the_others_keep_their_places() -> None:
     assert moved[T[3]][:2] == (1, 2)
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 300
     assert {move.reason.value for move in made.moves} == {"offline"}
-    assert "A log dir of broker 1 has failed" in made.moves[0].why
-    assert "Broker 3 is not live, 2 of its replicas in sync" in made.moves[1].why
+    assert "A log dir of broker 1 has failed" in why_text(made.moves[0])
+    assert "Broker 3 is not live, 2 of its replicas in sync" in why_text(made.moves[1])
 
 
 def test_new_homes_are_where_the_racks_want_them() -> None:

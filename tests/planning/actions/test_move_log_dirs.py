@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.move import MoveReason
@@ -47,7 +48,7 @@ def test_a_brokers_log_dirs_end_with_equal_bytes_and_nothing_leaves_the_broker()
     assert first.current == first.target == (0,)
     assert (first.current_log_dirs, first.target_log_dirs) == ((A,), (B,))
     assert (first.reason, first.relocating, first.adding) == (MoveReason.LOG_DIR, (0,), ())
-    assert first.why == (
+    assert why_text(first) == (
         "On broker 0, /disk/a held 400 B of a share of 200 B, and /disk/b 0 B of 200 B."
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.move import MoveReason
 from tests.planning.clusters import Cluster, cluster
@@ -30,7 +31,7 @@ def test_fewer_replicas_keep_the_leader_and_stay_apart() -> None:
     made = plan(of, action="set_replication_factor", replication_factor=2)
     assert [move.target for move in made.moves] == [(0, 2), (4, 0)]
     assert made.summary.bytes_to_move == 0
-    assert made.moves[0].why == "Replication factor 3 becomes 2; leaves broker 1."
+    assert why_text(made.moves[0]) == "Replication factor 3 becomes 2; leaves broker 1."
 
 
 def test_more_replicas_than_brokers_are_refused() -> None:

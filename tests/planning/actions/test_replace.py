@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.plan.plan import Plan
@@ -35,7 +36,7 @@ def test_every_replica_goes_to_the_replacement_in_the_same_place() -> None:
     assert {move.reason for move in made.moves} == {MoveReason.REPLACE}
     assert made.summary.bytes_to_move == made.summary.lower_bound_bytes == 300
     assert infeasible(made) == ()
-    assert made.moves[0].why == "Broker 0 is replaced by broker 3, which takes its place."
+    assert why_text(made.moves[0]) == "Broker 0 is replaced by broker 3, which takes its place."
 
 
 def test_several_pairs_are_replaced_at_once_also_in_one_partition() -> None:
@@ -50,9 +51,9 @@ def test_a_replacement_that_takes_the_place_after_all_is_not_named() -> None:
     made = plan(of, action="replace", replacements="3=5, 2=1")
     assert targets(made) == {T[0]: (0, 1, 5, 4)}
     assert infeasible(made) == ()
-    assert "which takes its place" in made.moves[0].why
-    assert "instead" not in made.moves[0].why
-    assert "less evenly" not in made.moves[0].why
+    assert "which takes its place" in why_text(made.moves[0])
+    assert "instead" not in why_text(made.moves[0])
+    assert "less evenly" not in why_text(made.moves[0])
 
 
 def test_a_replacement_that_holds_the_partition_already_leaves_the_place_to_another() -> None:
@@ -63,7 +64,7 @@ def test_a_replacement_that_holds_the_partition_already_leaves_the_place_to_anot
         "t-0: broker 3 has a replica of it already: broker 2 takes the place instead "
         "(wanted 1, nearest 0)"
     ]
-    assert made.moves[0].why == (
+    assert why_text(made.moves[0]) == (
         "Broker 0 is replaced by broker 3, which holds a replica already; broker 2 takes its place."
     )
 
@@ -103,7 +104,7 @@ def test_a_dead_broker_is_replaced_and_other_dead_ones_are_left_as_well() -> Non
     of = cluster([""] * 5, [(0, 1, 2)], dead=frozenset({0, 2}))
     made = plan(of, action="replace", replacements={"0": 3})
     assert targets(made) == {T[0]: (3, 1, 4)}
-    assert "broker 2 is not live; broker 4 takes its place" in made.moves[0].why
+    assert "broker 2 is not live; broker 4 takes its place" in why_text(made.moves[0])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import obstacle_text
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
@@ -105,7 +106,7 @@ def test_what_keeping_a_replica_would_have_meant_is_reported() -> None:
     text = partition_text(found)
     assert "If it kept its replica, broker 0 would end with: 300 B, above its band" in text
     assert found.move is not None
-    assert f"Why: {found.move.why}" in text
+    assert f"Why: {why_text(found.move)}" in text
 
 
 @pytest.mark.parametrize(

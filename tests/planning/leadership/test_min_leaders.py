@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import Obstacle, SubjectKind
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.plan import Plan
@@ -67,7 +68,7 @@ def test_a_replica_is_copied_only_where_no_order_does_and_the_smallest() -> None
     assert made.summary.bytes_to_move == 10
     assert made.summary.min_leaders is not None
     assert made.summary.min_leaders.replicas_copied == 1
-    assert "min_leaders" in made.moves[0].why
+    assert "min_leaders" in why_text(made.moves[0])
     price = {price.resource: price for price in made.summary.prices}["min_leaders"]
     assert (price.bytes_to_move, price.replica_moves) == (10, 1)
     spent = plan(of, action="rebalance", min_leaders={"t": 1}, budget_bytes=9, **tolerances)

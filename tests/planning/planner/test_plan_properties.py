@@ -11,6 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import Infeasible
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.plan.plan import Plan
@@ -75,7 +76,7 @@ def check_hard_rules(of: Cluster, request: ReassignmentRequest, made: Plan) -> N
         copies = bool(move.adding)
         even_before = is_even(move.current, paths(of), hosts)
         assert not (copies or even_before) or is_even(move.target, paths(of), hosts)
-        assert move.why
+        assert why_text(move)
     assert made.summary.bytes_to_move >= made.summary.lower_bound_bytes
     before, after = made.summary.rack_violations_before, made.summary.rack_violations_after
     assert before is not None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.plan import Plan
 from tests.examples import examples
@@ -99,7 +100,7 @@ def test_they_count_where_they_are_asked_for_and_nowhere_else() -> None:
         assert max(found.values()) <= 1.1 * sum(found.values()) / 4 + 1
     assert both.summary.infeasible == ()
     assert "potential bytes out per second and bytes into leaders" in both.summary.planned_by
-    assert "to send if every replica on it led" in " ".join(move.why for move in both.moves)
+    assert "to send if every replica on it led" in " ".join(why_text(move) for move in both.moves)
     assert {price.resource: price.method for price in both.summary.prices} == {
         "bytes": "solved",
         POTENTIAL: "solved",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action, ReassignmentRequest, spread_tolerance
@@ -255,7 +256,7 @@ def test_a_replica_that_only_moves_for_its_topic_says_so() -> None:
     of = spread_cluster(brokers=6, empty=2, skew=0.0)
     made = plan(of, action="expand", brokers=[4, 5], tolerance=0.9, tolerances=EVEN)
     assert made.moves
-    assert any("replicas of t" in move.why for move in made.moves)
+    assert any("replicas of t" in why_text(move) for move in made.moves)
 
 
 @pytest.mark.parametrize("action", ["rebalance", "expand", "drain"])

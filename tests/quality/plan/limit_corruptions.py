@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from rehome.domain.request.request import Action, ReassignmentRequest
@@ -30,6 +31,8 @@ from tests.quality.plan.rule_names import (
 
 FAST = BrokerSet(name="fast", topics=("orders*",), brokers=(0, 1, 2), exclusive=True)
 RACKS = ["/a", "/b", "/a", "/a", "/b", "/b"]
+
+UNEVEN = (MoveCause(CauseCode.UNEVEN_RACKS),)
 
 
 def of(partition: int, topic: str = "orders") -> TopicPartition:
@@ -97,7 +100,15 @@ def led_by_its_set() -> Checked:
 
 def audit_onto(broker: int) -> Checked:
     partition, now = of(0, "audit"), (3, 4)
-    moved = Move(partition, now, (broker, 4), 1_000, MoveReason.RACK, in_sync=2, why="-")
+    moved = Move(
+        partition,
+        now,
+        (broker, 4),
+        1_000,
+        MoveReason.RACK,
+        in_sync=2,
+        causes=UNEVEN,
+    )
     return plus(repaired(), [replace(moved, current_log_dirs=("/data/3", "/data/4"))])
 
 
@@ -153,7 +164,7 @@ OF_LIMITS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
             [
                 Move(
                     *(of(n), (1, 0), (0, 1), 1_000, MoveReason.LEADER),
-                    why="-",
+                    causes=UNEVEN,
                     current_log_dirs=("/data/1", "/data/0"),
                     in_sync=2,
                 )

@@ -189,7 +189,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_move(drain(), named(2), in_sync=1),
         {"a move states how many replicas are in sync"},
     ),
-    "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move has a reason"}),
+    "no reason": (lambda: with_move(drain(), named(2), causes=()), {"a move has a reason"}),
     "a negative size": (
         lambda: with_move(drain(), named(2), size_bytes=-1),
         {"a move has a size", SIZE, BYTES_STATED},

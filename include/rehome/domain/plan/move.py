@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
+from rehome.domain.plan.causes.move_cause import MoveCause
 
 
 class MoveReason(enum.StrEnum):
@@ -35,7 +36,7 @@ class Move:
     :param current_log_dirs: log dir of each current replica, aligned with ``current``.
     :param target_log_dirs: log dir wanted for each target replica, aligned with ``target``;
         ``any`` lets the broker choose. Empty means ``any`` for all.
-    :param why: one sentence for a person.
+    :param causes: why it moves, for a person; empty = not known, as for moves of the ledger.
     :param topic_id: Kafka's id of the topic that was planned on (KIP-516); "" = not known.
     :param in_sync: replicas that were in the ISR when it was planned; -1 = not known.
     :param end_offset: up to which all replicas in the ISR had its messages when it was planned:
@@ -47,7 +48,7 @@ class Move:
     target: tuple[BrokerId, ...]
     size_bytes: int
     reason: MoveReason
-    why: str = ""
+    causes: tuple[MoveCause, ...] = ()
     current_log_dirs: tuple[str, ...] = ()
     target_log_dirs: tuple[str, ...] = ()
     topic_id: str = ""

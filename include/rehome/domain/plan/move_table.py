@@ -11,6 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.causes.cause_columns import (
+    CAUSES,
+    cause_column_of,
+    causes_of,
+    stored_sentences,
+)
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.move_columns import ROWS_PER_BATCH, padded
 from rehome.domain.plan.moves_by_partition import IndexedMoves, MovesByPartition
@@ -24,7 +30,7 @@ MOVES_SCHEMA = pa.schema(
         pa.field("target", pa.list_(pa.int32()), nullable=False),  # preferred leader first
         pa.field("size_bytes", pa.int64(), nullable=False),  # of one replica
         pa.field("reason", pa.string(), nullable=False),  # a MoveReason
-        pa.field("why", pa.string(), nullable=False),
+        pa.field("causes", CAUSES, nullable=False),  # why, for a person
         pa.field("current_log_dirs", pa.list_(pa.string()), nullable=False),  # as `current`, or []
         pa.field("target_log_dirs", pa.list_(pa.string()), nullable=False),  # as `target`, or []
         pa.field("topic_id", pa.string(), nullable=False),  # "" = not known
@@ -134,10 +140,11 @@ def moves_table(moves: Iterable[Move]) -> pa.Table:
     if isinstance(moves, MoveTable):
         return moves.table
     ordered = sorted(moves, key=lambda move: move.partition)
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, Any] = {
         "topic": [move.partition.topic for move in ordered],
         "partition": [move.partition.partition for move in ordered],
         "reason": [move.reason.value for move in ordered],
+        "causes": cause_column_of(move.causes for move in ordered),
     }
     for name in MOVES_SCHEMA.names:
         if name not in columns:
@@ -147,6 +154,7 @@ def moves_table(moves: Iterable[Move]) -> pa.Table:
 
 def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:
     """The inverse of :func:`moves_table`."""
+    rows = table.select([name for name in table.schema.names if name != "causes"])
     return tuple(
         Move(
             partition=TopicPartition(row["topic"], row["partition"]),
@@ -154,12 +162,23 @@ def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:
             target=tuple(row["target"]),
             size_bytes=row["size_bytes"],
             reason=MoveReason(row["reason"]),
-            why=row["why"],
+            causes=causes,
             current_log_dirs=tuple(row["current_log_dirs"]),
             target_log_dirs=tuple(row["target_log_dirs"]),
             topic_id=row.get("topic_id", ""),
             in_sync=row.get("in_sync", -1),
             end_offset=row.get("end_offset", -1),
         )
-        for row in table.to_pylist()
+        for row, causes in zip(rows.to_pylist(), causes_of(table.column("causes")), strict=True)
     )
+
+
+def as_moves(table: pa.Table) -> pa.Table:
+    """A stored table of moves as today's columns are: an earlier version had a sentence of each
+    move, ``why``, in place of causes.
+    """
+    if "why" not in table.column_names:
+        return table
+    at = table.column_names.index("why")
+    causes = stored_sentences(table.column("why"))
+    return table.set_column(at, MOVES_SCHEMA.field("causes"), causes)

@@ -32,7 +32,7 @@ class PlannedMoveStore(Database):
     """Moves as they were planned: written with the plan, and never changed."""
 
     def planned_moves(self, plan_id: str, *states: MoveState) -> tuple[Move, ...]:
-        """A plan's moves in partition order, as planned, but for the sentence why.
+        """A plan's moves in partition order, as planned, but for their causes.
 
         :param states: only moves in one of these; none = all of them.
         :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded them.
@@ -107,7 +107,7 @@ def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:
 
 
 def move_of(row: RowMapping) -> Move:
-    """A move as planned, but for the sentence why.
+    """A move as planned, but for its causes.
 
     :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded it.
     """

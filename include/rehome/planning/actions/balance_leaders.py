@@ -7,6 +7,7 @@ from operator import itemgetter
 import numpy as np
 
 from rehome.domain.array_types import Mask
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import LOOSE, Resource, led
@@ -27,6 +28,7 @@ from rehome.planning.model.resource_loads import partition_weight
 from rehome.planning.model.scope import partitions_in_scope
 from rehome.planning.placement.movable import free_to_move
 from rehome.planning.rebalance.problem import tolerances_of
+from rehome.planning.result.move_causes import each_by_itself
 from rehome.planning.result.outcome import Outcome, tree_of
 
 LEADERS_TOLERANCE = 0.1
@@ -53,22 +55,22 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
         MinLeadersRepair(layout, minimums, movable).run()
     keep_led_caps(layout, movable, lower=True, minimums=minimums)
     undo_above_caps(layout)
-    than = "partitions" if shares is None else "partitions, or more traffic,"
+    than = CauseCode.LEADS_MORE if shares is None else CauseCode.LEADS_MORE_TRAFFIC
     nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids
+
+    def cause(p: int) -> tuple[MoveCause, ...]:
+        old, new = ids[[layout.origin[p, 0], layout.rows[p, 0]]].tolist()
+        code = than if layout.rows[p, 0] == evened[p] else CauseCode.MIN_LEADERS
+        return (MoveCause(code, old, new),)
+
     return Outcome(
         layout=layout,
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=0,
         reason=MoveReason.LEADER,
-        why=lambda p: (
-            f"Broker {ids[layout.rows[p, 0]]} leads in place of broker {ids[layout.origin[p, 0]]}, "
-            "for min_leaders; only the order of replicas changes."
-            if layout.rows[p, 0] != evened[p]
-            else f"Broker {ids[layout.origin[p, 0]]} leads more {than} than broker "
-            f"{ids[layout.rows[p, 0]]}; only the order of replicas changes."
-        ),
+        causes=each_by_itself(cause),
         infeasible=(
             *infeasible,
             *(unmet(layout, shares, handed_over=minimums is not None) if shares else ()),

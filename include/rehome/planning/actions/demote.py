@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import LOOSE, Resource
-from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
 from rehome.planning.leadership.leader_caps import keep_led_caps
 from rehome.planning.leadership.new_leaders import take_over
@@ -24,6 +24,7 @@ from rehome.planning.model.layout import Layout
 from rehome.planning.model.resource_loads import capacities, known
 from rehome.planning.model.scope import brokers_named, partitions_in_scope, raise_if
 from rehome.planning.placement.movable import free_to_reorder, named
+from rehome.planning.result.move_causes import each_by_itself
 from rehome.planning.result.outcome import Outcome, tree_of
 
 _TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
@@ -59,13 +60,9 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
     tree = tree_of(arrays, arrays.brokers.live, request)
     ids = arrays.brokers.ids
 
-    def why(p: int) -> str:
+    def cause(p: int) -> tuple[MoveCause, ...]:
         gone = sorted({int(b) for b in (rows[p, 0], leader[p]) if b != NONE and demoted[b]})
-        if layout.rows[p, 0] == rows[p, 0]:
-            new = f"{brokers_text([int(ids[rows[p, 0]])])}, which is preferred already, is elected"
-        else:
-            new = f"{brokers_text([int(ids[layout.rows[p, 0]])])} has its data in sync and leads it"
-        return f"{brokers_are(ids[gone].tolist()).capitalize()} demoted; {new}. Nothing is copied."
+        return tuple(MoveCause(CauseCode.DEMOTED, broker) for broker in ids[gone].tolist())
 
     return Outcome(
         layout=layout,
@@ -73,7 +70,7 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
         tree_after=tree,
         lower_bound_bytes=0,
         reason=MoveReason.LEADER,
-        why=why,
+        causes=each_by_itself(cause),
         infeasible=(*infeasible, *named(arrays, stuck, Obstacle.NO_OTHER_LEADER)),
         elections=tuple(elected.tolist()),
     )

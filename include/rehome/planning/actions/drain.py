@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.param_types import TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from rehome.domain.resources import Resource
-from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.actions.placement_costs import asked_bound, least_costs
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.leadership.topic_leaders import even_leaders
@@ -34,7 +34,8 @@ from rehome.planning.placement.movable import with_source
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
-from rehome.planning.result.outcome import Outcome, complete, left_brokers, new_places, tree_of
+from rehome.planning.result.move_causes import of_left_brokers
+from rehome.planning.result.outcome import Outcome, complete, tree_of
 from rehome.planning.result.topic_notes import missed_topics, topic_balance
 
 
@@ -77,14 +78,6 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     if bands is not None:
         even_leaders(layout, bands, layout.rows[:, 0] != layout.origin[:, 0], hosts, None)
 
-    def why(p: int) -> str:
-        gone, dead = (
-            arrays.brokers.ids[[b for b in left_brokers(layout, p) if side[b]]].tolist()
-            for side in (drained, ~drained)
-        )
-        besides = f", and {brokers_text(dead)} not live" if dead else ""
-        return f"{brokers_are(gone).capitalize()} drained{besides}; {new_places(layout, p)}."
-
     return Outcome(
         layout=layout,
         tree_before=tree_of(arrays, arrays.brokers.live, request),
@@ -92,7 +85,9 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         lower_bound_bytes=placement_bound(layout, tree, paid),
         asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.DRAIN,
-        why=why,
+        causes=of_left_brokers(
+            layout, (CauseCode.NOT_LIVE, CauseCode.DRAINED), drained.astype(np.int64)
+        ),
         infeasible=(
             *lost,
             *_undrained(arrays, leaving, paid),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import NONE
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
@@ -13,6 +14,7 @@ from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.scope import partitions_in_scope
 from rehome.planning.placement.movable import named
+from rehome.planning.result.move_causes import each_by_itself
 from rehome.planning.result.outcome import Outcome, tree_of
 
 
@@ -27,12 +29,10 @@ def plan_elections(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
     busy, idle = meant & arrays.in_flight, meant & ~arrays.in_flight
     tree, ids = tree_of(arrays, arrays.brokers.live, request), arrays.brokers.ids
 
-    def why(p: int) -> str:
-        leads = "no broker leads it" if leader[p] == NONE else f"broker {ids[leader[p]]} leads it"
-        return (
-            f"Broker {ids[rows[p, 0]]} is its preferred leader and in sync, but {leads}. "
-            "Nothing is copied."
-        )
+    def cause(p: int) -> tuple[MoveCause, ...]:
+        preferred, leads = int(ids[rows[p, 0]]), leader[p]
+        now = None if leads == NONE else int(ids[leads])
+        return (MoveCause(CauseCode.PREFERRED_LEADER, preferred, now),)
 
     return Outcome(
         layout=Layout(arrays),
@@ -40,7 +40,7 @@ def plan_elections(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
         tree_after=tree,
         lower_bound_bytes=0,
         reason=MoveReason.ELECTION,
-        why=why,
+        causes=each_by_itself(cause),
         infeasible=(
             *named(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
             *named(arrays, np.flatnonzero(idle & ~able), Obstacle.PREFERRED_OUT_OF_SYNC),

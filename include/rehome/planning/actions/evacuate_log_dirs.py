@@ -5,7 +5,7 @@ broker.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, UNLIMITED, Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDirName
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
@@ -24,11 +25,11 @@ from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import brokers_named, raise_if
 from rehome.planning.placement.movable import free_to_move, named
 from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.result.move_causes import MoveCauses, each_by_itself
 from rehome.planning.result.outcome import (
     Outcome,
     WithinBrokers,
     largest_first,
-    new_brokers,
     tree_of,
 )
 
@@ -68,7 +69,7 @@ def plan_evacuation(
         tree_after=tree_of(arrays, arrays.brokers.live, request),
         lower_bound_bytes=min(placed.overflow_bytes, int(layout.incoming.sum())),
         reason=MoveReason.EVACUATE,
-        why=_why(layout, dirs, replicas, placed),
+        causes=_causes(layout, dirs, replicas, placed),
         infeasible=(*notes, *named(arrays, under_way, Obstacle.LOG_DIR_MOVE_IN_FLIGHT)),
         log_dirs=placed.log_dirs(layout, dirs, replicas),
         within=placed.within(arrays, dirs, replicas),
@@ -247,23 +248,11 @@ def _off_the_broker(
             )
 
 
-def _why(
-    layout: Layout, dirs: LogDirs, replicas: StoredReplicas, placed: _Placed
-) -> Callable[[int], str]:
-    """The sentence of each move."""
+def _causes(layout: Layout, dirs: LogDirs, replicas: StoredReplicas, placed: _Placed) -> MoveCauses:
     found, ids = placed.by_partition(replicas, dirs), layout.arrays.brokers.ids
-
-    def why(p: int) -> str:
-        reasons = []
-        for broker, old, new in found[p]:
-            there = f"{old} of broker {ids[broker]} is emptied"
-            if new:
-                reasons.append(f"{there}; {new} has room")
-            else:
-                instead = brokers_text(new_brokers(layout, p))
-                reasons.append(
-                    f"{there}, and no other log dir there has room; it goes to {instead}"
-                )
-        return f"{'. '.join(reasons)}."
-
-    return why
+    return each_by_itself(
+        lambda p: [
+            MoveCause(CauseCode.LOG_DIR_EMPTIED, int(ids[broker]), name=old, takes_name=new)
+            for broker, old, new in found[p]
+        ]
+    )

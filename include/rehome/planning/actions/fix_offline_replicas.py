@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.model.arrays import ClusterArrays, in_sync_of
 from rehome.planning.model.layout import Layout
@@ -20,7 +20,8 @@ from rehome.planning.placement.movable import named, with_source
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.placement.within_budget import Costs, affordable
 from rehome.planning.rebalance.budget_cut import budget_of
-from rehome.planning.result.outcome import Outcome, left_brokers, new_places, tree_of
+from rehome.planning.result.move_causes import of_left_brokers
+from rehome.planning.result.outcome import Outcome, tree_of
 
 
 def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -59,7 +60,11 @@ def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -
         lower_bound_bytes=int(layout.incoming.sum()),
         asked_bound_bytes=int(_costs(arrays, sound, copies)[0].sum()) if unpaid else None,
         reason=MoveReason.OFFLINE,
-        why=lambda p: _why(arrays, layout, p),
+        causes=of_left_brokers(
+            layout,
+            (CauseCode.NOT_LIVE, CauseCode.LOG_DIR_FAILED),
+            arrays.brokers.live.astype(np.int64),
+        ),
         infeasible=(
             *named(arrays, partitions[busy], Obstacle.IN_FLIGHT),
             *lost,
@@ -90,17 +95,3 @@ def _most_endangered_first(arrays: ClusterArrays, partitions: Ints) -> Ints:
 def _costs(arrays: ClusterArrays, partitions: Ints, copies: Ints) -> Costs:
     costs: Floats = np.stack([copies * arrays.size_bytes[partitions], copies]).astype(float)
     return costs
-
-
-def _why(arrays: ClusterArrays, layout: Layout, p: int) -> str:
-    gone = left_brokers(layout, p)
-    dead = [b for b in gone if not arrays.brokers.live[b]]
-    failed = [b for b in gone if arrays.brokers.live[b]]
-    ids, causes = arrays.brokers.ids, []
-    if dead:
-        causes.append(f"{brokers_are(ids[dead].tolist())} not live")
-    if failed:
-        causes.append(f"a log dir of {brokers_text(ids[failed].tolist())} has failed")
-    in_sync = "?" if arrays.in_sync is None else int(arrays.in_sync[p].sum())
-    text = f"{' and '.join(causes)}, {in_sync} of its replicas in sync; {new_places(layout, p)}."
-    return f"{text[:1].upper()}{text[1:]}"

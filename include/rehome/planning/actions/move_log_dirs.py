@@ -15,11 +15,11 @@ import numpy as np
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
+from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource, placed
-from rehome.domain.text import bytes_text
 from rehome.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
 from rehome.planning.effort.work import SearchWork, budget_of_work
 from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
@@ -35,6 +35,7 @@ from rehome.planning.rebalance.fixed_point import plan_on
 from rehome.planning.rebalance.problem import problem_of
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import asked_bound, rebalance_bound
+from rehome.planning.result.move_causes import each_by_itself
 from rehome.planning.result.outcome import Outcome, WithinBrokers, tree_of
 from rehome.planning.search.state import Problem
 
@@ -299,7 +300,7 @@ def _outcome(
     """The moves of single replicas as moves of partitions that keep their brokers."""
     dirs, replicas, ids = disks.dirs, disks.replicas, arrays.brokers.ids
     log_dirs: dict[int, list[str]] = {}
-    reasons: dict[int, list[str]] = {}
+    causes: dict[int, list[MoveCause]] = {}
     size_bytes: Counter[BrokerId] = Counter()
     for n in disks.layout.changed().tolist():
         p, source, target = int(replicas.partition[n]), *_way(disks, n)
@@ -308,11 +309,19 @@ def _outcome(
         asked = log_dirs.setdefault(p, [ANY_LOG_DIR] * int(arrays.replication_factor[p]))
         asked[place] = dirs.paths[target]
         size_bytes[int(ids[broker])] += int(replicas.size_bytes[n])
-        reasons.setdefault(p, []).append(
-            f"On broker {ids[broker]}, {dirs.paths[source]} held "
-            f"{bytes_text(disks.before[source])} of a share of {bytes_text(disks.share[source])}, "
-            f"and {dirs.paths[target]} {bytes_text(disks.before[target])} of "
-            f"{bytes_text(disks.share[target])}."
+        held, takes_held = (
+            Held(Resource.BYTES, float(disks.before[at]), float(disks.share[at]))
+            for at in (source, target)
+        )
+        causes.setdefault(p, []).append(
+            MoveCause(
+                CauseCode.LOG_DIR_OVER_SHARE,
+                int(ids[broker]),
+                name=dirs.paths[source],
+                takes_name=dirs.paths[target],
+                held=held,
+                takes_held=takes_held,
+            )
         )
     tree = tree_of(arrays, arrays.brokers.live, request)
     return Outcome(
@@ -322,7 +331,7 @@ def _outcome(
         lower_bound_bytes=0,
         asked_bound_bytes=disks.asked_bound_bytes(),
         reason=MoveReason.LOG_DIR,
-        why=lambda p: " ".join(reasons[p]),
+        causes=each_by_itself(causes.__getitem__),
         infeasible=infeasible,
         log_dirs={p: tuple(paths) for p, paths in log_dirs.items()},
         within=WithinBrokers(len(disks.layout.changed()), size_bytes, disks.lower_bound_bytes()),

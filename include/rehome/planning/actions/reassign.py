@@ -9,6 +9,7 @@ import numpy as np
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.reassignment_file import Assignment, parse_reassignment
 from rehome.domain.request.request import ReassignmentRequest
@@ -17,6 +18,7 @@ from rehome.planning.model.arrays import ClusterArrays, in_sync_of, is_new, repl
 from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.scope import check_movable, destinations_of, raise_if, shortened
+from rehome.planning.result.move_causes import all_alike
 from rehome.planning.result.outcome import Outcome, tree_of
 
 
@@ -36,7 +38,7 @@ def plan_requested(
         tree_after=tree,
         lower_bound_bytes=int(layout.incoming.sum()),
         reason=MoveReason.REQUESTED,
-        why=lambda p: "Named in the requested reassignment.",
+        causes=all_alike(CauseCode.REQUESTED),
         log_dirs=log_dirs,
     )
 

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Notes, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.text import brokers_text
 from rehome.planning.actions.placement_costs import asked_bound, least_costs, left_out
 from rehome.planning.leadership.preferred_leaders import settle_leaders
-from rehome.planning.limits.apply_limits import outside_sets, set_name
+from rehome.planning.limits.apply_limits import groups, outside_sets
 from rehome.planning.limits.limit_checks import set_too_small
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
@@ -23,7 +23,8 @@ from rehome.planning.placement.movable import free_to_move, named
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
-from rehome.planning.result.outcome import Outcome, complete, new_places, tree_of
+from rehome.planning.result.move_causes import MoveCauses, all_alike, each_by_itself
+from rehome.planning.result.outcome import Outcome, complete, tree_of
 
 
 def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -54,7 +55,7 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         lower_bound_bytes=placement_bound(layout, tree, paid),
         asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.RACK,
-        why=lambda p: _why_repaired(arrays, layout, p),
+        causes=_causes(arrays, layout),
         infeasible=(*infeasible, *unpaid, *uneven),
     )
 
@@ -97,10 +98,25 @@ def _better_places(layout: Layout, tree: RackTree, partition: int) -> tuple[Ints
     return place[order], broker[order]
 
 
-def _why_repaired(arrays: ClusterArrays, layout: Layout, p: int) -> str:
-    outside = arrays.rows[p][outside_sets(arrays, arrays.rows)[p]] if arrays.limits else []
-    if len(outside):
-        ids = brokers_text(arrays.brokers.ids[outside].tolist())
-        name = set_name(arrays, p)
-        return f"{ids.capitalize()} may not hold it by {name}; {new_places(layout, p)}."
-    return f"Its replicas were not spread evenly over racks; {new_places(layout, p)}."
+def _causes(arrays: ClusterArrays, layout: Layout) -> MoveCauses:
+    if arrays.limits is None:
+        return all_alike(CauseCode.UNEVEN_RACKS)
+    outside, ids = outside_sets(arrays, arrays.rows), arrays.brokers.ids
+
+    def causes(p: int) -> list[MoveCause]:
+        gone = ids[arrays.rows[p][outside[p]]].tolist()
+        code, name = _bound_by(arrays, p)
+        return [MoveCause(code, broker, name=name) for broker in gone] or _UNEVEN
+
+    return each_by_itself(causes)
+
+
+_UNEVEN = [MoveCause(CauseCode.UNEVEN_RACKS)]
+
+
+def _bound_by(arrays: ClusterArrays, p: int) -> tuple[CauseCode, str]:
+    """What binds the topic of a partition to brokers, and the set's name; "" = a set of others."""
+    limits, number = arrays.limits, int(groups(arrays)[p])
+    if limits is not None and number >= limits.bound_from:
+        return CauseCode.OUTSIDE_DESTINATIONS, ""
+    return CauseCode.OUTSIDE_SET, limits.names[number] if limits is not None and number else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
@@ -25,14 +26,17 @@ from rehome.planning.model.scope import (
 )
 from rehome.planning.placement.movable import with_source
 from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.result.move_causes import each_by_itself
 from rehome.planning.result.outcome import Outcome, largest_first, tree_of
 
-_INSTEAD = {
-    Obstacle.REPLACEMENT_HOLDS_ONE: "holds a replica already",
-    Obstacle.REPLACEMENT_RACKS: "would spread it less evenly over the racks",
-    Obstacle.REPLACEMENT_FULL: "has no room for it",
-    Obstacle.REPLACEMENT_LIMITED: "may not have it by a cap or its broker set",
+_CODES = {
+    None: CauseCode.REPLACED,
+    Obstacle.REPLACEMENT_HOLDS_ONE: CauseCode.REPLACEMENT_HOLDS_ONE,
+    Obstacle.REPLACEMENT_RACKS: CauseCode.REPLACEMENT_RACKS,
+    Obstacle.REPLACEMENT_FULL: CauseCode.REPLACEMENT_FULL,
+    Obstacle.REPLACEMENT_LIMITED: CauseCode.REPLACEMENT_LIMITED,
 }
+"""What keeps a replacement from taking a replica, and the cause that names it."""
 
 
 def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -67,22 +71,17 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
     }
     ids = arrays.brokers.ids
 
-    def why(p: int) -> str:
-        reasons = []
+    def causes(p: int) -> list[MoveCause]:
+        found = []
         for old, new in zip(arrays.rows[p].tolist(), layout.rows[p].tolist(), strict=True):
             if old == new:
                 continue
-            if not replaced[old]:
-                reasons.append(f"broker {ids[old]} is not live; broker {ids[new]} takes its place")
-                continue
-            named = f"broker {ids[old]} is replaced by broker {ids[successor[old]]}"
-            obstacle = refused.get((p, old))
-            reasons.append(
-                f"{named}, which takes its place"
-                if obstacle is None
-                else f"{named}, which {_INSTEAD[obstacle]}; broker {ids[new]} takes its place"
-            )
-        return f"{'; '.join(reasons).capitalize()}."
+            if replaced[old]:
+                code = _CODES[refused.get((p, old))]
+                found.append(MoveCause(code, int(ids[old]), int(ids[successor[old]])))
+            else:
+                found.append(MoveCause(CauseCode.NOT_LIVE, int(ids[old])))
+        return found
 
     return Outcome(
         layout=layout,
@@ -90,7 +89,7 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
         tree_after=tree,
         lower_bound_bytes=int(layout.incoming.sum()),
         reason=MoveReason.REPLACE,
-        why=why,
+        causes=each_by_itself(causes),
         infeasible=(
             *lost,
             *(_note(layout, *key, int(successor[key[1]]), what) for key, what in refused.items()),

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints
+from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.text import brokers_are, brokers_text
 from rehome.planning.actions.placement_costs import asked_bound, least_costs, left_out
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.limits.destinations import refuse_apart
@@ -31,7 +31,8 @@ from rehome.planning.placement.movable import named, with_source
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
-from rehome.planning.result.outcome import Outcome, largest_first, left_brokers, new_brokers
+from rehome.planning.result.move_causes import all_alike
+from rehome.planning.result.outcome import Outcome, largest_first
 
 
 def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -73,12 +74,6 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         placer.complete(p, replicas)
     settle_leaders(layout)
 
-    def why(p: int) -> str:
-        if has[p] > replicas:
-            gone = brokers_text(arrays.brokers.ids[left_brokers(layout, p)].tolist())
-            return f"Replication factor {has[p]} becomes {replicas}; leaves {gone}."
-        return f"Replication factor {has[p]} becomes {replicas}: {_next_in_turn(layout, p)}."
-
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -86,7 +81,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         lower_bound_bytes=placement_bound(layout, tree, paid),
         asked_bound_bytes=asked_bound(arrays, tree, grown, wanted, paid),
         reason=MoveReason.REPLICATION_FACTOR,
-        why=why,
+        causes=all_alike(CauseCode.REPLICATION_FACTOR),
         infeasible=(
             *lost,
             *thin,
@@ -109,10 +104,3 @@ def _with_enough_online(
     online = ((arrays.rows != NONE) & ~arrays.offline)[partitions].sum(axis=1)
     enough = (online >= replicas) | (arrays.replication_factor[partitions] < replicas)
     return partitions[enough], named(arrays, partitions[~enough], Obstacle.TOO_FEW_ONLINE)
-
-
-def _next_in_turn(layout: Layout, p: int) -> str:
-    return (
-        f"{brokers_are(new_brokers(layout, p))} next on the rings of the rack tree, branches that "
-        "are fuller than their siblings passed over"
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import Move
@@ -44,7 +45,7 @@ def _partition_lines(found: PartitionExplained) -> Iterator[str]:
             f"{name} ({bytes_text(found.size_bytes)} per replica): {replicas} → {target} "
             f"({move.reason.value.replace('_', ' ')})."
         )
-        yield f"Why: {move.why}"
+        yield f"Why: {why_text(move)}"
     for held in found.held:
         if held.load and held.leaves == (move is not None and bool(move.adding)):
             loads = (_against_band(r, load, low, high) for r, load, low, high in held.load)

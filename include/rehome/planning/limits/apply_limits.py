@@ -104,17 +104,6 @@ def outside_sets(arrays: ClusterArrays, rows: Rows) -> Mask:
     return outside
 
 
-def set_name(arrays: ClusterArrays, partition: int) -> str:
-    """The name of the set of a partition's topic, for sentences."""
-    limits = arrays.limits
-    number = 0 if limits is None else int(groups(arrays)[partition])
-    if limits is not None and number >= limits.bound_from:
-        return "the destinations"
-    if limits is None or number == 0:
-        return "an exclusive broker set of other topics"
-    return f"its broker set {limits.names[number]}"
-
-
 def loads_of(arrays: ClusterArrays, rows: Rows, resource: Resource) -> Floats:
     """(B,) load of brokers in a resource under these rows."""
     weight = partition_weight(arrays, resource)

@@ -2,146 +2,156 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from rehome.domain.plan.causes.cause_columns import HeldColumns, cause_column, chosen
+from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.resources import PLACED, Resource
-from rehome.domain.text import amount_text, count_text
 from rehome.planning.limits.apply_limits import groups
 from rehome.planning.model.arrays import broker_sums, is_new
 from rehome.planning.placement.topic_counts import TopicCounts
+from rehome.planning.result.move_causes import MoveCauses
 from rehome.planning.search.state import Problem
 
-_WHICH = {
-    Resource.BYTES_IN: " taken in",
-    Resource.POTENTIAL_BYTES_OUT: " to send if every replica on it led",
-}
-"""For rates: which rate an amount is."""
+_CODES = (
+    CauseCode.OVER_SHARE,
+    CauseCode.UNDER_SHARE,
+    CauseCode.TOPIC_SPREAD,
+    CauseCode.RACKS_OF_MOVED,
+    CauseCode.NO_DESTINATION,
+    CauseCode.MIN_LEADERS_COPY,
+    CauseCode.LEADERS_EVENED,
+)
+_OVER, _UNDER, _TOPIC, _RACKS, _BROUGHT, _MINIMUM, _LED = range(len(_CODES))
 
 LEAST_EXCESS = 1e-12
 """The least change of excess that counts."""
 
 
-@dataclass(frozen=True)
-class CopyReasons:
-    """The copies of a finished rebalance, by partition, with the target that each serves.
+def balance_causes(problem: Problem, for_minimums: Mapping[int, int]) -> MoveCauses:
+    """Why the partitions of a finished rebalance move.
 
-    :param partition: (n,) whose replica is copied, ascending; ``source``: the broker that gives
-        it up, ``target``: the one that receives it.
-    :param gives, takes: (n,) row of PLACED in which undoing the copy would increase the excess of
-        the source, or of the target, most; NONE if it would not.
-    :param before, share: (K, B) loads before, and shares.
-    :param spread: (n,) whether undoing the copy would spread its topic worse.
-    :param topics: topic counts before; None if no copy was made for a topic.
+    :param for_minimums: dense partition index → the dense broker that got a replica of it for
+        min_leaders.
+    """
+    return lambda partitions: _causes(problem, for_minimums, partitions)
+
+
+def _causes(problem: Problem, for_minimums: Mapping[int, int], partitions: Ints) -> pa.ListArray:
+    """(n,) causes: one for each copy, in the order of brokers in the partition; one where a
+    partition is led by another broker alone.
+    """
+    layout, ids = problem.layout, problem.layout.arrays.brokers.ids
+    origin, rows = layout.origin[partitions], layout.rows[partitions]
+    gone, new = is_new(origin, rows), is_new(rows, origin)
+    of_minimums = np.isin(partitions, list(for_minimums))
+    single = of_minimums | ~gone.any(axis=1)
+    gone[single], new[single] = False, False
+    row = np.concatenate([np.nonzero(new)[0], np.flatnonzero(single)])
+    copies = _Copies(problem, partitions[np.nonzero(new)[0]], origin[gone], rows[new])
+    leads = rows[single, 0].astype(np.int64)
+    leads[of_minimums[single]] = [for_minimums[p] for p in partitions[of_minimums].tolist()]
+    codes = np.concatenate([copies.codes, np.where(of_minimums[single], _MINIMUM, _LED)])
+    source = np.concatenate([copies.source, origin[single, 0]])
+    target = np.concatenate([copies.target, leads])
+    order = np.argsort(row, kind="stable")
+    beyond = int(single.sum())
+    return cause_column(
+        np.bincount(row, minlength=len(partitions)),
+        chosen([code.value for code in _CODES], codes[order]),
+        broker=ids[source][order],
+        takes=ids[target][order],
+        held=_in_order(copies.held(), beyond, order),
+        takes_held=_in_order(copies.takes_held(), beyond, order),
+    )
+
+
+def _in_order(held: HeldColumns, beyond: int, order: Ints) -> HeldColumns:
+    """The same with so many more of which nothing is said, in another order."""
+    zeros = np.zeros(beyond)
+    return HeldColumns(
+        held.names,
+        np.concatenate([held.resource, np.full(beyond, NONE)])[order],
+        np.concatenate([held.amount, zeros])[order],
+        np.concatenate([held.share, zeros])[order],
+    )
+
+
+class _Copies:
+    """n copies of a finished rebalance, with the target that each serves.
+
+    :ivar source: (n,) the broker that gives it up, ``target``: the one that receives it.
+    :ivar codes: (n,) numbers of the causes in ``_CODES``.
     """
 
-    partition: Ints
-    source: Ints
-    target: Ints
-    gives: Ints
-    takes: Ints
-    before: Floats
-    share: Floats
-    spread: Mask
-    topics: TopicCounts | None
-
-    @classmethod
-    def of(cls, problem: Problem) -> CopyReasons:
-        """The reasons of the present layout."""
+    def __init__(self, problem: Problem, partition: Ints, source: Rows, target: Rows) -> None:
+        """:param partition: (n,) whose replica is copied, ascending."""
         origin, rows = problem.layout.origin, problem.layout.rows
-        gone, new = is_new(origin, rows), is_new(rows, origin)
-        partition = np.nonzero(new)[0]
-        source, target = (side.astype(np.int64) for side in (origin[gone], rows[new]))
+        self.source, self.target = source.astype(np.int64), target.astype(np.int64)
         weight = problem.weights[:, partition]
-        before, after = (_loads(problem, some) for some in (origin, rows))
-        return cls(
-            partition,
-            source,
-            target,
-            _most_harmed(problem, source, after[:, source], weight),
-            _most_harmed(problem, target, after[:, target], -weight),
-            before,
-            problem.targets.share,
-            *_spread(problem, partition, source, target),
+        after = _loads(problem, rows)
+        self._before, self._share = _loads(problem, origin), problem.targets.share
+        # Rows of PLACED in which undoing the copy would increase the excess of the source, or of
+        # the target, most; NONE if it would not.
+        gives = _most_harmed(problem, self.source, after[:, source], weight)
+        takes = _most_harmed(problem, self.target, after[:, target], -weight)
+        brought = _brought(problem, partition, self.source)
+        spread, self._counts = _spread(problem, partition, self.source, self.target)
+        self.codes: Ints = np.select(
+            [brought, gives != NONE, takes != NONE, spread],
+            [_BROUGHT, _OVER, _UNDER, _TOPIC],
+            _RACKS,
+        )
+        self._gives = np.where(self.codes == _OVER, gives, NONE)
+        self._takes = np.where((self.codes == _OVER) | (self.codes == _UNDER), takes, NONE)
+
+    def held(self) -> HeldColumns:
+        """What the sources held."""
+        return self._held(self._gives, self.source, 0)
+
+    def takes_held(self) -> HeldColumns:
+        """What the targets held."""
+        return self._held(self._takes, self.target, 1)
+
+    def _held(self, resource: Ints, broker: Ints, side: int) -> HeldColumns:
+        amount, share = (of[resource, broker] for of in (self._before, self._share))
+        topic = self.codes == _TOPIC
+        return HeldColumns(
+            PLACED,
+            np.where(topic, PLACED.index(Resource.REPLICAS), resource),
+            np.where(topic, self._counts[side], amount),
+            np.where(topic, 0.0, share),
         )
 
-    def sentence(self, problem: Problem, partition: int) -> str:
-        """Why the partition's replicas move; one sentence."""
-        of = self._partitions
-        text = "; ".join(
-            self._clause(problem, i)
-            for i in range(bisect_left(of, partition), bisect_right(of, partition))
-        )
-        return f"{text[:1].upper()}{text[1:]}."
 
-    @cached_property
-    def _partitions(self) -> list[int]:
-        found: list[int] = self.partition.tolist()
-        return found
-
-    @cached_property
-    def _copies(self) -> list[tuple[int, int, int, int]]:
-        """Source, target, gives and takes of each copy: reading arrays one by one takes longer."""
-        columns = (self.source, self.target, self.gives, self.takes)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
-    @cached_property
-    def _said(self) -> dict[tuple[int, int], str]:
-        """What :meth:`_held` has said."""
-        return {}
-
-    def _clause(self, problem: Problem, i: int) -> str:
-        source, target, gives, takes = self._copies[i]
-        ids = problem.layout.arrays.brokers.ids
-        giver, taker = f"broker {ids[source]}", f"broker {ids[target]}"
-        if _is_brought(problem, self._partitions[i], source):
-            return f"{giver} is no destination of this rebalance; {taker} takes its place"
-        if takes != NONE:
-            taker += f", which held {self._held(takes, target)},"
-        if gives != NONE:
-            return f"{giver} held {self._held(gives, source)}; {taker} takes its place"
-        if takes != NONE:
-            return f"{taker} takes the place of {giver}, which can spare it"
-        if self.spread[i] and self.topics is not None:
-            p = self._partitions[i]
-            held, has = (self.topics.held[self.topics.cell(p, b)] for b in (source, target))
-            topic = problem.layout.arrays.partition(p).topic
-            replicas = count_text(int(held), "replica")
-            return f"{giver} held {replicas} of {topic} and {taker} {has}: it takes one over"
-        return f"{taker} takes the place of {giver} for the racks of this partition"
-
-    def _held(self, k: int, broker: int) -> str:
-        said = self._said.get((k, broker))
-        if said is None:
-            held, share = (
-                amount_text(PLACED[k], side[k, broker]) for side in (self.before, self.share)
-            )
-            said = f"{held}{_WHICH.get(PLACED[k], '')} of a share of {share}"
-            self._said[k, broker] = said
-        return said
-
-
-def _is_brought(problem: Problem, partition: int, source: int) -> bool:
-    """Whether the partition is brought to destinations, of which this broker is none."""
+def _brought(problem: Problem, partition: Ints, source: Ints) -> Mask:
+    """(n,) whether partitions are brought to destinations, of which these brokers are none."""
     arrays = problem.layout.arrays
     if arrays.limits is None:
-        return False
-    group = int(groups(arrays)[partition])
-    return group >= arrays.limits.bound_from and not arrays.limits.allowed[group, source]
+        return np.zeros(len(partition), bool)
+    group = groups(arrays)[partition]
+    bound: Mask = group >= arrays.limits.bound_from
+    return bound & ~arrays.limits.allowed[group, source]
 
 
 def _spread(
     problem: Problem, partition: Ints, source: Ints, target: Ints
-) -> tuple[Mask, TopicCounts | None]:
+) -> tuple[Mask, tuple[Ints, Ints]]:
+    """(n,) whether undoing the copies would spread their topics worse; and how many replicas of
+    these the sources, and the targets, held before.
+    """
+    none = np.zeros(len(partition), np.int64)
     if problem.spread is None or problem.spread.leaders_only:
-        return np.zeros(len(partition), bool), None
+        return none.astype(bool), (none, none)
     after = TopicCounts.of_replicas(problem.spread, problem.layout.rows)
     worse: Mask = after.moving(partition, target, source) > 0
-    return worse, TopicCounts.of_replicas(problem.spread, problem.layout.origin)
+    before = TopicCounts.of_replicas(problem.spread, problem.layout.origin)
+    held, has = (before.held[before.cells(partition, broker)] for broker in (source, target))
+    return worse, (held, has)
 
 
 def _loads(problem: Problem, rows: np.ndarray) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -38,13 +37,13 @@ from rehome.planning.rebalance.budget_curve import budget_curve
 from rehome.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from rehome.planning.rebalance.copy_sources import prefer_sources
 from rehome.planning.rebalance.fixed_point import plan_on
-from rehome.planning.rebalance.move_reasons import CopyReasons
+from rehome.planning.rebalance.move_reasons import balance_causes
 from rehome.planning.rebalance.problem import only_into, placed_capacity, problem_of, tolerances_of
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.rebalance.target_costs import target_prices
 from rehome.planning.result.lower_bounds import asked_bound, rebalance_bound
 from rehome.planning.result.moves_bound import moves_bound
-from rehome.planning.result.outcome import Outcome, left_brokers, tree_of
+from rehome.planning.result.outcome import Outcome, tree_of
 from rehome.planning.result.resource_bands import ResourceBands
 from rehome.planning.result.topic_notes import missed_topics, topic_balance
 from rehome.planning.search.state import Problem
@@ -107,7 +106,7 @@ def _planned(
     layout, targets, minimums = problem.layout, problem.targets, solution.minimums
     if problem.parts.fixed_point and not solution.cut:
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish, work)
-    cut, needs = solution.cut, solution.needs
+    cut, copied = solution.cut, solution.copied
     tolerances = tolerances_of(request, arrays)
     bands = ResourceBands.of(targets, lead, tolerances, asked(request.tolerances))
     result = BandNotes(
@@ -123,7 +122,7 @@ def _planned(
             asked_bound(layout, problem.tree, targets, movable, before) if cut else None
         ),
         reason=MoveReason.BALANCE,
-        why=_with_minimums(balance_reasons(problem, needs), arrays, solution),
+        causes=balance_causes(problem, copied),
         infeasible=(
             *infeasible,
             *targets.infeasible,
@@ -176,7 +175,7 @@ class _Solved:
     """A rebalance problem and the layout that solves it.
 
     :ivar capacity: (B,) relative size of the brokers.
-    :ivar cut: whether the budget took moves back; ``needs``: which copies serve which target.
+    :ivar cut: whether the budget took moves back.
     """
 
     def __init__(
@@ -227,7 +226,6 @@ class _Solved:
         """
         problem = self.problem
         self.cut = keep_within_budget(problem, budget_of(self._request))
-        self.needs = CopyReasons.of(problem)
         settle_leaders(problem.layout)
         lead_evenly(problem, self.lead, than)
         self._off = _off_share(problem.layout, self.lead)
@@ -286,13 +284,13 @@ class _Solved:
             return
         if lead.weights[2:].any() and len(layout.rows) > LEADERS_RETRIED_UP_TO:
             return
-        finished, cut, needs = layout.rows.copy(), self.cut, self.needs
+        finished, cut = layout.rows.copy(), self.cut
         copied, self.copied = self.copied, {}
         layout.lay_out(self._searched)
         self.finish(than=self._off)
         if _off_share(layout, lead) >= beyond:
             layout.lay_out(finished)
-            self.cut, self.needs, self.copied = cut, needs, copied
+            self.cut, self.copied = cut, copied
 
 
 def led_capacity(
@@ -325,36 +323,3 @@ def lead_evenly(problem: Problem, lead: LedShares | None, than: float = np.inf) 
         even_leaders(
             layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None
         )
-
-
-def _with_minimums(
-    why: Callable[[int], str], arrays: ClusterArrays, solution: _Solved
-) -> Callable[[int], str]:
-    """The same, with a sentence for copies that min_leaders needs."""
-
-    def sentence(p: int) -> str:
-        if p not in solution.copied:
-            return why(p)
-        return (
-            f"Broker {arrays.brokers.ids[solution.copied[p]]} leads fewer partitions of the topic "
-            "than min_leaders asks for, and no change of leader helps; it gets a replica and leads."
-        )
-
-    return sentence
-
-
-def balance_reasons(problem: Problem, needs: CopyReasons) -> Callable[[int], str]:
-    """The sentence of each move of a rebalance, by dense partition index."""
-    layout = problem.layout
-
-    def why(p: int) -> str:
-        if not left_brokers(layout, p):
-            return _handed_over(layout, p)
-        return needs.sentence(problem, p)
-
-    return why
-
-
-def _handed_over(layout: Layout, p: int) -> str:
-    old, new = layout.arrays.brokers.ids[[layout.origin[p, 0], layout.rows[p, 0]]]
-    return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."

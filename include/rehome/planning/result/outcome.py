@@ -13,7 +13,6 @@ from rehome.domain.plan.figures import BudgetPoint, LeaderMinimums, TargetPrice,
 from rehome.domain.plan.infeasible import Infeasible
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.text import brokers_text
 from rehome.planning.limits.set_trees import rack_tree
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
@@ -22,6 +21,7 @@ from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import rack_paths
 from rehome.planning.model.topic_bands import TopicBands
 from rehome.planning.placement.replica_sets import Placer
+from rehome.planning.result.move_causes import MoveCauses
 from rehome.planning.result.resource_bands import ResourceBands
 
 
@@ -50,7 +50,7 @@ class Outcome:
 
     :param asked_bound_bytes: lower bound for plans that do all that was requested; None if no
         budget has cut this one.
-    :param why: dense partition index → the reason of its move, one sentence.
+    :param causes: dense partition indexes → why these move.
     :param log_dirs: dense partition index → requested log dirs, aligned with its target.
     :param bands: the bands of brokers; None if the action has no tolerances.
     :param prices: computes the price of each target.
@@ -68,7 +68,7 @@ class Outcome:
     tree_after: RackTree
     lower_bound_bytes: int
     reason: MoveReason
-    why: Callable[[int], str]
+    causes: MoveCauses
     infeasible: tuple[Infeasible, ...] = ()
     log_dirs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     bands: ResourceBands | None = None
@@ -121,20 +121,3 @@ def left_brokers(layout: Layout, partition: int) -> list[int]:
     """Dense indexes of the brokers that no longer hold the partition."""
     now = layout.rows[partition].tolist()
     return [b for b in layout.origin[partition].tolist() if b != NONE and b not in now]
-
-
-def new_brokers(layout: Layout, partition: int) -> list[int]:
-    """Ids of the brokers that get a copy of the partition, in the order of its replicas."""
-    origin = layout.origin[partition].tolist()
-    added = [b for b in layout.rows[partition].tolist() if b not in origin]
-    ids: list[int] = layout.arrays.brokers.ids[added].tolist()
-    return ids
-
-
-def new_places(layout: Layout, partition: int) -> str:
-    """The targets of the copies, as a part of a sentence."""
-    ids = new_brokers(layout, partition)
-    if not ids:
-        return "no copy is made"
-    role = "takes its place" if len(ids) == 1 else "take their places"
-    return f"{brokers_text(ids)}, the least loaded that the racks allow, {role}"

@@ -17,7 +17,7 @@ from rehome.planning.result.outcome import Outcome
 
 
 def planned_moves(outcome: Outcome) -> MoveTable:
-    """All changes with their reasons, in partition order."""
+    """All changes with their causes, in partition order."""
     layout, arrays = outcome.layout, outcome.layout.arrays
     unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
     changed = np.union1d(layout.changed(), unmoved)
@@ -30,7 +30,7 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "target": _broker_lists(arrays, rows),
         "size_bytes": layout.size[changed],
         "reason": _reasons(outcome, changed),
-        "why": pa.array([outcome.why(p) for p in changed.tolist()], pa.string()),
+        "causes": outcome.causes(changed),
         "current_log_dirs": _current_log_dirs(arrays, changed),
         "target_log_dirs": _target_log_dirs(outcome, changed),
         "topic_id": _topic_ids(arrays, changed),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rehome.domain.array_types import Floats, Mask
+from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.planning.search.state import Search
 
 
@@ -31,42 +31,60 @@ def exchange_copies(search: Search, most: int) -> None:
     :param most: copies that are tried per round. If a round tries all, further rounds follow while
         they help.
     """
-    origin = search.origin.reshape(-1)
+    origin, exchange = search.origin.reshape(-1), _Exchange(search)
     for _ in range(EXCHANGE.rounds):
         copies = search.copies()
         copies = copies[(search.problem.gives & ~search.problem.leaving)[origin[copies]]]
         size = search.weights[0].take(copies // search.width)
         order = copies[np.argsort(-size, kind="stable")][:most].tolist()
-        replaced = sum(_replace(search, replica, int(origin[replica])) for replica in order)
+        replaced = sum(exchange.replace(replica, int(origin[replica])) for replica in order)
         if not replaced or len(copies) > most:
             return
 
 
-def _replace(search: Search, replica: int, origin: int) -> bool:
-    """Undo one move and move a smaller replica of the same origin instead, if there is a
-    valid one.
-    """
-    there = int(search.flat[replica])
-    if search.work.spent():
+class _Exchange:
+    """Replaces single copies; knows what each broker could give, by size, until it changes."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._known: dict[int, tuple[Ints, Floats]] = {}
+
+    def replace(self, replica: int, origin: int) -> bool:
+        """Undo one move and move a smaller replica of the same origin instead, if there is a valid
+        one.
+        """
+        search, width = self._search, self._search.width
+        there = int(search.flat[replica])
+        if search.work.spent():
+            return False
+        if origin in search.rows[replica // width].tolist():
+            return False
+        candidates, weight = self._of(origin)
+        search.work.score(len(candidates))
+        mine = search.weights[:, replica // width]
+        smaller = int(weight[0].searchsorted(mine[0]))
+        fits = _harmless(search, origin, there, mine[:, None] - weight[:, :smaller])
+        cheapest = np.flatnonzero(fits)[: EXCHANGE.checked]
+        for other in candidates[cheapest].tolist():
+            if other // width == replica // width:
+                continue
+            if search.valid_one(replica, origin) and _may_trade(search, replica, other, there):
+                search.move(replica, origin)
+                search.move(other, there)
+                self._known.pop(origin, None)
+                self._known.pop(there, None)
+                return True
         return False
-    if origin in search.rows[replica // search.width].tolist():
-        return False
-    mine = search.weight(np.array([replica]))
-    candidates = search.on(origin)
-    candidates = candidates[search.held_before(candidates, np.array(origin))]
-    search.work.score(len(candidates))
-    weight = search.weight(candidates)
-    fits = _harmless(search, origin, there, mine - weight) & (weight[0] < mine[0])
-    candidates, weight = candidates[fits], weight[:, fits]
-    cheapest = np.argsort(weight[0], kind="stable")[: EXCHANGE.checked]
-    for other in candidates[cheapest].tolist():
-        if other // search.width == replica // search.width:
-            continue
-        if search.valid_one(replica, origin) and _may_trade(search, replica, other, there):
-            search.move(replica, origin)
-            search.move(other, there)
-            return True
-    return False
+
+    def _of(self, broker: int) -> tuple[Ints, Floats]:
+        """The replicas that a broker holds as in the snapshot, smallest first, and their loads."""
+        if broker not in self._known:
+            search = self._search
+            held = search.on(broker)
+            held = held[search.held_before(held, np.array(broker))]
+            order = np.argsort(search.weights[0].take(held // search.width), kind="stable")
+            self._known[broker] = held[order], search.weight(held[order])
+        return self._known[broker]
 
 
 def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
@@ -78,8 +96,21 @@ def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
 
 def _harmless(search: Search, origin: int, there: int, gained: Floats) -> Mask:
     """(n,) whether the loads of both brokers stay as close to their bands."""
-    before = sum(search.excess(b, search.load[:, b, None])[0] for b in (origin, there))
-    after = search.excess(origin, search.load[:, origin, None] + gained)
-    after = after + search.excess(there, search.load[:, there, None] - gained)
+    none = np.zeros((len(gained), 1))
+    before = _excess(search, origin, none) + _excess(search, there, none)
+    after = _excess(search, origin, gained)
+    after += _excess(search, there, -gained)
     harmless: Mask = after <= before
     return harmless
+
+
+def _excess(search: Search, broker: int, more: Floats) -> Floats:
+    """(n,) excess of a broker with each of these loads (K, n) in addition."""
+    excess = np.zeros(more.shape[1])
+    for row in np.flatnonzero(search.scale[:, broker]).tolist():
+        load = more[row] + search.load[row, broker]
+        outside = np.maximum(load - search.high[row, broker], search.low[row, broker] - load)
+        np.maximum(outside, 0, out=outside)
+        outside *= search.scale[row, broker]
+        excess += outside
+    return excess

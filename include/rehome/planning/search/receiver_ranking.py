@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import ge
 
 import numpy as np
 
@@ -45,14 +46,18 @@ class ReceiverRanking:
         self._value = [value[row] for row in rows.tolist()]
         self._picky, self._favour = picky, favour.tolist()
         self._pull = np.zeros(self.tight.shape)
+        self._gain, self._part = np.empty(len(favour)), np.empty(len(favour))
+        self._room: list[list[float]] = self.tight.T.tolist()
         for index in range(len(favour)):
             self._weigh(index)
 
     def gain(self, weight: Sequence[float]) -> Floats:
-        """(n,) gain of each broker by a replica of this load (k,)."""
-        gain: Floats = self._pull[0] * weight[0]
-        for pull, part in zip(self._pull[1:], weight[1:], strict=True):
-            gain += pull * part
+        """(n,) gain of each broker by a replica of this load (k,); until the next call."""
+        gain, part = self._gain, self._part
+        np.multiply(self._pull[0], weight[0], out=gain)
+        for row in range(1, len(weight)):
+            np.multiply(self._pull[row], weight[row], out=part)
+            np.add(gain, part, out=gain)
         return gain
 
     @staticmethod
@@ -65,21 +70,25 @@ class ReceiverRanking:
 
     def fits_one(self, index: int, weight: Sequence[float]) -> bool:
         """Whether the broker at an index can take a replica within the first limits."""
-        return all(more >= part for more, part in zip(self.tight[:, index], weight, strict=True))
+        return all(map(ge, self._room[index], weight))
 
     def add(self, index: int, weight: Sequence[float]) -> None:
         """The broker at an index got a replica of this load."""
-        lack, scale = self._lack[index], self._scale[index]
+        lack, scale, room = self._lack[index], self._scale[index], self._room[index]
         for row, part in enumerate(weight):
             lack[row] -= part * scale[row]
-            self.tight[row, index] -= part
+            room[row] -= part
+            self.tight[row, index] = room[row]
             self.high[row, index] -= part
         self._weigh(index)
 
     def _weigh(self, index: int) -> None:
         lack, scale = self._lack[index], self._scale[index]
-        need = [part * value for part, value in zip(lack, self._value, strict=True)]
-        whole = sum(a * b for a, b in zip(need, lack, strict=True))
+        whole, needs = 0.0, []
+        for part, value in zip(lack, self._value, strict=True):
+            need = part * value
+            needs.append(need)
+            whole += need * part
         factor = self._favour[index] / max(whole, 1e-12) ** self._picky
-        for row, part in enumerate(need):
-            self._pull[row, index] = part * scale[row] * factor
+        for row, need in enumerate(needs):
+            self._pull[row, index] = need * scale[row] * factor

@@ -284,7 +284,11 @@ class BrokerSums:
         return live & np.isin(self._checked.brokers, np.array(named)) if named else live
 
     def shares(
-        self, held: Ints, resource: Resource, part: Mask | None = None
+        self,
+        held: Ints,
+        resource: Resource,
+        part: Mask | None = None,
+        among: Mask | None = None,
     ) -> npt.NDArray[np.float64]:
         """(B,) share of each broker in the total: by the size of its disks (if all report it) times
         its weight in the request, as far as broker sets allow. Brokers that do not take part keep
@@ -292,6 +296,8 @@ class BrokerSums:
 
         :param part: (B,) brokers that share the load; None = those that take part. The whole load
             of leaders is shared, wherever it is now.
+        :param among: (B,) the only brokers that share it, as those of a topic do; None = as the
+            broker sets of all topics allow.
         """
         checked, total = self._checked, held.sum()
         part = self.takes_part() if part is None else part
@@ -303,7 +309,9 @@ class BrokerSums:
             disks = np.ones(len(disks))
         weights = [checked.request.weights.get(broker, 1.0) for broker in ids]
         size = disks * np.array(weights)
-        if not checked.allowed_brokers.may.all():
+        if among is not None:
+            size = size * among
+        elif not checked.allowed_brokers.may.all():
             size = self._by_sets(size * checked.live, resource)
         size = size * part
         return np.where(part, total * size / max(size.sum(), 1e-9), held)

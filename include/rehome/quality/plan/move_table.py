@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
@@ -29,8 +30,9 @@ _PATHS = pa.list_(pa.string())
 
 def moves_table_with_facts(checked: Checked) -> pa.Table:
     """moves.parquet with the further columns that the rules name."""
-    table = checked.moved.table
+    table = checked.moved.table.drop_columns(["causes"])
     columns = {
+        "causes": pc.list_value_length(checked.moved.table.column("causes")),
         **_of_snapshot(checked),
         **_wrong_brokers(checked),
         **_of_isr(checked),

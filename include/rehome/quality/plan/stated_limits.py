@@ -1,9 +1,9 @@
 """Notes that say that a cluster allows no more: each needs a cause that the gate finds by itself.
 
-The gate computes from the racks, the disks and what may not move how little and how much each rack
-and each broker can hold at an even spread. A note on a rack or a broker is proven if its fair share
-lies outside of that. A note that others' limits shift a share is proven if there is such a rack or
-broker, or a partition that is larger than any share.
+From the racks, the disks, the caps, the broker sets and what may not move, the gate computes how
+little and how much each rack and each broker can hold at an even spread. A note on a rack or a
+broker is proven if its fair share lies outside of that. A note that others' limits shift a share is
+proven if there is such a rack or broker, or a partition that is larger than any share.
 """
 
 from __future__ import annotations
@@ -27,36 +27,35 @@ from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.request.request import Action
 from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
 from rehome.quality.facts.gate_input import Checked
+from rehome.quality.facts.limits import CAPPED, cap_of
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unplannable import offline_counts, without_leader
 from rehome.quality.plan.broker_table import BrokerSums
+from rehome.quality.plan.limit_table import set_too_small
 
 _ROUNDING, _UNITS = 1e-6, 2.0
 """How far figures of the planner may be off: as a fraction, and in bytes or replicas."""
 
 _ALL = slice(None)
 
-_OF_A_BROKER = (
+_EVERY = -1
+"""In place of the number of a set: all live brokers."""
+
+JUDGED = OF_THE_CLUSTER | {
     *(Obstacle.FIXED_REPLICAS, Obstacle.TAKES_NO_REPLICAS, Obstacle.DISK_FULL),
-    Obstacle.ONE_REPLICA_PER_BROKER,
-)
+    *(Obstacle.ONE_REPLICA_PER_BROKER, Obstacle.CAP),
+}
+"""What a note can claim as a limit, so that it needs a cause."""
+
+_OF_ITSELF = (Obstacle.DISK_FULL, Obstacle.CAP, Obstacle.TAKES_NO_REPLICAS)
 
 
 def unproven_limits(checked: Checked) -> list[str]:
-    """Subjects of the notes of a rebalance or an expansion that claim a limit without a cause.
-
-    Requests with caps or broker sets are not judged: there, other rules check what limits them.
-    """
+    """Subjects of the notes of a rebalance or an expansion that claim a limit without a cause."""
     if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
         return []
-    if checked.request.caps or not checked.allowed_brokers.may.all():
-        return []
     limits = StatedLimits(checked)
-    claims = [
-        note
-        for note in checked.plan.summary.infeasible
-        if note.obstacle in OF_THE_CLUSTER or note.obstacle in _OF_A_BROKER
-    ]
+    claims = [note for note in checked.plan.summary.infeasible if note.obstacle in JUDGED]
     return [subject_text(note.subject) for note in claims if not limits.prove(note)]
 
 
@@ -115,11 +114,12 @@ class StatedLimits:
         scope = checked.in_scope
         harmed = without_leader(checked) | (offline_counts(checked) > 0)
         self._movable: Mask = scope & ~self._partitions.in_flight & ~harmed
+        self._movable &= ~set_too_small(checked)
         part = self._sums.takes_part()
         self._part = checked.live if checked.request.action is Action.EXPAND else part
         self.levels = list(self._racks())
         self._known: dict[Resource, _Reach] = {}
-        self._known_ends: dict[int, list[tuple[Ints, Ints]]] = {}
+        self._known_ends: dict[tuple[int, int], list[tuple[Ints, Ints]]] = {}
 
     def prove(self, note: Infeasible) -> bool:
         """Whether the note has a cause."""
@@ -130,13 +130,11 @@ class StatedLimits:
             return True  # the snapshot does not have what the plan was made by
         if note.subject.kind is SubjectKind.TOPIC:
             return self._of_topic(note.subject.name).shifts()
+        if note.obstacle in _OF_ITSELF:
+            return self._of_itself(note, resource)
         reach = self._of(resource)
         if note.obstacle is Obstacle.SHIFTED_SHARE:
             return reach.shifts()
-        if note.obstacle is Obstacle.DISK_FULL:
-            return resource is Resource.BYTES and self._full(note.subject.broker, note.wanted)
-        if note.obstacle is Obstacle.TAKES_NO_REPLICAS:
-            return note.subject.broker in self._checked.shut
         if note.obstacle is Obstacle.LARGE_PARTITION:
             return reach.largest > note.wanted
         if note.subject.kind is SubjectKind.RACK and not reach.is_share(note.subject, note.wanted):
@@ -146,12 +144,27 @@ class StatedLimits:
             return reach.too_much(name, note.wanted)
         return reach.too_little(name, note.wanted)
 
+    def _of_itself(self, note: Infeasible, resource: Resource) -> bool:
+        """Whether a broker alone is the cause, whatever partitions there are."""
+        broker = note.subject.broker
+        if note.obstacle is Obstacle.DISK_FULL:
+            return resource is Resource.BYTES and self._full(broker, note.wanted)
+        if note.obstacle is Obstacle.CAP:
+            cap = self._cap(broker, resource)
+            return cap is not None and cap < _over(note.wanted)
+        return broker in self._checked.shut
+
     def _full(self, broker: BrokerId | None, wanted: float) -> bool:
         """Whether a broker's disks cannot hold as much."""
         at = np.flatnonzero(self._checked.brokers == broker)
         held = self._sums.summed(self._partitions.replicas, self._weight(Resource.BYTES))
         holds = held + self._headroom(Resource.BYTES)
         return bool((holds[at] < _over(wanted)).any())
+
+    def _cap(self, broker: BrokerId | None, resource: Resource) -> float | None:
+        if broker is None or resource not in CAPPED:
+            return None
+        return cap_of(self._checked.request, broker, resource)
 
     def _of(self, resource: Resource) -> _Reach:
         if resource not in self._known:
@@ -162,7 +175,7 @@ class StatedLimits:
         names, keys = self._partitions.topics, self._partitions.keys >> 32
         number = names.index(topic) if topic in names else len(names)
         mine = slice(*np.searchsorted(keys, [number, number + 1]).tolist())
-        return self._reach(np.ones_like(keys[mine]), Resource.REPLICAS, mine)
+        return self._reach(np.ones_like(keys[mine]), Resource.REPLICAS, mine, of_a_topic=True)
 
     def _weight(self, resource: Resource) -> Ints:
         sizes = self._partitions.size_bytes
@@ -182,23 +195,29 @@ class StatedLimits:
             yield np.array([numbers[name] for name in names], np.int64)
         yield np.arange(len(paths))
 
-    def _reach(self, weight: Ints, resource: Resource, of: slice = _ALL) -> _Reach:
+    def _reach(
+        self, weight: Ints, resource: Resource, of: slice = _ALL, *, of_a_topic: bool = False
+    ) -> _Reach:
         """What can be held of some partitions.
 
         :param weight: (n,) of one replica of each of the partitions ``of``.
+        :param of_a_topic: these are one topic's, of which the brokers of its set have equal shares.
         """
         part, movable = self._part, self._movable[of]
-        lists = _cut(self._partitions.replicas, of)
+        lists, group = _cut(self._partitions.replicas, of), self._checked.allowed_brokers.number[of]
         held = self._sums.summed(lists, weight)
         stays = self._sums.summed(lists, weight * ~movable)
-        of_factor: Floats = np.bincount(lists.lengths * movable, weight).astype(float)
         kept = np.where(part, stays, held)
         least, most = [], []
-        for node, (few, many) in zip(self.levels, self.spread_evenly(of_factor), strict=True):
+        ends = self._of_groups(lists.lengths * movable, weight, group)
+        for node, (few, many) in zip(self.levels, ends, strict=True):
             below = np.bincount(node, stays)
             least.append(np.maximum(below + few, np.bincount(node, kept)))
             most.append(below + many)
-        limit = np.where(part, held + self._headroom(resource), held)
+        room = self._headroom(resource) if not of_a_topic else self._shut_out()
+        limit = np.where(part, held + room, held)
+        if not of_a_topic:
+            limit = np.minimum(limit, np.where(part, self._caps(resource), np.inf))
         most[-1] = np.maximum(np.minimum(most[-1], limit), np.where(part, least[-1], held))
         least[-1] = np.where(part, least[-1], held)
         for level in range(len(self.levels) - 2, -1, -1):
@@ -209,7 +228,10 @@ class StatedLimits:
             least[level] = np.maximum(least[level], np.bincount(parent, least[level + 1], nodes))
             over = np.bincount(parent, most[level + 1], nodes)
             most[level] = np.maximum(np.minimum(most[level], over), least[level])
-        share = self._sums.shares(held, resource, part)
+        among = None
+        if of_a_topic and len(group):
+            among = self._checked.allowed_brokers.may[group[0]]
+        share = self._sums.shares(held, resource, part, among)
         fair = [np.bincount(node, share) for node in self.levels]
         return _Reach(
             name=self._names,
@@ -219,6 +241,20 @@ class StatedLimits:
             largest=float(weight[movable].max(initial=0)),
             widest=float(share[part].max(initial=0)),
         )
+
+    def _of_groups(self, replicas: Ints, weight: Ints, group: Ints) -> list[tuple[Floats, Floats]]:
+        """The same as :meth:`spread_evenly`, of partitions that each have their set's brokers.
+
+        :param replicas: (n,) of partitions that may move, else 0; ``group``: (n,) their set.
+        """
+        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity(_EVERY)]
+        for number in np.unique(group[replicas > 0]).tolist():
+            mine = replicas * (group == number)
+            of_factor: Floats = np.bincount(mine, weight * (mine > 0)).astype(float)
+            for sides, more in zip(found, self.spread_evenly(of_factor, number), strict=True):
+                for side, further in zip(sides, more, strict=True):
+                    side += further
+        return found
 
     @cached_property
     def _names(self) -> list[object]:
@@ -231,51 +267,64 @@ class StatedLimits:
                 names.append("no rack" if rackless else "/" + "/".join(path[:level]))
         return [*names, *self._checked.brokers.tolist()]
 
+    def _caps(self, resource: Resource) -> Floats:
+        """(B,) the most that each broker may hold by its cap."""
+        caps = (self._cap(broker, resource) for broker in self._checked.brokers.tolist())
+        return np.array([np.inf if cap is None else cap for cap in caps])
+
+    def _shut_out(self) -> Floats:
+        """(B,) nothing where a broker may get no replica, else anything."""
+        return np.where(np.isin(self._checked.brokers, list(self._checked.shut)), 0.0, np.inf)
+
     def _headroom(self, resource: Resource) -> Floats:
         """(B,) what may come to each broker."""
-        checked, shut = self._checked, self._checked.shut
+        checked, room = self._checked, self._shut_out()
         known = checked.disks.headrooms_of_brokers()
-        room = np.full(len(checked.brokers), np.inf)
         for b, broker in enumerate(checked.brokers.tolist()):
             volumes = known.get(broker)
-            if broker in shut:
-                room[b] = 0
-            elif resource is Resource.BYTES and volumes is not None and broker in known:
+            if broker in checked.shut:
+                continue
+            if resource is Resource.BYTES and volumes is not None and broker in known:
                 room[b] = sum(volumes.values())
         return room
 
-    def spread_evenly(self, of_factor: Floats) -> list[tuple[Floats, Floats]]:
+    def spread_evenly(
+        self, of_factor: Floats, group: int | None = None
+    ) -> list[tuple[Floats, Floats]]:
         """Per level: (nodes,) the least and the most load, if each partition is spread as evenly as
         the racks allow.
 
         :param of_factor: load of one replica of the partitions with so many replicas, together.
+        :param group: number of the set whose brokers may hold them; None = all live ones may.
         """
-        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity]
+        number = _EVERY if group is None else group
+        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity(number)]
         for count in np.flatnonzero(of_factor).tolist():
-            for sides, ends in zip(found, self._ends(count), strict=True):
+            for sides, ends in zip(found, self._ends(count, number), strict=True):
                 for side, of_one in zip(sides, ends, strict=True):
                     side += of_factor[count] * of_one
         return found
 
-    @cached_property
-    def _capacity(self) -> list[Ints]:
-        """Per level: (nodes,) brokers of each node that may hold replicas."""
+    def _capacity(self, group: int) -> list[Ints]:
+        """Per level: (nodes,) brokers of each node that may hold replicas of a group."""
         hosts = self._checked.live
+        if group != _EVERY:
+            hosts = hosts & self._checked.allowed_brokers.may[group]
         return [
             np.bincount(node[hosts], minlength=int(node.max(initial=-1)) + 1)
             for node in self.levels
         ]
 
-    def _ends(self, count: int) -> list[tuple[Ints, Ints]]:
+    def _ends(self, count: int, group: int) -> list[tuple[Ints, Ints]]:
         """Per level: (nodes,) the fewest and the most replicas of a partition that has so many."""
-        if count not in self._known_ends:
+        if (count, group) not in self._known_ends:
             few = many = np.array([count])
-            found = [(few, many)]
+            found, capacity = [(few, many)], self._capacity(group)
             for level in range(1, len(self.levels)):
-                few, many = self._below(level, self._capacity[level], few, many)
+                few, many = self._below(level, capacity[level], few, many)
                 found.append((few, many))
-            self._known_ends[count] = found
-        return self._known_ends[count]
+            self._known_ends[count, group] = found
+        return self._known_ends[count, group]
 
     def _below(self, level: int, capacity: Ints, few: Ints, many: Ints) -> tuple[Ints, Ints]:
         """The fewest and the most replicas of a partition in each node of a level, from those above
