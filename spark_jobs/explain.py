@@ -2,6 +2,7 @@
 
     python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --partition orders-7
     python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --broker 3
+    python spark_jobs/explain.py --plan WAREHOUSE/plans/ID --prices
 
 Reads the plan's directory and the snapshot it was made on, from the same warehouse unless
 --snapshot says where it lies now; no cluster, no ledger, no Spark. Traffic that came from a
@@ -27,7 +28,7 @@ from rehome.domain.text import listed
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.explain.explainer import Explainer
-from rehome.planning.explain.text import broker_text, partition_text
+from rehome.planning.explain.text import broker_text, partition_text, prices_text
 from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 CANNOT = 2
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         explainer = _explainer(options)
         texts = [partition_text(explainer.partition(_named(name))) for name in options.partition]
         texts += [broker_text(explainer.broker(broker)) for broker in options.broker]
+        texts += [prices_text(explainer.prices())] if options.prices else []
     except RehomeError as error:
         print(error, file=sys.stderr)
         return CANNOT
@@ -83,9 +85,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--min-history-hours", type=float, default=24.0)
     parser.add_argument("--partition", action="append", default=[], help="topic-number")
     parser.add_argument("--broker", action="append", default=[], type=int, help="its id")
+    parser.add_argument(
+        "--prices", action="store_true", help="what each target costs: may plan again without it"
+    )
     options = parser.parse_args(arguments)
-    if not options.partition and not options.broker:
-        parser.error("what is to be explained? give --partition or --broker")
+    if not (options.partition or options.broker or options.prices):
+        parser.error("what is to be explained? give --partition, --broker or --prices")
     return options
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.move_table import MoveCounts, MoveTable
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.plan_hash import sealed
@@ -97,7 +98,27 @@ def make_plan(
         trees = outcome.tree_before, outcome.tree_after
         refuse_fewer_racks(outcome.layout, *trees, arrays, request)
     pace = options.pace(request.max_moves_per_broker)
-    return plan_of(snapshot, outcome, moves, options, action=request.action, pace=pace)
+    return plan_of(
+        snapshot,
+        outcome,
+        moves,
+        options,
+        action=request.action,
+        pace=pace,
+        prices=outcome.prices() if request.dry_run or request.approval else (),
+    )
+
+
+def target_prices_of(
+    snapshot: Snapshot, request: ReassignmentRequest, *, min_free_disk_fraction: float
+) -> tuple[TargetPrice, ...]:
+    """What each target of a request costs, planned again: for a plan that was made without.
+
+    :raises InvalidRequestError: when the cluster contradicts the request.
+    """
+    free = min_free_disk_fraction
+    arrays = cluster_of(snapshot, request, min_free_disk_fraction=free)
+    return _that_fits(snapshot, arrays, request, free)[0].prices()
 
 
 def guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
@@ -131,8 +152,9 @@ def plan_of(
     *,
     action: Action,
     pace: Pace | None,
+    prices: tuple[TargetPrice, ...] = (),
 ) -> Plan:
-    """Turn an outcome into a plan: moves with their reasons, and the summary."""
+    """Turn an outcome into a plan: moves with their causes, and the summary."""
     within = within_brokers(outcome)
     before, after = _uneven(outcome)
     between = max(within.size_bytes.values(), default=0)
@@ -153,7 +175,7 @@ def plan_of(
         bytes_across_racks=bytes_across_racks(outcome.layout, outcome.tree_after),
         planned_by=planned_by(outcome.bands, known_resources(outcome.layout.arrays), action),
         resources=resource_balances(outcome),
-        prices=outcome.prices(),
+        prices=prices,
         curve=outcome.curve(),
         links=links(outcome.layout, outcome.tree_after),
         log_dir_moves=within.replicas,

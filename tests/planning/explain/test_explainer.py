@@ -229,6 +229,10 @@ def test_the_command_needs_the_warehouse_alone(
     assert "t-0 (100 B per replica)" in said
     assert "t-3 (100 B per replica)" in said
     assert "Broker 1\n  bytes: 0 B → " in said
+    assert command.main(["--plan", plan_uri, "--prices"]) == 0
+    priced = capsys.readouterr().out
+    assert "What each target costs" in priced
+    assert "  bytes: " in priced
 
 
 @pytest.mark.slow

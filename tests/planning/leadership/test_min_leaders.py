@@ -63,7 +63,7 @@ def test_a_replica_is_copied_only_where_no_order_does_and_the_smallest() -> None
     of = both(of, rest)
     tolerances = {"tolerances": LOOSE, "tolerance": 0.9}
     assert plan(of, action="rebalance", **tolerances).summary.bytes_to_move == 0
-    made = plan(of, action="rebalance", min_leaders={"t": 1}, **tolerances)
+    made = plan(of, action="rebalance", min_leaders={"t": 1}, approval=True, **tolerances)
     assert led(rows_after([(0,), (0,), (1,)], made)) == {0: 1, 1: 1, 2: 1}
     assert made.summary.bytes_to_move == 10
     assert made.summary.min_leaders is not None

@@ -70,9 +70,20 @@ def test_targets_of_leaders_cost_nothing_and_free_resources_have_no_price(
 
 
 def test_the_one_target_of_a_plan_costs_all_of_it() -> None:
-    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance")
+    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", dry_run=True)
     (price,) = made.summary.prices
     assert (price.bytes_to_move, price.replica_moves) == (600, 6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"), [({}, False), ({"dry_run": True}, True), ({"approval": True}, True)]
+)
+def test_prices_are_computed_where_a_person_is_asked(
+    asked: dict[str, bool], *, shown: bool
+) -> None:
+    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", **asked)
+    assert bool(made.summary.prices) is shown
+    assert made.plan_hash == plan(cluster([""] * 3, [(0,)] * 9), action="rebalance").plan_hash
 
 
 @pytest.mark.slow
@@ -92,6 +103,6 @@ def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(
 
 
 def test_a_target_that_a_budget_cut_off_is_not_priced() -> None:
-    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", budget_moves=2)
+    made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", budget_moves=2, dry_run=True)
     (price,) = made.summary.prices
     assert (price.replica_moves, price.method) == (2, "at_least")

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.people_clusters import cases, people
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.cause_text import why_text
+from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import Action, ReassignmentRequest, spread_tolerance
 from rehome.errors import InvalidRequestError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
+from rehome.planning.rebalance.rebalance import plan_rebalance
 from tests.planning.clusters import Cluster
 from tests.planning.planned import plan
 
@@ -74,7 +77,8 @@ def test_without_the_target_a_rebalance_spreads_topics_in_any_way() -> None:
 def test_the_cost_of_the_target_is_reported_with_the_others() -> None:
     of = spread_cluster()
     made, free = (
-        plan(of, action="rebalance", tolerances=asked) for asked in ({}, {"topic_spread": None})
+        plan(of, action="rebalance", tolerances=asked, dry_run=True)
+        for asked in ({}, {"topic_spread": None})
     )
     price = next(p for p in made.summary.prices if p.resource == "topic_spread")
     assert price.method == "solved"
@@ -101,7 +105,7 @@ def test_new_brokers_get_their_share_of_each_topic() -> None:
 
 def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic() -> None:
     of = spread_cluster()
-    made = plan(of, action="drain", brokers=[5])
+    made = plan(of, action="drain", brokers=[5], dry_run=True)
     after = of.after(made)
     held = counts(after)[:, :5]
     assert (counts(after)[:, 5] == 0).all()
@@ -271,3 +275,26 @@ def test_the_target_is_on_unless_the_request_says_otherwise(action: str) -> None
 def test_a_drain_refuses_tolerances_that_it_does_not_balance() -> None:
     with pytest.raises(InvalidRequestError, match="replicas are given"):
         parse_request({"action": "drain", "brokers": [1], "tolerances": {"replicas": 0.1}})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tolerance", [0.0, 0.001])
+def test_no_topic_ends_worse_where_bands_of_bytes_cannot_be_met(tolerance: float) -> None:
+    (case,) = (case for case in cases() if case.name == "tolerance 0, 20 brokers")
+    arrays = people(case)
+    outcome = plan_rebalance(arrays, ReassignmentRequest(Action.REBALANCE, tolerance=tolerance))
+    assert not [n for n in outcome.infeasible if n.subject.kind is SubjectKind.TOPIC]
+    before, after = (
+        np.stack(
+            [
+                np.bincount(rows[arrays.topic_of == topic].ravel(), minlength=20)
+                for topic in range(len(arrays.topics))
+            ]
+        )
+        for rows in (outcome.layout.origin, outcome.layout.rows)
+    )
+    share = after.sum(axis=1, keepdims=True) / 20
+    slack = np.maximum(1, 0.1 * share)
+    assert (after != before).any()
+    assert (after <= np.maximum(before, np.ceil(share + slack))).all()
+    assert (after >= np.minimum(before, np.floor(share - slack))).all()

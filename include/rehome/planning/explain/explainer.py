@@ -1,7 +1,8 @@
 """Explain a plan, and why alternatives were not chosen, from its files and its snapshot alone.
 
-Nothing is planned again. Each alternative broker of a replica is checked by the planner's rules:
-racks, disks, exclusions, and the bands in the plan's summary.
+Nothing is planned again, unless prices of targets are asked for. Each alternative broker of a
+replica is checked by the planner's rules: racks, disks, exclusions, and the bands in the plan's
+summary.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, Floats, Mask, Rows
 from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.infeasible import Subject, SubjectKind
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
@@ -41,6 +43,7 @@ from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.resource_loads import capacities, partition_weight
 from rehome.planning.model.scope import partitions_in_scope, without_excluded
 from rehome.planning.model.topic_bands import TopicBands, topic_bands
+from rehome.planning.planner import target_prices_of
 from rehome.planning.result.outcome import tree_of
 
 
@@ -55,7 +58,7 @@ class Explainer:
         if snapshot.name != plan.summary.snapshot:
             problem = f"The plan was made on {plan.summary.snapshot}, not on {snapshot.name}."
             raise InvalidRequestError([problem])
-        self._request, self._plan = request, plan
+        self._request, self._plan, self._snapshot = request, plan, snapshot
         self._arrays = without_excluded(
             with_limits(
                 ClusterArrays.from_snapshot(
@@ -103,6 +106,17 @@ class Explainer:
         """
         old = dict(zip(move.target, move.current, strict=False)).get(target, -1)
         return self._request.replacements.get(old) == target
+
+    def prices(self) -> tuple[TargetPrice, ...]:
+        """What each target costs: as the plan states it, or planned again.
+
+        :raises InvalidRequestError: the cluster contradicts the request.
+        """
+        summary = self._plan.summary
+        if summary.prices or self._request.action not in (Action.REBALANCE, Action.EXPAND):
+            return summary.prices
+        free = summary.min_free_disk_fraction
+        return target_prices_of(self._snapshot, self._request, min_free_disk_fraction=free)
 
     def broker(self, broker: BrokerId) -> BrokerExplained:
         """Explain a broker's part in the plan.

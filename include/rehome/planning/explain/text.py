@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rehome.domain.plan.causes.cause_text import why_text
+from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import Move
 from rehome.domain.resources import RESOURCE_NAMES, Resource
-from rehome.domain.text import amount_text, brokers_text, bytes_text, listed
+from rehome.domain.text import amount_text, brokers_text, bytes_text, count_text, listed
 from rehome.planning.explain.explanation import (
     BrokerAsTarget,
     BrokerExplained,
@@ -25,6 +26,24 @@ _SHOWN = 10
 def partition_text(found: PartitionExplained) -> str:
     """Why a partition moves as it does, or stays."""
     return "\n".join(_partition_lines(found))
+
+
+def prices_text(prices: Sequence[TargetPrice]) -> str:
+    """What each target costs."""
+    if not prices:
+        return "No target of this plan has a price."
+    return "\n".join(
+        ["What each target costs; so much less would be copied without it:", *map(_price, prices)]
+    )
+
+
+def _price(price: TargetPrice) -> str:
+    target = price.resource.replace("_", " ")
+    if price.method == "free":
+        return f"  {target}: nothing is copied for it"
+    about = "at least " if price.method == "at_least" else ""
+    replicas = count_text(price.replica_moves, "replica")
+    return f"  {target}: {about}{bytes_text(price.bytes_to_move)}, {replicas}"
 
 
 def _partition_lines(found: PartitionExplained) -> Iterator[str]:

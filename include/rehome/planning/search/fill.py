@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.planning.placement.stable_order import first_ones
+from rehome.planning.placement.topic_counts import TopicCounts
 from rehome.planning.search.broker_shed import BYTES_ROW, REPLICAS_ROW, for_rows
 from rehome.planning.search.receiver_ranking import ReceiverRanking
 from rehome.planning.search.shed import coldest
@@ -72,6 +73,27 @@ def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
             brokers = brokers[domain[brokers] == number]
         mine = of_slot == number
         _fill_domain(search, wanted, brokers, short[brokers], replicas[mine])
+    if search.strict and search.topic_counts:
+        _make_room_for_topics(search, search.topic_counts, replicas, owner)
+
+
+def _make_room_for_topics(
+    search: Search, counts: TopicCounts, replicas: Ints, owner: Ints | Rows
+) -> None:
+    """Where replicas that found no broker came back to one that others of their topic had gone to
+    meanwhile, these go back as well: so no topic ends above its band that was not before.
+    """
+    again = True
+    while again:
+        again = False
+        moved = np.flatnonzero(search.flat[replicas] != owner)
+        cells = counts.cells(replicas[moved] // search.width, search.flat[replicas[moved]])
+        for n in moved[counts.held[cells] > counts.high[cells]].tolist():
+            replica, old = int(replicas[n]), int(owner[n])
+            cell = counts.cell(replica // search.width, int(search.flat[replica]))
+            if counts.held[cell] > counts.high[cell] and search.valid_one(replica, old):
+                search.move(replica, old)
+                again = True
 
 
 def _fill_domain(
@@ -187,7 +209,7 @@ class _Filler:
             return NONE
         if search.valid_one(replica, int(self._brokers[best])):
             return best
-        places = np.flatnonzero(fits)
+        places = np.flatnonzero(fits & self._spreading(replica) if search.strict else fits)
         return self._first_valid(replica, places[np.argsort(-gain[places], kind="stable")])
 
     def _least_harm(self, replica: int) -> int:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID
+from rehome.domain.request.request import Action
 from rehome.domain.run.states import MoveState
 from rehome.execution.control.resume import only_planned
 from rehome.ledger.base.paging import MoveFilter, MoveLine, MoveOrder, Page
@@ -166,6 +167,13 @@ def _checks(request: Request, view: PlanView) -> str:
         run_id=view.record.run_id,
         gates=files.read.gates,
         prices=files.summary.prices if files.summary is not None else (),
+        unpriced=(
+            files.uri
+            if files.summary is not None
+            and not files.summary.prices
+            and files.summary.action in (Action.REBALANCE, Action.EXPAND)
+            else ""
+        ),
         least_led=(
             leader_minimums(files.summary.min_leaders)
             if files.summary is not None and files.summary.min_leaders is not None
