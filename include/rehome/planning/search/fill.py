@@ -134,6 +134,7 @@ class _Filler:
         tight = self._wanted + np.array(for_rows(FILL.tight, len(search.load)))[:, None] * reach
         self._tight = np.where(banded, tight, np.inf)
         self._everyone = np.ones(len(brokers), bool)
+        self._ids: list[int] = brokers.tolist()
         self._picky = picky
         self._favour = np.ones(len(brokers)) if favour is None else favour
         self._value = np.array(for_rows(FILL.importance, len(search.load)))[:, None]
@@ -178,7 +179,7 @@ class _Filler:
             if place == NONE:
                 unplaced.append(replica)
                 continue
-            search.put_one(replica, int(self._brokers[place]))
+            search.put_one(replica, self._ids[place])
             ranking.add(place, weight)
         self._put_back(np.array(unplaced, np.int64))
 
@@ -186,7 +187,7 @@ class _Filler:
         """Index of the best valid broker for one lifted replica; NONE = it should stay."""
         gain = ranking.gain(weight)
         best = int(gain.argmax())
-        broker = int(self._brokers[best])
+        broker = self._ids[best]
         if ranking.fits_one(best, weight) and self._takes_one(replica, broker):
             return best
         for headroom in (ranking.tight, ranking.high):

@@ -1,0 +1,33 @@
+"""Filling brokers: what comes back where no broker was found for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.search.broker_shed import BYTES_ROW
+from rehome.planning.search.fill import fill
+from rehome.planning.search.state import Search
+from tests.planning.clusters import cluster
+from tests.planning.posed import posed
+
+SPREADS_TOPICS = True  # see conftest
+
+
+def test_replicas_that_came_meanwhile_make_room_for_one_that_comes_back() -> None:
+    everywhere, single = (0, 1, 2), [(0,), (0,), (0,), (1,)]
+    of = cluster([""] * 3, [everywhere, *single], sizes=[10, 10, 10, 10, 20])
+    arrays = ClusterArrays.from_snapshot(of.snapshot())
+    search = Search(posed(arrays, ReassignmentRequest(Action.REBALANCE, tolerance=0.9)))
+    counts = search.topic_counts
+    assert counts is not None
+    assert counts.held[0] == counts.high[0] == 4
+    wanted = search.load.copy()
+    wanted[BYTES_ROW, 0] += 15
+    both = np.array([0, 4 * search.width])
+    assert search.flat[both].tolist() == [0, 1]
+    fill(search, wanted, both, np.zeros(3, bool))
+    assert search.flat[both].tolist() == [0, 1], "the first can lie nowhere else"
+    assert (counts.held <= counts.high).all()
+    assert (search.load == Search(search.problem).load).all()
