@@ -16,6 +16,7 @@ from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
 from rehome.domain.resources import Resource
 
 _NO_BROKER = -1
+_CODES = {code.value: code for code in CauseCode}
 
 CAUSE = pa.struct(
     [
@@ -102,22 +103,25 @@ def causes_of(column: pa.ListArray | pa.ChunkedArray) -> list[tuple[MoveCause, .
     flat = dict(zip(CAUSE.names, map(pa.Array.to_pylist, column.flatten().flatten()), strict=True))
     causes = map(
         MoveCause,
-        map(CauseCode, flat["code"]),
+        map(_CODES.__getitem__, flat["code"]),
         *(
             (None if broker == _NO_BROKER else broker for broker in flat[side])
             for side in ("broker", "takes")
         ),
         *(flat["name"], flat["takes_name"]),
-        *(
-            map(_held_of, flat[f"{side}resource"], flat[f"{side}held"], flat[f"{side}share"])
-            for side in ("", "takes_")
-        ),
+        *(_held_by(side, flat) for side in ("", "takes_")),
     )
     return [tuple(islice(causes, count)) for count in column.value_lengths().to_pylist()]
 
 
-def _held_of(resource: str, amount: float, share: float) -> Held | None:
-    return Held(Resource(resource), amount, share) if resource else None
+def _held_by(side: str, flat: dict[str, list[Any]]) -> list[Held | None]:
+    """What brokers held; one object for all causes that say the same."""
+    columns = [flat[f"{side}{name}"] for name in ("resource", "held", "share")]
+    said = {
+        row: Held(Resource(row[0]), *row[1:]) if row[0] else None
+        for row in set(zip(*columns, strict=True))
+    }
+    return [said[row] for row in zip(*columns, strict=True)]
 
 
 def stored_sentences(column: pa.ChunkedArray) -> pa.ListArray:
