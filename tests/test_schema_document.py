@@ -64,7 +64,9 @@ def documented(name: str) -> dict[str, tuple[str, bool]]:
 
 def type_text(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
-        return f"list of {kind.value_type}"
+        return f"list of {type_text(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "struct"
     return str(kind)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehome.domain.kafka import OngoingReassignment, Replicas, TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.run.foreign.foreign_request import ForeignAction
 from rehome.domain.run.observation import Observation
@@ -41,7 +42,7 @@ class NamedReassignment:
             self.entry.target,
             self.size_bytes,
             MoveReason.REQUESTED,
-            why="started by another client",
+            causes=(MoveCause(CauseCode.FOREIGN),),
             topic_id=self.topic_id,
         )
 

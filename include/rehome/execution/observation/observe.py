@@ -20,6 +20,7 @@ from rehome.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.run.observation import Observation
 from rehome.execution.observation.agreed_topics import DISAGREE
@@ -198,7 +199,7 @@ def moves_of(ongoing: Mapping[TopicPartition, OngoingReassignment]) -> tuple[Mov
             target=entry.target,
             size_bytes=0,
             reason=MoveReason.REQUESTED,
-            why="started by another client",
+            causes=(MoveCause(CauseCode.FOREIGN),),
         )
         for partition, entry in sorted(ongoing.items())
     )

@@ -83,8 +83,9 @@ def _replaced(move: Move, causes: _Causes) -> str:
     return "; ".join(_replacement(cause, came) for cause in causes) + "."
 
 
-def _replacement(cause: MoveCause, came: Mapping[int | None, int]) -> str:
-    place = f"broker {came[cause.broker]} takes its place"
+def _replacement(cause: MoveCause, came: Mapping[int, int]) -> str:
+    taker = None if cause.broker is None else came.get(cause.broker)
+    place = f"broker {taker} takes its place"
     if cause.code is CauseCode.NOT_LIVE:
         return f"broker {cause.broker} is not live; {place}"
     named = f"broker {cause.broker} is replaced by broker {cause.takes}"
@@ -152,6 +153,7 @@ def _min_leaders_copy(move: Move, causes: _Causes) -> str:
 
 _OF_MOVE: Mapping[CauseCode, Callable[[Move, _Causes], str]] = {
     CauseCode.REQUESTED: lambda move, causes: "named in the requested reassignment.",
+    CauseCode.FOREIGN: lambda move, causes: "started by another client.",
     CauseCode.TAKEN_BACK: lambda move, causes: "taken back to where it was before the plan.",
     CauseCode.STORED_SENTENCE: lambda move, causes: causes[0].name,
     CauseCode.REPLICATION_FACTOR: _replication_factor,

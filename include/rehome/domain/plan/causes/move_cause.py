@@ -16,6 +16,7 @@ class CauseCode(enum.StrEnum):
     """One cause of a move. ``broker`` gives a replica, or leadership, up; ``takes`` gets it."""
 
     REQUESTED = "requested"  # named in the requested reassignment
+    FOREIGN = "foreign"  # another client has started it
     TAKEN_BACK = "taken_back"  # a rollback: to where it was before the plan
     REPLICATION_FACTOR = "replication_factor"  # current and target of the move say the rest
     UNEVEN_RACKS = "uneven_racks"  # its replicas were not spread evenly over racks
