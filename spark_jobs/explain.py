@@ -29,6 +29,7 @@ from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.explain.explainer import Explainer
 from rehome.planning.explain.text import broker_text, partition_text, prices_text
+from rehome.planning.planner import target_prices_of
 from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 
 CANNOT = 2
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         explainer = _explainer(options)
         texts = [partition_text(explainer.partition(_named(name))) for name in options.partition]
         texts += [broker_text(explainer.broker(broker)) for broker in options.broker]
-        texts += [prices_text(explainer.prices())] if options.prices else []
+        texts += [prices_text(explainer.prices(target_prices_of))] if options.prices else []
     except RehomeError as error:
         print(error, file=sys.stderr)
         return CANNOT

@@ -110,7 +110,7 @@ def make_plan(
 
 
 def target_prices_of(
-    snapshot: Snapshot, request: ReassignmentRequest, *, min_free_disk_fraction: float
+    snapshot: Snapshot, request: ReassignmentRequest, min_free_disk_fraction: float
 ) -> tuple[TargetPrice, ...]:
     """What each target of a request costs, planned again: for a plan that was made without.
 

@@ -7,6 +7,7 @@ summary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -43,8 +44,9 @@ from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.resource_loads import capacities, partition_weight
 from rehome.planning.model.scope import partitions_in_scope, without_excluded
 from rehome.planning.model.topic_bands import TopicBands, topic_bands
-from rehome.planning.planner import target_prices_of
 from rehome.planning.result.outcome import tree_of
+
+Prices = tuple[TargetPrice, ...]
 
 
 class Explainer:
@@ -107,7 +109,9 @@ class Explainer:
         old = dict(zip(move.target, move.current, strict=False)).get(target, -1)
         return self._request.replacements.get(old) == target
 
-    def prices(self) -> tuple[TargetPrice, ...]:
+    def prices(
+        self, planned_again: Callable[[Snapshot, ReassignmentRequest, float], Prices]
+    ) -> Prices:
         """What each target costs: as the plan states it, or planned again.
 
         :raises InvalidRequestError: the cluster contradicts the request.
@@ -115,8 +119,7 @@ class Explainer:
         summary = self._plan.summary
         if summary.prices or self._request.action not in (Action.REBALANCE, Action.EXPAND):
             return summary.prices
-        free = summary.min_free_disk_fraction
-        return target_prices_of(self._snapshot, self._request, min_free_disk_fraction=free)
+        return planned_again(self._snapshot, self._request, summary.min_free_disk_fraction)
 
     def broker(self, broker: BrokerId) -> BrokerExplained:
         """Explain a broker's part in the plan.
