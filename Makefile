@@ -127,6 +127,7 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 .PHONY: test-airflows
 test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow, and on several machines; writes where it was tried
 	@bin/setup redis || echo "tests that need Redis are skipped"
+	@bin/setup keycloak || echo "the test that needs Keycloak is skipped"
 	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 14400 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
 	@$(PY) -m handbook.reference
 
@@ -139,6 +140,23 @@ test-versions: setup ## the marked part of the tests on each version of Kafka; V
 		export KAFKA_VERSION=$$version; bin/setup && \
 		REHOME_KAFKA_VERSIONS=$(ROOT)/handbook/kafka_versions.json timeout -k 30 1200 \
 			$(PY) -m pytest -q --timeout 240 -m versions $(ARGS) || failed="$$failed $$version"; \
+	done; $(PY) -m handbook.reference; [ -z "$$failed" ] || { echo "fails on Kafka$$failed"; exit 1; }
+
+# What `make test` has of tests on real brokers, a folder at a time: a run that ends early keeps what
+# it has shown.
+BROKER_TESTS := brokers and not long and not simulated
+FOLDERS := $(filter-out %__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+
+.PHONY: test-brokers
+test-brokers: VERSIONS := 3.9.2 4.4.0
+test-brokers: setup ## every test on real brokers, on Kafka 3.9.2 and 4.4.0; VERSIONS="4.0.2" takes others, FOLDERS="tests/dags" some of the tests; writes docs/reference/kafka-versions.md
+	@failed=; for version in $(VERSIONS); do \
+		export KAFKA_VERSION=$$version; bin/setup; \
+		for folder in $(FOLDERS); do \
+			REHOME_KAFKA_BROKERS=$(ROOT)/handbook/kafka_brokers.json timeout -k 30 7200 \
+				$(PY) -m pytest -q -m "$(BROKER_TESTS)" $$folder $(ARGS); \
+			case $$? in 0 | 5) ;; *) failed="$$failed $$version:$$folder" ;; esac; \
+		done; \
 	done; $(PY) -m handbook.reference; [ -z "$$failed" ] || { echo "fails on Kafka$$failed"; exit 1; }
 
 .PHONY: bench-day

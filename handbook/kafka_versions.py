@@ -1,6 +1,7 @@
 """Writes docs/reference/kafka-versions.md: what came of the tests that run on every version.
 
-kafka_versions.json is written by these tests (``make test-versions``).
+kafka_versions.json is written by these tests (``make test-versions``), kafka_brokers.json by all
+tests on brokers (``make test-brokers``).
 """
 
 from __future__ import annotations
@@ -14,15 +15,31 @@ from handbook.markdown import table
 from handbook.sources import ROOT
 
 RESULTS = ROOT / "handbook" / "kafka_versions.json"
+OF_ALL = ROOT / "handbook" / "kafka_brokers.json"
 _LEVEL = "metadata.version"
 
 Results = Mapping[str, Any]
 
 
+def _number(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
 def results() -> Results:
     """What came of each version, the oldest first."""
     read: dict[str, Any] = json.loads(RESULTS.read_text())
-    return dict(sorted(read.items(), key=lambda row: [int(part) for part in row[0].split(".")]))
+    return {version: read[version] for version in sorted(read, key=_number)}
+
+
+def results_of_all() -> Results:
+    """What came of all tests on brokers: by version, then by their folder below tests/."""
+    read: dict[str, Any] = json.loads(OF_ALL.read_text())
+    return {version: read[version] for version in sorted(read, key=_number)}
+
+
+def folders() -> set[str]:
+    """Those below tests/, which ``make test-brokers`` runs one by one."""
+    return {each.name for each in (ROOT / "tests").iterdir() if any(each.glob("**/test_*.py"))}
 
 
 def versions() -> list[str]:
@@ -66,7 +83,13 @@ Passed, and of what is beside that: f = failed, s = skipped.
 ## What is skipped, and why
 
 {table(("before", "part", "tests", "on"), _skipped(found))}
-{_failed(found)}"""
+{_failed(found)}
+## Every test on brokers
+
+`make test-brokers` runs every test of `make test` that needs brokers on a version, a folder at
+a time.
+
+{_whole(results_of_all())}"""
 
 
 def _not_yet(missing: Sequence[str]) -> str:
@@ -99,3 +122,25 @@ def _skipped(found: Results) -> list[tuple[str, str, str, str]]:
 def _failed(found: Results) -> str:
     rows = [(version, f"`{test}`") for version, each in found.items() for test in each["failed"]]
     return f"\n## What fails\n\n{table(('Kafka', 'test'), rows)}\n" if rows else ""
+
+
+def _whole(found: Results) -> str:
+    if not found:
+        return "Not run yet.\n"
+    rows, reasons = [], []
+    for version, by_folder in found.items():
+        days = sorted({each["date"] for each in by_folder.values()})
+        sums = [sum(each[what] for each in by_folder.values()) for what in ("passed", "skipped")]
+        failed = [test for each in by_folder.values() for test in each["failed"]]
+        rest = sorted(folders() - set(by_folder))
+        counts = (str(sums[0]), str(len(failed)), str(sums[1]))
+        rows.append((version, *counts, ", ".join(rest) or "–", days[-1]))
+        reasons += [
+            (version, folder, reason, str(count))
+            for folder, each in by_folder.items()
+            for reason, count in each["reasons"].items()
+        ]
+        reasons += [(version, test.split("/")[1], f"fails: `{test}`", "1") for test in failed]
+    shown = table(("Kafka", "passed", "failed", "skipped", "folders not run", "last on"), rows)
+    why = ("Kafka", "folder", "skipped because, or fails", "tests")
+    return f"{shown}\n\n{table(why, reasons)}\n" if reasons else f"{shown}\n"

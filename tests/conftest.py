@@ -50,6 +50,7 @@ pytest_plugins = [
     "tests.session.side_by_side",
     "tests.session.tried",
     "tests.versions.parts",
+    "tests.versions.whole",
 ]
 
 # Without a deadline: on a busy machine a case may take longer than 0.2 s.

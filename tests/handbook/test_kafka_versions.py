@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from handbook.kafka_versions import kafka_versions_page, results, versions
+from handbook.kafka_versions import (
+    folders,
+    kafka_versions_page,
+    results,
+    results_of_all,
+    versions,
+)
 from handbook.sources import ROOT
 from tests.versions.parts import PARTS
 
@@ -32,3 +38,13 @@ def test_each_failure_and_each_reason_to_skip_is_on_the_page() -> None:
         for part in each["parts"].values():
             assert sum(part["reasons"].values()) == part.get("skipped", 0)
             assert all(reason.removeprefix("before ") in page for reason in part["reasons"])
+
+
+def test_all_tests_on_brokers_are_of_versions_and_folders_that_there_are() -> None:
+    page = kafka_versions_page()
+    assert set(results_of_all()) <= set(versions())
+    for by_folder in results_of_all().values():
+        assert set(by_folder) <= folders()
+        for each in by_folder.values():
+            assert sum(each["reasons"].values()) == each["skipped"]
+            assert all(said in page for said in (*each["reasons"], *each["failed"]))
