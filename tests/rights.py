@@ -42,6 +42,7 @@ def _documented(principal: str) -> tuple[Right, ...]:
 REASSIGNER = _documented("rehome")
 UNTHROTTLED = _documented("rehome-unthrottled")
 PLANNER = _documented("rehome-planner")
+PARTITION_ADDER = _documented("rehome-partitions")
 
 
 def named(right: Right, topic: str) -> str:

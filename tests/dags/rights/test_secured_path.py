@@ -19,7 +19,7 @@ from rehome.warehouse import PlanDirectory, Warehouse, read_snapshot
 from tests.conftest import Topics
 from tests.dags.clusters import to, whole_state
 from tests.dags.runs import Run
-from tests.rights import PLANNER, REASSIGNER, Right, granted, named
+from tests.rights import REASSIGNER, Right, granted, named
 
 USER = "reassigner"
 
@@ -127,23 +127,3 @@ def test_a_principal_that_may_not_throttle_a_topic_is_refused_by_the_dry_run(
     assert f"Topic AlterConfigs on {topic}" in run.log
     assert whole_state(admin) == before
     assert not ledger.throttles()
-
-
-def test_partitions_are_added_with_what_a_planner_may_and_alter_on_the_topic(
-    secured_cluster: LocalCluster,
-    secured_topics: Topics,
-    admin: ClusterGateway,
-    rehome: Callable[..., Run],
-) -> None:
-    topic = secured_topics.create([[1, 2]])
-    asked = {"dag": "add_partitions", "partitions": {topic: 2}}
-    before = whole_state(admin)
-    with granted(secured_cluster, USER, *PLANNER):
-        refused = rehome(secured_cluster.client_settings(USER), **asked)
-    assert refused.state == refused.tasks["dry_run"] == "failed"
-    assert f"Topic Alter on {topic}: the connection's principal lacks this right" in refused.log
-    assert whole_state(admin) == before
-    with granted(secured_cluster, USER, *PLANNER, ("alter", "topic")):
-        run = rehome(secured_cluster.client_settings(USER), **asked)
-    assert run.state == "success", run.log
-    assert len(admin.describe_topics([topic])[topic].partitions) == 2
