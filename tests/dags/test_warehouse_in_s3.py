@@ -81,18 +81,8 @@ def test_a_whole_run_with_gates_data_docs_and_page(
     docs = browser.get(f"/data-docs/{record.dag_id}/{run.run_id}/index.html")
     assert docs.status_code == 200
     assert "snapshot.brokers" in docs.text
-    assert SECRET not in run.log + shown.text + json.dumps(_texts(s3, in_s3))
+    assert SECRET not in run.log + shown.text + json.dumps(s3.texts(in_s3))
     assert KEY not in run.log
-
-
-def _texts(s3: S3, uri: str) -> dict[str, str]:
-    """Every file of the warehouse."""
-    bucket, client = uri.split("/")[2], s3.client()
-    keys = [item["Key"] for item in client.list_objects_v2(Bucket=bucket)["Contents"]]
-    return {
-        key: client.get_object(Bucket=bucket, Key=key)["Body"].read().decode("latin-1")
-        for key in keys
-    }
 
 
 def test_a_spark_that_cannot_start_leaves_its_cause(

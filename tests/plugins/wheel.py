@@ -88,6 +88,7 @@ SPREAD = Release(
     more=(
         "apache-airflow-providers-celery",
         "apache-airflow-providers-fab",
+        "apache-airflow-providers-keycloak",
         "apache-airflow-providers-postgres",
         "celery<5.7",  # whose backends lack what the provider imports
         "s3fs",

@@ -42,6 +42,16 @@ class S3:
             aws_secret_access_key=SECRET,
         )
 
+    def texts(self, warehouse: str) -> dict[str, str]:
+        """Every file of a warehouse, by its key in the bucket."""
+        bucket, client = warehouse.split("/")[2], self.client()
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
+        return {
+            key: client.get_object(Bucket=bucket, Key=key)["Body"].read().decode("latin-1")
+            for key in keys
+        }
+
     def login(self) -> StoreLogin:
         return s3_login(KEY, SECRET, region=REGION, endpoint=self.endpoint)
 

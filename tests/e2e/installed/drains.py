@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from local.airflow.api import AirflowApi
-from local.airflow.standalone import AirflowStandalone, Sources
+from local.airflow.standalone import COMPONENTS, AirflowStandalone, Component, Sources
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.airflow_settings import AirflowSettings
@@ -62,17 +62,45 @@ def wheel_sources(installed: Installed, home: Path) -> Sources:
     )
 
 
+def ledger_in(home: Path) -> str:
+    """The URL of the ledger that :func:`airflow_with` has."""
+    return f"sqlite:///{home}/ledger.db"
+
+
 @contextmanager
 def airflow_with(
-    installed: Installed, home: Path, connection: Mapping[str, Any], env: Mapping[str, str]
+    installed: Installed,
+    home: Path,
+    connection: Mapping[str, Any],
+    env: Mapping[str, str] | None = None,
+    *,
+    connections: Mapping[str, Any] | None = None,
+    before: Sequence[str] = (),
+    components: Mapping[str, Component] = COMPONENTS,
 ) -> Iterator[AirflowStandalone]:
     """An Airflow of defaults that has Rehome from the wheel alone.
 
     :param connection: to the cluster, as ``kafka_default``.
+    :param connections: others, by their ids.
+    :param before: as :class:`AirflowStandalone` has it.
     """
-    own = wheel_sources(installed, home)
-    settings = AirflowSettings.read().with_connections({"kafka_default": connection})
-    with AirflowStandalone(home, settings=settings, env=env, dags=(DAG,), sources=own) as airflow:
+    settings = AirflowSettings.read().with_connections(
+        {"kafka_default": connection, **(connections or {})}
+    )
+    places = {
+        "REHOME_LEDGER_URL": ledger_in(home),
+        "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
+    }
+    starting = AirflowStandalone(
+        home,
+        settings=settings,
+        env={**places, **(env or {})},
+        dags=(DAG,),
+        before=before,
+        sources=wheel_sources(installed, home),
+        components=components,
+    )
+    with starting as airflow:
         yield airflow
 
 

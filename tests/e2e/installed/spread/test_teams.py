@@ -10,18 +10,17 @@ import pytest
 
 from local.airflow.standalone import COMPONENTS, AirflowStandalone, Component
 from local.kafka.cluster import LocalCluster
-from rehome.airflow_settings import AirflowSettings
 from rehome.cluster.gateway import ClusterGateway
 from tests.conftest import Topics
 from tests.e2e.installed.drains import (
     DRAINED,
+    airflow_with,
     connection_to,
     connects,
     drains,
+    ledger_in,
     loads_all,
-    wheel_sources,
 )
-from tests.e2e.runs import DAG
 from tests.plugins.wheel import Installed
 from tests.session.needs import Need, needs
 from tests.session.spark_session import quick_spark
@@ -46,25 +45,19 @@ def of_a_team(
     company: Installed, cluster: LocalCluster, tmp_path: Path
 ) -> Iterator[AirflowStandalone]:
     """Connections, the pool and the Variable belong to no team."""
-    home = tmp_path / "home"
     env = {
         "AIRFLOW__CORE__MULTI_TEAM": "True",
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([BUNDLE]),
-        "REHOME_LEDGER_URL": f"sqlite:///{home}/ledger.db",
-        "REHOME_WAREHOUSE": (home / "warehouse").as_uri(),
         "SPARK_SUBMIT_OPTS": quick_spark(),
     }
-    connections = {"kafka_default": connection_to(cluster)}
-    starting = AirflowStandalone(
-        home,
-        settings=AirflowSettings.read().with_connections(connections),
-        env=env,
-        dags=(DAG,),
+    with airflow_with(
+        company,
+        tmp_path / "home",
+        connection_to(cluster),
+        env,
         before=["-m", "airflow", "teams", "create", TEAM],
-        sources=wheel_sources(company, home),
         components={**COMPONENTS, "triggerer": TEAMS_TRIGGERER},
-    )
-    with starting as airflow:
+    ) as airflow:
         yield airflow
 
 
@@ -80,7 +73,7 @@ def test_a_drain_by_dags_of_a_team(
     topics.fill(topic, 2_000)
     loads_all(of_a_team.api)
     connects(of_a_team.api, connection_to(cluster))
-    drains(of_a_team, f"sqlite:///{of_a_team.home}/ledger.db", topic)
+    drains(of_a_team, ledger_in(of_a_team.home), topic)
     found = gateway.current_topics([topic])[topic].partitions.values()
     assert all(DRAINED not in each.replicas for each in found)
     outcome(Outcome("multi-team", company.versions("apache-airflow")))
