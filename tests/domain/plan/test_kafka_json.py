@@ -34,7 +34,7 @@ def file(*entries: dict[str, Any] | str, version: int | str | None = 1) -> dict[
 
 
 def test_both_files_have_exactly_kafkas_fields() -> None:
-    move = Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, "", ("/a", "any"), ())
+    move = Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, (), ("/a", "any"), ())
     assert reassignment_json([move]) == file(
         entry(replicas=[2, 3], log_dirs=["any", "any"]),
     )
@@ -48,7 +48,7 @@ def test_log_dirs_that_are_asked_for_are_written() -> None:
 
 
 def test_what_is_written_can_be_read() -> None:
-    moves = [Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, "", ("/a", "/b"))]
+    moves = [Move(T0, (1, 2), (2, 3), 10, MoveReason.DRAIN, (), ("/a", "/b"))]
     text = json.dumps(rollback_json(moves))
     assert parse_reassignment(text) == {T0: Assignment((1, 2), ("/a", "/b"))}
 

@@ -19,7 +19,7 @@ from rehome.quality.facts.gate_input import ListedPartitions, rows_of
 from rehome.quality.facts.plan_hash import hash_of
 from rehome.quality.facts.ragged_lists import Ragged, starts_of
 
-MOVE = Move(TopicPartition("a", 0), (1, 2), (2, 3), 5, MoveReason.BALANCE, "", ("/d", "/d"))
+MOVE = Move(TopicPartition("a", 0), (1, 2), (2, 3), 5, MoveReason.BALANCE, (), ("/d", "/d"))
 MOVES = [
     MOVE,
     replace(MOVE, partition=TopicPartition("a", 1), target_log_dirs=("", "/é")),
