@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -82,11 +83,13 @@ def opened(
     page = context.new_page()
     watched = Watched(page)
     faults = watched.faults
+    # A blob belongs to an origin: a path prefix is no part of its address.
+    blobs = f"blob:{urlsplit(url)._replace(path='').geturl()}"
     page.on("console", lambda said: faults.append(f"console {said.type}: {said.text}"))
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
 
     def asks_elsewhere(asked: Request) -> None:
-        if not asked.url.startswith((url, f"blob:{url}", "data:")):
+        if not asked.url.startswith((url, blobs, "data:")):
             faults.append(asked.url)
 
     def is_refused(got: Response) -> None:
