@@ -11,8 +11,8 @@ from rehome.links import flow_picture
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.plan_fleet import PlanFleetOperator
 from rehome.params import fleet_params, keep_params_once
-from rehome.task_graph import POOL
 from rehome.task_texts import task
+from rehome.trigger_check import POOL
 
 DOC = f"""
 ### Plan a fleet

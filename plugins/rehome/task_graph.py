@@ -43,10 +43,7 @@ from rehome.params import (
 from rehome.run.context import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_texts import task
-from rehome.trigger_check import OWN_DAGS, OWN_FOREIGN_DAGS
-
-POOL = "rehome_cluster"
-"""Pool that limits the runs on clusters; a run that waits for its copies keeps its slot."""
+from rehome.trigger_check import OWN_DAGS, OWN_FOREIGN_DAGS, POOL
 
 CLEANING_POOL = "default_pool"
 """Of teardowns: what takes throttles back, and reports it, waits for no other run."""

@@ -5,6 +5,8 @@ several of them, names that there are not, and times, it cannot check. :mod:`reh
 by this module, for the form and for the REST API alike, and answers with every problem. What does
 not come that way (``airflow dags trigger``, a DAG that triggers another, an asset, a backfill) is
 refused by the first task of the run.
+
+Nor does Airflow say that a run waits for a pool that is missing: only its scheduler's log does.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ OURS = frozenset(
     }
 )
 """Rehome's DAGs. Those of single clusters have the cluster's name behind two underscores."""
+POOL = "rehome_cluster"
+"""Pool that limits the runs on clusters; a run that waits for its copies keeps its slot."""
+DAGS_IN_POOL = frozenset({"reassign_partitions", "rebalance_in_window", "plan_fleet"})
+"""DAGs whose first task waits in it, before the two underscores."""
 OWN_DAGS = "reassign_partitions__"
 """With this begin the ids of people's own DAGs that reassign partitions: so the API server, which
 reads no DAG's file, guards and records requests to them as it does for Rehome's.
@@ -58,6 +64,27 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
     except InvalidRequestError as error:
         return error.problems
     return ()
+
+
+def refusal_without_pool(dag_id: str) -> str:
+    """Why no task of a run of this DAG would start; "" = nothing speaks against it.
+
+    DAGs of people's own may have another pool: nothing is said of them.
+    """
+    from airflow.models.pool import Pool
+    from airflow.utils.session import create_session
+
+    if _base(dag_id) not in DAGS_IN_POOL or _of_people(dag_id):
+        return ""
+    with create_session() as session:
+        found = Pool.get_pool(POOL, session=session) is not None
+    if found:
+        return ""
+    return (
+        f"Airflow has no pool {POOL}, so no task of this run would start. No run was triggered. "
+        "Run `rehome settings import` in Airflow's environment, or add the pool by hand, with its "
+        "deferred tasks included. Then trigger the run again."
+    )
 
 
 def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:

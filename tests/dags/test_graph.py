@@ -27,7 +27,7 @@ from rehome.params import (
     reassignment_params,
     window_params,
 )
-from rehome.task_graph import POOL
+from rehome.trigger_check import POOL
 
 HEAVY = (
     "pyspark",

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ os.environ |= {
 @pytest.fixture(scope="session")
 @needs(Need.AIRFLOW)
 def airflow_database() -> None:
-    """Airflow's own database, made once for the session.
+    """Airflow's own database, made once for the session, with Rehome's pool.
 
     It does not outlive it: a run commits hundreds of times, and none of them waits for the disk.
     """
@@ -44,6 +45,27 @@ def airflow_database() -> None:
 
     event.listen(settings.engine, "connect", _wait_for_no_disk)
     initdb()
+    _add_pool()
+
+
+@pytest.fixture
+def without_pool(airflow_database: None) -> Iterator[None]:
+    """An Airflow before `rehome settings import`."""
+    from airflow.models.pool import Pool
+
+    from rehome.trigger_check import POOL
+
+    Pool.delete_pool(POOL)
+    yield
+    _add_pool()
+
+
+def _add_pool() -> None:
+    from airflow.models.pool import Pool
+
+    from rehome.trigger_check import POOL
+
+    Pool.create_or_update_pool(POOL, 16, "", include_deferred=True)
 
 
 def _wait_for_no_disk(connection: sqlite3.Connection, _record: object) -> None:

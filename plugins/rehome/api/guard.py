@@ -21,7 +21,7 @@ from rehome.api.places import NoRoomError, Places
 from rehome.domain.clock import monotonic_s
 from rehome.errors import first_problems
 from rehome.ledger.base.audit_entry import Decided
-from rehome.trigger_check import is_ours, problems_of
+from rehome.trigger_check import is_ours, problems_of, refusal_without_pool
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -159,12 +159,15 @@ def _problems(what: ApiRequest, body: bytes) -> tuple[int, str] | None:
         return None
     try:
         problems = _of_trigger(what.dag_id, found)
+        without_pool = "" if problems else refusal_without_pool(what.dag_id)
     except Exception as error:
         log.exception("The parameters of a run of %s could not be checked", what.dag_id)
         return 503, (
             f"Rehome could not check the parameters ({type(error).__name__}), so no run was "
             "triggered. The log of Airflow's API server says why."
         )
+    if without_pool:
+        return 409, without_pool
     if not problems:
         return None
     return 400, f"This run would be refused. {first_problems(problems)}"

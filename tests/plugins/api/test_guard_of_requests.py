@@ -95,6 +95,22 @@ def test_a_form_that_was_not_edited_starts_a_run_only_in_a_window(
     assert "An action is needed." in answer.text or code == 200
 
 
+@pytest.mark.parametrize(
+    ("dag_id", "conf", "code"),
+    [
+        ("reassign_partitions", {"preset": "check_only"}, 409),
+        ("reassign_partitions", {}, 400),
+        ("control_reassignment", {"plan_id": "p", "action": "pause"}, 200),
+    ],
+)
+def test_a_run_whose_pool_is_missing_is_not_triggered(
+    user: TestClient, without_pool: None, dag_id: str, conf: Any, code: int
+) -> None:
+    answer = trigger(user, dag_id, conf)
+    assert answer.status_code == code
+    assert ("no pool rehome_cluster" in answer.text) is (code == 409)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"conf": 3}', b"\xff\xfe\x00"])
 def test_what_is_no_request_is_left_to_airflow(user: TestClient, content: bytes) -> None:
     assert user.post(OURS, content=content).json() == {"bytes": len(content)}

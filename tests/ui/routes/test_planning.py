@@ -104,6 +104,17 @@ def test_a_form_becomes_a_dry_run_in_the_users_name(
     }
 
 
+def test_nothing_is_triggered_that_airflow_has_no_pool_for(
+    client: Client, site: Site, triggered: list[dict[str, Any]], without_pool: None
+) -> None:
+    snapshot_of(site)
+    user = client("user")
+    answer = user.post("clusters/test/new", headers=own(user), data=DRAIN)
+    assert answer.status_code == 409
+    assert "no pool rehome_cluster" in answer.json()["detail"]
+    assert triggered == []
+
+
 def test_a_form_that_cannot_be_asked_for_comes_back_as_it_was(
     client: Client, site: Site, triggered: list[dict[str, Any]]
 ) -> None:

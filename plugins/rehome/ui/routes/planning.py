@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.ledger.base.audit_entry import Decided
 from rehome.page.alternatives import Instead, params_instead
 from rehome.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
+from rehome.trigger_check import refusal_without_pool
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import MayPlanDep, PlannerDep, UserDep
 from rehome.ui.rendering import render
@@ -116,11 +118,7 @@ def have_it_planned(
         values = _form_values(view, form) | {"connection": through, "problems": error.problems}
         html = render("plan_fields.html", root=root_of(request), **values)
         return HTMLResponse(html, 422)
-    run_id = dag_runs.trigger(
-        access.VIEWED_DAG,
-        {**params, "kafka_config_id": through, "cluster_id": cluster_id},
-        user.get_name(),
-    )
+    run_id = _trigger({**params, "kafka_config_id": through, "cluster_id": cluster_id}, user)
     to_audit(request, user, Decided.TRIGGERED, access.VIEWED_DAG, run_id)
     return _go_to_run(request, run_id)
 
@@ -139,18 +137,17 @@ def have_another_planned(
     params = summary and params_instead(record, summary, kind, value, datetime.now(UTC))
     if not params:
         raise HTTPException(409, "The plan does not offer this. Reload the page.")
-    run_id = dag_runs.trigger(
-        access.VIEWED_DAG,
-        {
-            **params,
-            "kafka_config_id": record.planned_through or connection_offered(record.cluster_id),
-            "cluster_id": record.cluster_id,
-        },
-        user.get_name(),
-    )
+    through = record.planned_through or connection_offered(record.cluster_id)
+    run_id = _trigger({**params, "kafka_config_id": through, "cluster_id": record.cluster_id}, user)
     instead = {"instead_of": plan_id, "kind": kind.value, "value": value}
     to_audit(request, user, Decided.TRIGGERED, access.VIEWED_DAG, run_id, detail=instead)
     return _go_to_run(request, run_id)
+
+
+def _trigger(conf: Mapping[str, Any], user: PlannerDep) -> str:
+    if without_pool := refusal_without_pool(access.VIEWED_DAG):
+        raise HTTPException(409, without_pool)
+    return dag_runs.trigger(access.VIEWED_DAG, conf, user.get_name())
 
 
 def _go_to_run(request: Request, run_id: str) -> Response:
