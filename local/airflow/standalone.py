@@ -1,8 +1,9 @@
 """A whole Airflow on this machine, loopback only: scheduler, triggerer, DAG processor, API.
 
-The demo, `make up` and the tests share it. Its components are started one by one, which costs some
-seconds less than `airflow standalone`. Nothing of them outlives the process that started them (see
-guard.py); each is ended with its whole process group.
+The demo, `make up` and the tests share it. It is as users have it: what is set is where things are,
+who may log in, the *Test* button, and its size for a small machine. Its components are started one
+by one, which costs some seconds less than `airflow standalone`. Nothing of them outlives the
+process that started them (see guard.py); each is ended with its whole process group.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from rehome.airflow_settings import AirflowSettings
 from rehome.private_files import folder
 
 ROOT = Path(__file__).resolve().parents[2]
-BEFORE_TASKS = ROOT / "local" / "airflow" / "before_tasks"
 START_TIMEOUT_S = 420.0
 STOP_TIMEOUT_S = 60.0
 USER = "admin"
@@ -53,14 +53,11 @@ class Sources:
     """
 
     python: str = sys.executable
-    python_path: tuple[Path, ...] = (ROOT, ROOT / "plugins", BEFORE_TASKS)
+    python_path: tuple[Path, ...] = (ROOT, ROOT / "plugins")
     dags: Path = ROOT / "dags"
     plugins: Path = ROOT / "plugins"
     command: Path = ROOT / "bin" / "rehome"
-    # A deferral that ends before the worker was seen to end is taken for a failure.
-    env: Mapping[str, str] = field(
-        default_factory=lambda: {"AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1"}
-    )
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 CHECKOUT = Sources()
