@@ -46,6 +46,11 @@ class Installed:
         """What the wheel installs beside the interpreter."""
         return self.python.parent / "rehome"
 
+    def version_of_python(self) -> str:
+        """The whole version of its interpreter."""
+        ask = "import platform; print(platform.python_version())"
+        return subprocess.check_output([self.python, "-c", ask], text=True).strip()
+
     def run(self, *words: str | Path, env: Mapping[str, str] | None = None) -> int:
         """Run it; its exit code."""
         asked = [str(self.command), *map(str, words)]
@@ -108,14 +113,27 @@ def installed_wheel(directory: Path) -> Installed:
     return _with_wheel(Installed(python), directory)
 
 
-def installed_with(release: Release, directory: Path) -> Installed:
-    """The wheel beside a version of Airflow; an environment that is there is used again."""
-    wanted = resolved(release, directory)
-    home = KEPT / str(release)
+def interpreter_of(version: str) -> Path | None:
+    """An interpreter of this version of Python on this machine; None = there is none."""
+    find = (UV, "python", "find", "-q", "--no-python-downloads", version)
+    done = subprocess.run(find, check=False, capture_output=True, text=True)
+    return Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def installed_with(
+    release: Release, directory: Path, interpreter: Path | None = None, *, python: str = ""
+) -> Installed:
+    """The wheel beside a version of Airflow; an environment that is there is used again.
+
+    :param interpreter: that of its environment; None = that of the tests.
+    :param python: its version; "" = that of the tests.
+    """
+    wanted = resolved(release, directory, python=python)
+    home = KEPT / (f"{release}-python-{python}" if python else str(release))
     python, stamp = home / "bin" / "python", home / "stamp"
     want = hashlib.sha256("\n".join(_pins(wanted)).encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != want:
-        _run(UV, "venv", "-q", "--clear", "--python", sys.executable, home)
+        _run(UV, "venv", "-q", "--clear", "--python", interpreter or sys.executable, home)
         sync = ("pip", "sync", "-q", "--compile-bytecode", "--python", python)
         _run(UV, *sync, wanted)
         stamp.write_text(want)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,16 @@ from tests.e2e.installed.drains import (
     drains,
     loads_all,
 )
-from tests.plugins.wheel import BETWEEN, LOWEST, NEWEST, Release, installed_wheel, installed_with
+from tests.plugins.wheel import (
+    BETWEEN,
+    LOWEST,
+    NEWEST,
+    Installed,
+    Release,
+    installed_wheel,
+    installed_with,
+    interpreter_of,
+)
 from tests.rights import REASSIGNER
 from tests.session.tried import Outcome
 
@@ -38,37 +48,64 @@ SHOWN = (
 
 CLIENT, SECRET = "robot", "client-secret"
 
+
+@dataclass(frozen=True)
+class Ground:
+    """A cluster, of which a broker is to be drained of a topic."""
+
+    cluster: LocalCluster
+    gateway: ClusterGateway
+    topics: Topics
+
+    def is_drained_by(self, installed: Installed, home: Path) -> None:
+        """Press *Test*, make a dry run, and drain the broker, in an Airflow of this environment."""
+        topic = self.topics.create([[DRAINED, 1], [2, DRAINED]])
+        self.topics.fill(topic, 2_000)
+        before = throttles_of(self.gateway, [topic])
+        ledger_url = f"sqlite:///{home}/ledger.db"
+        env = {"REHOME_LEDGER_URL": ledger_url, "REHOME_WAREHOUSE": (home / "warehouse").as_uri()}
+        connection = connection_to(self.cluster)
+        with airflow_with(installed, home, connection, env) as airflow:
+            loads_all(airflow.api)
+            connects(airflow.api, connection)
+            drains(airflow, ledger_url, topic)
+            assert "Failed to fetch run info" not in airflow.log_file.read_text(errors="replace")
+        found = self.gateway.current_topics([topic])[topic].partitions.values()
+        assert all(DRAINED not in each.replicas for each in found)
+        assert throttles_of(self.gateway, [topic]) == before
+
+
+@pytest.fixture
+def ground(cluster: LocalCluster, gateway: ClusterGateway, topics: Topics) -> Ground:
+    """The brokers of these tests."""
+    return Ground(cluster, gateway, topics)
+
+
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.mark.parametrize("release", [None, LOWEST, BETWEEN, NEWEST], ids=str)
 def test_a_drain_in_an_airflow_that_has_the_wheel_and_nothing_else(
-    cluster: LocalCluster,
-    gateway: ClusterGateway,
-    topics: Topics,
-    tmp_path: Path,
-    release: Release | None,
-    outcome: Callable[[Outcome], None],
+    ground: Ground, tmp_path: Path, release: Release | None, outcome: Callable[[Outcome], None]
 ) -> None:
     """None = the packages of these tests; others come from the package registry."""
-    topic = topics.create([[DRAINED, 1], [2, DRAINED]])
-    topics.fill(topic, 2_000)
-    before = throttles_of(gateway, [topic])
     installed = installed_with(release, tmp_path) if release else installed_wheel(tmp_path)
-    home = tmp_path / "home"
-    ledger_url = f"sqlite:///{home}/ledger.db"
-    env = {"REHOME_LEDGER_URL": ledger_url, "REHOME_WAREHOUSE": (home / "warehouse").as_uri()}
-    connection = connection_to(cluster)
-    with airflow_with(installed, home, connection, env) as airflow:
-        loads_all(airflow.api)
-        connects(airflow.api, connection)
-        drains(airflow, ledger_url, topic)
-        assert "Failed to fetch run info" not in airflow.log_file.read_text(errors="replace")
-    found = gateway.current_topics([topic])[topic].partitions.values()
-    assert all(DRAINED not in each.replicas for each in found)
-    assert throttles_of(gateway, [topic]) == before
+    ground.is_drained_by(installed, tmp_path / "home")
     if release:
         outcome(Outcome(f"drain-{release}", installed.versions(*SHOWN)))
+
+
+@pytest.mark.parametrize("python", ["3.12", "3.13"])
+def test_a_drain_with_another_python(
+    ground: Ground, tmp_path: Path, python: str, outcome: Callable[[Outcome], None]
+) -> None:
+    interpreter = interpreter_of(python)
+    if interpreter is None:
+        pytest.skip(f"This machine has no Python {python}.")
+    installed = installed_with(NEWEST, tmp_path, interpreter, python=python)
+    ground.is_drained_by(installed, tmp_path / "home")
+    versions = {"python": installed.version_of_python(), **installed.versions(*SHOWN)}
+    outcome(Outcome(f"drain-python-{python}", versions))
 
 
 def test_a_drain_through_a_connection_with_oauthbearer(
