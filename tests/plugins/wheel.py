@@ -130,14 +130,14 @@ def installed_with(
     """
     wanted = resolved(release, directory, python=python)
     home = KEPT / (f"{release}-python-{python}" if python else str(release))
-    python, stamp = home / "bin" / "python", home / "stamp"
+    installed, stamp = Installed(home / "bin" / "python"), home / "stamp"
     want = hashlib.sha256("\n".join(_pins(wanted)).encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != want:
         _run(UV, "venv", "-q", "--clear", "--python", interpreter or sys.executable, home)
-        sync = ("pip", "sync", "-q", "--compile-bytecode", "--python", python)
+        sync = ("pip", "sync", "-q", "--compile-bytecode", "--python", installed.python)
         _run(UV, *sync, wanted)
         stamp.write_text(want)
-    return _with_wheel(Installed(python), directory)
+    return _with_wheel(installed, directory)
 
 
 def resolved(release: Release, directory: Path, *, python: str = "") -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.figures import ResourceBalance
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import Move, MoveReason
@@ -176,9 +177,8 @@ def shrunk_badly() -> Checked:
 
 
 def move(partition: int, current: tuple[int, ...], target: tuple[int, ...]) -> Move:
-    why = "Made up for a test."
-    dirs = ("/data/0",) * len(current)
-    return Move(named(partition), current, target, SIZE_BYTES, MoveReason.DRAIN, why, dirs)
+    causes, dirs = (MoveCause(CauseCode.REQUESTED),), ("/data/0",) * len(current)
+    return Move(named(partition), current, target, SIZE_BYTES, MoveReason.DRAIN, causes, dirs)
 
 
 def plus(checked: Checked, extra: Iterable[Move]) -> Checked:
