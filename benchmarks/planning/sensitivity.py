@@ -1,248 +1,149 @@
 """What each number of the planner's search brings: `make bench-ablation ARGS=--numbers`.
 
-Each number is halved and doubled, alone, and the clusters of a few of people's cases are planned
-again. Of a number below 1 the double is at most 1; of one between 1 and 2, the part above 1 is
-halved or doubled. Writes benchmarks/results/sensitivity.json and a table in docs/benchmarks.md.
+Each number is halved and doubled, alone, and clusters whose plans read it are planned again: the
+quickest few of each kind. Of a number below 1 the double is at most 1; of one between 1 and 2, the
+part above 1 is halved or doubled. Writes benchmarks/results/sensitivity.json and a table in
+docs/benchmarks.md. A run that was interrupted goes on where it was, unless the planner has changed.
 """
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import importlib
 import json
-import pkgutil
 import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
-from types import ModuleType
 from typing import Any
 
 from benchmarks import document
-from benchmarks.people.judged_plans import goal_of, planned
-from benchmarks.people_clusters import People, cases
+from benchmarks.planning.number_cases import Made, NumberCase, number_cases
 from benchmarks.planning.plan import where_and_when
-from rehome.domain.array_types import Rows
-from rehome.planning.effort.optional_parts import THOROUGH
+from benchmarks.planning.search_numbers import Number, numbers, read_of
 
 RESULTS = Path(__file__).parents[1] / "results" / "sensitivity.json"
-PACKAGES = ("effort", "expansion", "programs", "rebalance", "search")
-CASES = (
-    "5 + 1, rf 2",
-    "nearly full",
-    "many small topics, racks",
-    "racks of 7",
-    "60 brokers",
-    "60 brokers, rates",
-)
-"""Small and middle ones, with racks, rates and full disks, that take little time."""
-
-CASES_OF_PROGRAMS = "nearly full", "60 brokers, strict"
-"""Cases that have programs, for their numbers."""
-
-OTHERS = (
-    "budget_curve",
-    "lagrangian_bound",
-    "move_reasons",
-    "neighbourhood_mip",
-    "target_costs",
-)
-"""Modules that decide nothing about usual plans."""
-
 FACTORS = (0.5, 2.0)
+OF_EACH_KIND = 2
+"""Cases of each kind in which a number is tried."""
+
+MOST_S = 6.0
+"""Of the processor, for all cases of a number; at least one of each kind is tried."""
+
 COLUMNS = {
     "number": "number",
     "is": "value",
-    "cases that differ": "differ",
+    "cases": "cases",
+    "of these differ": "differ",
     "bytes, half": "bytes_half",
     "double": "bytes_double",
     "moves, half": "moves_half",
     "double ": "moves_double",
+    "beyond bands, half": "excess_half",
+    "double  ": "excess_double",
     "CPU s, half": "cpu_s_half",
-    "double  ": "cpu_s_double",
+    "double   ": "cpu_s_double",
 }
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number of a module: a constant, or a field of a constant that is a dataclass.
+class Usual:
+    """A case planned with the numbers as they are.
 
-    :ivar field: "" = the constant itself.
+    :ivar reads: names of numbers that its plan reads.
     """
 
-    module: ModuleType
-    constant: str
-    field: str
-
-    @property
-    def name(self) -> str:
-        """Module and name, as in docs/benchmarks.md."""
-        folder, file = self.module.__name__.split(".")[-2:]
-        return ".".join(part for part in (f"{folder}/{file}", self.constant, self.field) if part)
-
-    @property
-    def value(self) -> Any:
-        """As it is in the module now."""
-        whole = getattr(self.module, self.constant)
-        return getattr(whole, self.field) if self.field else whole
-
-    @contextmanager
-    def times(self, factor: float) -> Iterator[None]:
-        """Scale it in all modules that use it."""
-        old = getattr(self.module, self.constant)
-        new = scaled(self.value, factor)
-        if self.field:
-            new = dataclasses.replace(old, **{self.field: new})
-        users = [
-            module
-            for name, module in list(sys.modules.items())
-            if name.startswith("rehome.planning") and getattr(module, self.constant, None) is old
-        ]
-        try:
-            for module in users:
-                setattr(module, self.constant, new)
-            yield
-        finally:
-            for module in users:
-                setattr(module, self.constant, old)
+    case: NumberCase
+    made: Made
+    reads: frozenset[str]
 
 
-def scaled(value: Any, factor: float) -> Any:
-    """A number, or each number of a tuple, times the factor."""
-    if isinstance(value, tuple):
-        return tuple(scaled(one, factor) for one in value)
-    if isinstance(value, int):
-        return max(1, round(value * factor))
-    if 1 < value < 2:
-        return 1 + (value - 1) * factor
-    return min(value * factor, 1.0) if 0 <= value <= 1 else value * factor
+def usual_plan(case: NumberCase, of: Sequence[Number]) -> Usual:
+    """Plan a case twice: the first time takes longer, and says what is read."""
+    with read_of(of) as reads:
+        case.made()
+    return Usual(case, case.made(), frozenset(reads))
 
 
-def numbers() -> list[Number]:
-    """All numbers of the packages that search."""
-    found = []
-    for package in PACKAGES:
-        whole = importlib.import_module(f"rehome.planning.{package}")
-        for info in pkgutil.iter_modules(whole.__path__):
-            if info.name in OTHERS:
-                continue
-            module = importlib.import_module(f"{whole.__name__}.{info.name}")
-            for name in _assigned(module):
-                value = getattr(module, name)
-                if value is THOROUGH:
-                    continue  # the cases are planned fast
-                if dataclasses.is_dataclass(value):
-                    fields = [field.name for field in dataclasses.fields(value)]
-                    found += [
-                        Number(module, name, field)
-                        for field in fields
-                        if is_numeric(getattr(value, field))
-                    ]
-                elif is_numeric(value):
-                    found.append(Number(module, name, ""))
-    return found
+def chosen_of(number: str, known: Sequence[Usual]) -> list[Usual]:
+    """The quickest few cases of each kind whose plans read a number."""
+    kinds: dict[str, list[Usual]] = {}
+    for usual in sorted(known, key=lambda usual: usual.made.cpu_s):
+        if number in usual.reads:
+            kinds.setdefault(usual.case.kind, []).append(usual)
+    chosen = [of[0] for of in kinds.values()]
+    for more in range(1, OF_EACH_KIND):
+        for of in kinds.values():
+            took = sum(usual.made.cpu_s for usual in chosen)
+            if len(of) > more and took + of[more].made.cpu_s <= MOST_S:
+                chosen.append(of[more])
+    return chosen
 
 
-def is_numeric(value: Any) -> bool:
-    """Whether it is a number, or a tuple of numbers or of such tuples."""
-    if isinstance(value, tuple):
-        return bool(value) and all(is_numeric(one) for one in value)
-    if isinstance(value, bool) or value == float("inf"):
-        return False
-    return isinstance(value, int | float)
-
-
-def _assigned(module: ModuleType) -> list[str]:
-    """Constants that a module itself assigns, apart from numbers of rows."""
-    names: list[str] = []
-    for node in ast.parse(Path(str(module.__file__)).read_text()).body:
-        targets = node.targets if isinstance(node, ast.Assign) else ()
-        if isinstance(node, ast.AnnAssign):
-            targets = [node.target]
-        for target in targets:
-            parts = target.elts if isinstance(target, ast.Tuple) else [target]
-            names += [part.id for part in parts if isinstance(part, ast.Name)]
-    return [name for name in names if name.isupper() and not name.endswith("_ROW")]
-
-
-@dataclass(frozen=True)
-class Figures:
-    """One plan."""
-
-    rows: Rows
-    bytes_copied: float
-    moves: int
-    cpu_s: float
-
-
-def figures(chosen: Sequence[People]) -> list[Figures]:
-    """Plans of the cases as the numbers are now."""
-    found = []
-    for case in chosen:
-        made = planned(case, time.process_time)
-        found.append(Figures(made.rows.copy(), *goal_of(case).copied(made.rows), made.cpu_s))
-    return found
-
-
-def compared(usual: Sequence[Figures], other: Sequence[Figures]) -> dict[str, Any]:
-    """Ratios of other plans to the usual ones, and how many differ."""
+def compared(usual: Sequence[Made], other: Sequence[Made]) -> dict[str, Any]:
+    """Ratios of other plans to the usual ones, how many differ, and what more they leave beyond
+    bands, in shares.
+    """
 
     def ratio(which: str) -> float:
         pairs = [(getattr(o, which), getattr(u, which)) for o, u in zip(other, usual, strict=True)]
         return round(geometric_mean([max(o, 1e-3) / max(u, 1e-3) for o, u in pairs]), 4)
 
+    excess = sum(o.excess for o in other) - sum(u.excess for u in usual)
     return {
         "differ": sum((o.rows != u.rows).any() for o, u in zip(other, usual, strict=True)),
         "bytes": ratio("bytes_copied"),
         "moves": ratio("moves"),
+        "excess": round(excess, 6) + 0.0,
         "cpu_s": round(sum(o.cpu_s for o in other) / sum(u.cpu_s for u in usual), 2),
     }
 
 
-def measured(names: Sequence[str], of: Sequence[Number]) -> Iterator[dict[str, Any]]:
-    """One row per number.
-
-    :param names: of the cases.
-    """
-    chosen = [case for case in cases() if case.name in names]
-    figures(chosen)  # what is only done once takes no time later
-    usual = figures(chosen)
-    for number in of:
-        row: dict[str, Any] = {"number": number.name, "value": str(number.value), "differ": 0}
-        for factor, which in zip(FACTORS, ("half", "double"), strict=True):
-            with number.times(factor):
-                found = compared(usual, figures(chosen))
-            row["differ"] = max(row["differ"], int(found.pop("differ")))
-            row |= {f"{key}_{which}": value for key, value in found.items()}
-        yield row
+def measured(number: Number, known: Sequence[Usual]) -> dict[str, Any]:
+    """The row of a number."""
+    chosen = chosen_of(number.name, known)
+    row: dict[str, Any] = {
+        "number": number.name,
+        "value": str(number.value),
+        "cases": len(chosen),
+        "differ": 0,
+        "on": [usual.case.name for usual in chosen],
+    }
+    differ = set()
+    for factor, which in zip(FACTORS, ("half", "double"), strict=True) if chosen else ():
+        with number.times(factor):
+            others = [usual.case.made() for usual in chosen]
+        found = compared([usual.made for usual in chosen], others)
+        differ |= {
+            usual.case.name
+            for usual, other in zip(chosen, others, strict=True)
+            if (usual.made.rows != other.rows).any()
+        }
+        del found["differ"]
+        row |= {f"{key}_{which}": value for key, value in found.items()}
+    row["differ"] = len(differ)
+    return row
 
 
 def write(out: Path = RESULTS) -> None:
-    """Measure all numbers, and write what was found after each: a run that was interrupted goes on
-    where it was, unless the planner has changed.
-    """
-    commit = _git("log", "-1", "--format=%h", "--", "include/rehome/planning")
+    """Measure all numbers, and write what was found after each."""
     planner = _git("rev-parse", "--short", "HEAD:include/rehome/planning")
-    before = json.loads(out.read_text()) if out.exists() else {}
-    rows = before["numbers"] if before.get("planner") == planner else []
-    known = {row["number"] for row in rows}
-    left = [number for number in numbers() if number.name not in known]
-    of_programs = [number for number in left if number.name.startswith("programs/")]
-    others = [number for number in left if number not in of_programs]
-    for names, of in ((CASES, others), (CASES_OF_PROGRAMS, of_programs)):
-        for row in measured(names, of) if of else ():
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-            of_code = {"commit": commit, "planner": planner}
-            whole = {**where_and_when(), **of_code, "numbers": rows}
-            out.write_text(json.dumps(whole, indent=1) + "\n")
+    commit = _git("log", "-1", "--format=%h", "--", "include/rehome/planning")
+    rows = _known(out, planner)
+    left = [number for number in numbers() if number.name not in rows]
+    known = [usual_plan(case, numbers()) for case in number_cases()] if left else []
+    for number in left:
+        rows[number.name] = measured(number, known)
+        print(json.dumps(rows[number.name]), flush=True)
+        whole = {**where_and_when(), "commit": commit, "planner": planner}
+        out.write_text(json.dumps({**whole, "numbers": list(rows.values())}, indent=1) + "\n")
     if out == RESULTS:
         put(json.loads(out.read_text()))
+
+
+def _known(out: Path, planner: str) -> dict[str, dict[str, Any]]:
+    before = json.loads(out.read_text()) if out.exists() else {}
+    rows = before["numbers"] if before.get("planner") == planner else []
+    return {row["number"]: row for row in rows}
 
 
 def _git(*arguments: str) -> str:
@@ -250,11 +151,13 @@ def _git(*arguments: str) -> str:
     return found.stdout.strip()
 
 
-def put(found: dict[str, Any]) -> None:
+def put(found: Mapping[str, Any]) -> None:
     """Write the table into docs/benchmarks.md."""
-    left = len(numbers()) - len(found["numbers"])
-    made = f"Made on {found['date'][:10]}, commit `{found['commit']}`; {left} numbers are left."
-    lines = [made, "", *document.table(COLUMNS, found["numbers"])]
+    rows = found["numbers"]
+    unread = sum(not row["cases"] for row in rows)
+    when = f"Made on {found['date'][:10]}, commit `{found['commit']}`: {len(rows)} numbers."
+    made = f"{when} No plan of the cases reads {unread} of them."
+    lines = [made, "", *document.table(COLUMNS, rows)]
     document.put(document.DOCS / "benchmarks.md", "bench-ablation ARGS=--numbers", lines)
 
 

@@ -1,11 +1,16 @@
-"""Which numbers are halved and doubled, and that nothing of it stays."""
+"""Which numbers are halved and doubled and on what, and that nothing of it stays."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
 import pytest
 
-from benchmarks.people_clusters import cases
-from benchmarks.planning.sensitivity import Number, compared, figures, numbers, scaled
+from benchmarks.planning.number_cases import Made, NumberCase, number_cases
+from benchmarks.planning.search_numbers import Number, numbers, read_of, scaled
+from benchmarks.planning.sensitivity import Usual, chosen_of, compared, measured
+from rehome.planning.effort.rebalance_options import RebalanceOptions
 from rehome.planning.programs import fewest_moves
 
 
@@ -13,11 +18,25 @@ def number(name: str) -> Number:
     return next(of for of in numbers() if of.name == name)
 
 
+def case(name: str) -> NumberCase:
+    return next(of for of in number_cases() if of.name == name)
+
+
+def usual(name: str, kind: str, cpu_s: float, reads: Iterable[str]) -> Usual:
+    made = Made(np.zeros((1, 1), np.int32), 0.0, 0, 0.0, cpu_s)
+    return Usual(NumberCase(name, kind, case("3 brokers").make), made, frozenset(reads))
+
+
 def test_constants_and_fields_of_options_are_found_once() -> None:
     names = [of.name for of in numbers()]
     assert len(names) == len(set(names))
     assert "programs/fewest_moves.FEWEST_MOVES.candidates" in names
     assert not [name for name in names if name.endswith("_ROW")]
+
+
+def test_cases_have_names_of_their_own() -> None:
+    names = [of.name for of in number_cases()]
+    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize(
@@ -36,12 +55,43 @@ def test_a_number_is_scaled_where_it_is_used_and_set_back() -> None:
     assert fewest_moves.FEWEST_MOVES is before
 
 
+def test_numbers_that_a_plan_reads_are_recorded() -> None:
+    """A field of options and a constant; not those of what is not asked for."""
+    with read_of(numbers()) as read:
+        case("5 + 1, rf 2").made()
+    assert "programs/fewest_moves.FEWEST_MOVES.candidates" in read
+    assert "rebalance/rebalance.FIRST_PLAN" in read
+    assert "rebalance/budget_cut.BUDGET_CUT.parts" not in read
+    before = set(read)
+    assert RebalanceOptions().small > 0
+    case("6 + 3").made()
+    assert read == before
+
+
+def test_a_number_is_tried_on_the_quickest_cases_of_each_kind_that_read_it() -> None:
+    known = [
+        usual("slow", "one", 3.0, "n"),
+        usual("middle", "one", 2.0, "n"),
+        usual("quick", "one", 1.0, "n"),
+        usual("reads another", "one", 0.1, "m"),
+        usual("other", "two", 5.0, "n"),
+    ]
+    assert [of.case.name for of in chosen_of("n", known)] == ["quick", "other"]
+    assert [of.case.name for of in chosen_of("n", known[:4])] == ["quick", "middle"]
+    assert chosen_of("p", known) == []
+
+
 def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:
     """Without fewer copies in small clusters, more replicas move."""
-    chosen = [case for case in cases() if case.name == "5 + 1, rf 2"]
-    usual = figures(chosen)
-    assert compared(usual, figures(chosen))["differ"] == 0
-    assert usual[0].moves > 0
+    made = case("5 + 1, rf 2").made()
+    assert compared([made], [made])["differ"] == 0
+    assert made.moves > 0
     with number("programs/fewest_moves.FEWEST_MOVES.candidates").times(0.01):
-        found = compared(usual, figures(chosen))
+        found = compared([made], [case("5 + 1, rf 2").made()])
     assert found["moves"] >= 1
+
+
+def test_a_number_that_no_case_reads_has_no_figures() -> None:
+    row = measured(number("programs/fewest_moves.FEWEST_MOVES.candidates"), [])
+    assert row["cases"] == row["differ"] == 0
+    assert "bytes_half" not in row

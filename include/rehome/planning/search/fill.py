@@ -101,7 +101,7 @@ def _fill_domain(
 ) -> None:
     """Fill one domain. Brokers that are short get the coldest replicas first."""
     if not short.any() or not len(replicas):
-        _Filler(search, wanted, brokers).run(replicas)
+        _Filler(search, wanted, brokers, FILL.picky).run(replicas)
         return
     lack = np.maximum(wanted - search.load, 0)[BYTES_ROW, brokers[short]].sum()
     cold, _ = coldest(search, replicas, float(lack))
@@ -122,7 +122,7 @@ class _Filler:
         search: Search,
         wanted: Floats,
         brokers: Ints,
-        picky: float = FILL.picky,
+        picky: float,
         favour: Floats | None = None,
     ) -> None:
         self._search, self._brokers = search, brokers
