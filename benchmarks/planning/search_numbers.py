@@ -8,15 +8,14 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from rehome.planning.effort.optional_parts import THOROUGH
 
-PLANNING = Path(__file__).parents[2] / "include" / "rehome" / "planning"
 PACKAGES = ("effort", "expansion", "programs", "rebalance", "search")
 OTHERS = (
     "budget_curve",
@@ -135,56 +134,22 @@ def _assigned(module: ModuleType) -> list[str]:
 
 @contextmanager
 def read_of(numbers: Sequence[Number]) -> Iterator[set[str]]:
-    """The names of those numbers that are read meanwhile."""
-    found: set[str] = set()
-    with ExitStack() as stack:
-        for options in {type(n.whole): n.whole for n in numbers if n.field}.values():
-            stack.enter_context(_fields_read(type(options), numbers, found))
-        stack.enter_context(_constants_read(numbers, found))
-        yield found
-
-
-@contextmanager
-def _fields_read(options: type[Any], numbers: Sequence[Number], found: set[str]) -> Iterator[None]:
-    names: dict[tuple[int, str], str] = {(id(n.whole), n.field): n.name for n in numbers}
+    """The names of those numbers that are read meanwhile. Constants count as read: they say how
+    exact numbers are, everywhere.
+    """
+    found = {n.name for n in numbers if not n.field}
+    names = {(id(n.whole), n.field): n.name for n in numbers}
 
     def read(self: Any, field: str) -> Any:
         if name := names.get((id(self), field)):
             found.add(name)
         return object.__getattribute__(self, field)
 
-    type.__setattr__(options, "__getattribute__", read)
+    classes = {type(n.whole) for n in numbers if n.field}
+    for options in classes:
+        type.__setattr__(options, "__getattribute__", read)
     try:
-        yield
+        yield found
     finally:
-        type.__delattr__(options, "__getattribute__")
-
-
-@contextmanager
-def _constants_read(numbers: Sequence[Number], found: set[str]) -> Iterator[None]:
-    """Lines with a constant that are executed. A constant may have another module's name."""
-    constants = {n.constant: n.name for n in numbers if not n.field}
-    lines = {
-        (str(file), node.lineno): constants[node.id]
-        for file in PLANNING.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in constants
-    }
-    files = {file for file, _ in lines}
-
-    def line(frame: FrameType, event: str, _: Any) -> Any:
-        if name := lines.get((frame.f_code.co_filename, frame.f_lineno)):
-            found.add(name)
-        return line
-
-    def call(frame: FrameType, event: str, _: Any) -> Any:
-        code = frame.f_code
-        if code.co_filename in files and not constants.keys().isdisjoint(code.co_names):
-            return line(frame, event, _)
-        return None
-
-    sys.settrace(call)
-    try:
-        yield
-    finally:
-        sys.settrace(None)
+        for options in classes:
+            type.__delattr__(options, "__getattribute__")

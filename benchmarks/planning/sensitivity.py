@@ -1,7 +1,7 @@
 """What each number of the planner's search brings: `make bench-ablation ARGS=--numbers`.
 
 Each number is halved and doubled, alone, and clusters whose plans read it are planned again: the
-quickest few of each kind. Of a number below 1 the double is at most 1; of one between 1 and 2, the
+quickest of each kind. Of a number below 1 the double is at most 1; of one between 1 and 2, the
 part above 1 is halved or doubled. Writes benchmarks/results/sensitivity.json and a table in
 docs/benchmarks.md. A run that was interrupted goes on where it was, unless the planner has changed.
 """
@@ -23,11 +23,11 @@ from benchmarks.planning.search_numbers import Number, numbers, read_of
 
 RESULTS = Path(__file__).parents[1] / "results" / "sensitivity.json"
 FACTORS = (0.5, 2.0)
-OF_EACH_KIND = 2
-"""Cases of each kind in which a number is tried."""
+MOST_S = 3.0
+"""Of the processor, for all cases of a number."""
 
-MOST_S = 6.0
-"""Of the processor, for all cases of a number; at least one of each kind is tried."""
+SIZES_FROM = 500
+"""Least number that may be a size of a cluster: it is tried on one between its half and double."""
 
 COLUMNS = {
     "number": "number",
@@ -45,7 +45,7 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Usual:
     """A case planned with the numbers as they are.
 
@@ -64,19 +64,30 @@ def usual_plan(case: NumberCase, of: Sequence[Number]) -> Usual:
     return Usual(case, case.made(), frozenset(reads))
 
 
-def chosen_of(number: str, known: Sequence[Usual]) -> list[Usual]:
-    """The quickest few cases of each kind whose plans read a number."""
-    kinds: dict[str, list[Usual]] = {}
-    for usual in sorted(known, key=lambda usual: usual.made.cpu_s):
-        if number in usual.reads:
-            kinds.setdefault(usual.case.kind, []).append(usual)
-    chosen = [of[0] for of in kinds.values()]
-    for more in range(1, OF_EACH_KIND):
-        for of in kinds.values():
-            took = sum(usual.made.cpu_s for usual in chosen)
-            if len(of) > more and took + of[more].made.cpu_s <= MOST_S:
-                chosen.append(of[more])
+def chosen_of(number: Number, known: Sequence[Usual]) -> list[Usual]:
+    """Cases whose plans read a number: the quickest of each kind, then the next ones, while they
+    take little time. One of a size between its half and its double, if it may be one.
+    """
+    quickest = sorted(known, key=lambda usual: usual.made.cpu_s)
+    quickest = [usual for usual in quickest if number.name in usual.reads]
+    rounds: dict[str, int] = {}
+    turns = []
+    for usual in quickest:
+        turns.append(rounds.get(usual.case.kind, 0))
+        rounds[usual.case.kind] = turns[-1] + 1
+    order = sorted(range(len(quickest)), key=lambda n: (turns[n], n))
+    chosen = [usual for usual in quickest if _is_between(number.value, usual)][:1]
+    for usual in (quickest[n] for n in order):
+        took = sum(other.made.cpu_s for other in chosen)
+        if usual not in chosen and (not chosen or took + usual.made.cpu_s <= MOST_S):
+            chosen.append(usual)
     return chosen
+
+
+def _is_between(value: Any, usual: Usual) -> bool:
+    """Whether a number, if it is a size, decides about a cluster when it is halved or doubled."""
+    size = usual.made.rows.size
+    return isinstance(value, int) and value >= SIZES_FROM and value / 2 < size < value * 2
 
 
 def compared(usual: Sequence[Made], other: Sequence[Made]) -> dict[str, Any]:
@@ -100,7 +111,7 @@ def compared(usual: Sequence[Made], other: Sequence[Made]) -> dict[str, Any]:
 
 def measured(number: Number, known: Sequence[Usual]) -> dict[str, Any]:
     """The row of a number."""
-    chosen = chosen_of(number.name, known)
+    chosen = chosen_of(number, known)
     row: dict[str, Any] = {
         "number": number.name,
         "value": str(number.value),

@@ -22,8 +22,8 @@ def case(name: str) -> NumberCase:
     return next(of for of in number_cases() if of.name == name)
 
 
-def usual(name: str, kind: str, cpu_s: float, reads: Iterable[str]) -> Usual:
-    made = Made(np.zeros((1, 1), np.int32), 0.0, 0, 0.0, cpu_s)
+def usual(name: str, kind: str, cpu_s: float, reads: Iterable[str], size: int = 1) -> Usual:
+    made = Made(np.zeros((size, 1), np.int32), 0.0, 0, 0.0, cpu_s)
     return Usual(NumberCase(name, kind, case("3 brokers").make), made, frozenset(reads))
 
 
@@ -56,11 +56,11 @@ def test_a_number_is_scaled_where_it_is_used_and_set_back() -> None:
 
 
 def test_numbers_that_a_plan_reads_are_recorded() -> None:
-    """A field of options and a constant; not those of what is not asked for."""
+    """Not those of what is not asked for."""
     with read_of(numbers()) as read:
         case("5 + 1, rf 2").made()
     assert "programs/fewest_moves.FEWEST_MOVES.candidates" in read
-    assert "rebalance/rebalance.FIRST_PLAN" in read
+    assert "search/fill.FILL.picky" in read
     assert "rebalance/budget_cut.BUDGET_CUT.parts" not in read
     before = set(read)
     assert RebalanceOptions().small > 0
@@ -69,16 +69,25 @@ def test_numbers_that_a_plan_reads_are_recorded() -> None:
 
 
 def test_a_number_is_tried_on_the_quickest_cases_of_each_kind_that_read_it() -> None:
+    of = number("search/topic_repair.TOPIC_REPAIR.rounds")
     known = [
-        usual("slow", "one", 3.0, "n"),
-        usual("middle", "one", 2.0, "n"),
-        usual("quick", "one", 1.0, "n"),
-        usual("reads another", "one", 0.1, "m"),
-        usual("other", "two", 5.0, "n"),
+        usual("slow", "one", 3.0, [of.name]),
+        usual("middle", "one", 1.5, [of.name]),
+        usual("quick", "one", 0.5, [of.name]),
+        usual("reads another", "one", 0.1, ["another"]),
+        usual("other", "two", 0.9, [of.name]),
     ]
-    assert [of.case.name for of in chosen_of("n", known)] == ["quick", "other"]
-    assert [of.case.name for of in chosen_of("n", known[:4])] == ["quick", "middle"]
-    assert chosen_of("p", known) == []
+    assert [found.case.name for found in chosen_of(of, known)] == ["quick", "other", "middle"]
+    assert chosen_of(of, known[3:4]) == []
+    assert [found.case.name for found in chosen_of(of, known[:1])] == ["slow"]
+
+
+def test_a_size_is_tried_on_a_cluster_on_which_half_or_double_decides() -> None:
+    of = number("rebalance/fixed_point.FIXED_POINT.up_to")
+    assert of.value == 10_000
+    known = [usual("small", "one", 0.1, [of.name], 999), usual("x", "one", 9.0, [of.name], 5_001)]
+    assert [found.case.name for found in chosen_of(of, known)] == ["x"]
+    assert [found.case.name for found in chosen_of(of, known[:1])] == ["small"]
 
 
 def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:

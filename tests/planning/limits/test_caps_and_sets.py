@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 from unittest.mock import patch
@@ -147,8 +149,13 @@ def test_what_goes_into_its_set_in_rounds_breaks_no_limit_either(
 ) -> None:
     of, caps, sets = limited
     of_replicas = {"default": {k: v for k, v in caps["default"].items() if k == "replicas"}}
-    with patch.object(problem, "ONE_BY_ONE_UP_TO", 0):
+    with one_by_one_up_to(0):
         check_limits(of, of_replicas, sets, action)
+
+
+def one_by_one_up_to(replicas: int) -> AbstractContextManager[object]:
+    """Clusters up to this size move replicas into their sets one by one."""
+    return patch.object(problem, "REBALANCE", replace(problem.REBALANCE, middle=replicas))
 
 
 def check_limits(of: Cluster, caps: Caps, sets: Sets, action: dict[str, Any]) -> None:
@@ -218,7 +225,7 @@ def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> No
     sets = [{"name": "s", "topics": ["t"], "brokers": list(range(9))}]
     copied = []
     for most in (10**6, 0):
-        with patch.object(problem, "ONE_BY_ONE_UP_TO", most):
+        with one_by_one_up_to(most):
             made = plan(of, action="rebalance", broker_sets=sets)
         assert outside(of.after(made), sets) == 0
         assert made.summary.infeasible == ()
@@ -241,7 +248,10 @@ def test_brokers_full_of_replicas_of_the_other_set_are_filled_in_rounds() -> Non
     ]
     caps = {"default": {"replicas": 110}}
     one_by_one = patch.object(Placer, "complete", autospec=True, side_effect=Placer.complete)
-    with patch.object(problem, "ONE_BY_ONE_UP_TO", 0), one_by_one as placed:
+    with (
+        one_by_one_up_to(0),
+        one_by_one as placed,
+    ):
         after = of.after(plan(of, action="rebalance", broker_sets=sets, caps=caps))
     assert outside(after, sets) == 0
     assert placed.call_count < 20  # of 400 partitions

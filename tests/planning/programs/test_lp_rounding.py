@@ -14,6 +14,7 @@ from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
 from rehome.planning.programs import lp_rounding as by_prices
 from rehome.planning.programs.flow_lp import FLOW, Classes, Program
 from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
+from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import rebalance_bound
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
@@ -111,17 +112,18 @@ def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_as
     asked = []
 
     def counted(problem: Problem) -> Search:
-        asked.append(problem.parts.programs_with_topics_up_to)
+        asked.append(problem.parts.large_programs)
         return Search(problem)
 
     monkeypatch.setattr(by_prices, "round_lp", counted)
-    for up_to in (5_999, 6_000):
+    monkeypatch.setattr(solver, "REBALANCE", replace(solver.REBALANCE, large=5_999))
+    for large_programs in (False, True):
         problem, capacity = posed_case("stress", 2_000, 24, tolerances={"topic_spread": 0.1})
         assert (problem.spread is not None, problem.layout.rows.size) == (True, 6_000)
-        parts = replace(FAST, programs_with_topics_up_to=up_to)
+        parts = replace(FAST, large_programs=large_programs)
         rebalance(replace(problem, parts=parts), capacity)
-    assert asked == [6_000]
-    assert FAST.programs_with_topics_up_to < 1_000_000 < THOROUGH.programs_with_topics_up_to
+    assert asked == [True]
+    assert (FAST.large_programs, THOROUGH.large_programs) == (False, True)
 
 
 def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free() -> None:

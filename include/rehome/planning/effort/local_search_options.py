@@ -24,9 +24,11 @@ class LocalSearchOptions:
         have bands: the n-th of N has rank 1 - (1 - n / N) to this power. Most replicas are small,
         and a swap of small ones helps one band by what hurts another; one of large ones has a
         choice of ratios.
-    :param candidates: scored trades that are checked for validity at first, best first.
+    :param candidates: scored trades that are checked for validity at first, best first; and in one
+        batch later.
     :param checked: the same before the search gives up.
-    :param batch: trades that are checked in one batch.
+    :param targets_per_replica: if further resources have bands: of trades that push one replica to
+        several brokers, so many are checked.
     :param least_part: if further resources have bands: the part of a broker's excess that trades
         have to remove if swaps are not to be tried first.
     :param least_cost: of a trade, in shares: so trades without copies are ranked by gain.
@@ -47,7 +49,7 @@ class LocalSearchOptions:
     towards_large: int = 4
     candidates: int = 400
     checked: int = 16_384
-    batch: int = 400
+    targets_per_replica: int = 4
     least_part: float = 0.15
     least_cost: float = 2e-4
     window: int = 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rehome.domain.request.request import Effort
-from rehome.planning.effort.work import WHERE_THOROUGH
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +13,8 @@ class Parts:
 
     :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
         lower bound is above this; infinite: never.
-    :param programs_with_topics_up_to: size, in replicas, up to which that is done if topics have
-        bands: with more, topic repair undoes much of what programs save.
+    :param large_programs: the same for large clusters whose topics have bands: topic repair then
+        undoes much of what programs save.
     :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
         splits.
     :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
@@ -34,7 +33,7 @@ class Parts:
     """
 
     programs_from: float = 1.04
-    programs_with_topics_up_to: int = 5_000_000
+    large_programs: bool = True
     whole_replicas: bool = True
     neighbourhoods: bool = True
     other_starts: int = 3
@@ -44,13 +43,13 @@ class Parts:
     exchange: bool = True
     relieve_leaders: bool = True
     near_sources: bool = True
-    work: float = WHERE_THOROUGH
+    work: float = 50.0
 
 
 THOROUGH = Parts()
 FAST = Parts(
     programs_from=1.1,
-    programs_with_topics_up_to=300_000,
+    large_programs=False,
     whole_replicas=False,
     neighbourhoods=False,
     other_starts=1,

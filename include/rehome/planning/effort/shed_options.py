@@ -15,7 +15,6 @@ class ShedOptions:
     :param inner: fractions of bands that wanted loads lie in: the rest is slack, because replicas
         are whole.
     :param of_one_resource: the same if only one resource has bands.
-    :param level_passes: bisections for the level of a domain.
     :param narrow: a broker is short if it can take less than this fraction of the rate that its
         missing bytes bring on average.
     :param narrow_domain_from: a domain is narrow if at least this fraction of its missing bytes is
@@ -27,7 +26,6 @@ class ShedOptions:
 
     inner: Inner = (0.98, 0.8, 0.8)
     of_one_resource: float = 0.985
-    level_passes: int = 60
     narrow: float = 0.6
     narrow_domain_from: float = 0.5
     short_from: float = 0.01

@@ -6,21 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import inf
 
-PER_SCORING = 10_000
-"""Work of scoring any number of trades at once, in addition to 1 per trade. A search spends about
-as much time on a thousand scorings of few trades as on ten million trades: measured over the
-clusters of ``make bench-people``, work and seconds of the processor correlate by 0.95.
-"""
 
-LEAST, PER_REPLICA = 80e6, 1_000.0
-"""The budget of a search: about a second of processor for a small cluster; more for many
-replicas.
-"""
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """What counts as work, and the budget of a search.
 
-WHERE_THOROUGH = 50
-"""How many times as much a thorough plan may spend."""
+    :param per_scoring: work of scoring any number of trades at once, in addition to 1 per trade. A
+        search spends about as much time on a thousand scorings of few trades as on ten million
+        trades: measured over the clusters of ``make bench-people``, work and seconds of the
+        processor correlate by 0.95.
+    :param least: budget of a small cluster: about a second of processor.
+    :param per_replica: the same of each replica, where that is more.
+    """
+
+    per_scoring: int = 10_000
+    least: float = 80e6
+    per_replica: float = 1_000.0
+
+
+WORK = WorkOptions()
 
 
 def budget_of_work(replicas: int, times: float = 1.0) -> float:
@@ -28,7 +35,7 @@ def budget_of_work(replicas: int, times: float = 1.0) -> float:
 
     :param times: how many times as much as usual.
     """
-    return max(LEAST, PER_REPLICA * replicas) * times
+    return max(WORK.least, WORK.per_replica * replicas) * times
 
 
 class SearchWork:
@@ -43,7 +50,7 @@ class SearchWork:
 
     def score(self, trades: int) -> None:
         """Count one scoring of so many trades."""
-        self.done += PER_SCORING + trades
+        self.done += WORK.per_scoring + trades
 
     def spent(self) -> bool:
         """Whether the phase that asks has to end now."""

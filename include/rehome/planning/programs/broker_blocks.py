@@ -15,9 +15,6 @@ from rehome.domain.array_types import Floats, Ints
 _LEAST_GAIN = 1e-9
 """The least improvement of a swap, in squared shares."""
 
-TRADES_PER_BROKER = 4
-"""The most swaps per broker."""
-
 
 def similar_blocks(surplus: Floats, share: Floats, most: int) -> list[Ints]:
     """Positions of brokers, block by block; ascending within a block.
@@ -49,7 +46,7 @@ def _trade(features: Floats, of: Ints) -> None:
     features = features - features.mean(axis=1, keepdims=True)
     blocks = int(of.max()) + 1
     sums: Floats = np.stack([np.bincount(of, feature, blocks) for feature in features])
-    for _ in range(TRADES_PER_BROKER * len(of)):
+    while True:
         more, change = sums[:, of], np.zeros((len(of), len(of)))
         for feature, held in zip(features, more, strict=True):  # one order of sums anywhere
             gained = feature[None, :] - feature[:, None]

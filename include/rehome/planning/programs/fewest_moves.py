@@ -33,7 +33,9 @@ class FewestMovesOptions:
     :param gap: relative gap to a lower bound of moves, at which a plan stays, and the integer
         program ends.
     :param nodes: of the integer program's tree.
-    :param margin: loads stay so far inside their bands, in shares, for the solver is less exact.
+    :param first_price: moves that a share of load beyond a band counts before the first solution.
+    :param margin: loads stay so far inside their bands, in shares, for the solver is less exact; a
+        change is added if its reduced cost, in moves, is below zero by as much.
     """
 
     rounds: int = 6
@@ -43,16 +45,11 @@ class FewestMovesOptions:
     if_large: int = 150
     gap: float = 0.125
     nodes: int = 1
+    first_price: float = 1e3
     margin: float = 2e-6
 
 
 FEWEST_MOVES = FewestMovesOptions()
-
-WORTHWHILE = -1e-6
-"""Reduced cost from which on a change is added to the linear program, in moves."""
-
-FIRST_PRICE = 1e3
-"""Moves that a share of load beyond a band counts before the first solution."""
 
 
 def move_fewest(
@@ -168,7 +165,7 @@ class FewestMoves:
         known, parts, moves = now, np.zeros(len(moved)), 0.0
         prices = self._first_prices()
         for number in range(options.rounds):
-            below = WORTHWHILE if number else np.inf
+            below = -options.margin if number else np.inf
             more = self._cheapest(prices, options.added, known, below)
             if not len(more.partition):
                 break
@@ -190,7 +187,7 @@ class FewestMoves:
         prices = np.zeros(len(self._most))
         bands = slice(self._bands, self._bytes)
         lacks, exceeds = self._least[bands] > 0, self._most[bands] < 0
-        prices[bands] = FIRST_PRICE * (lacks.astype(float) - exceeds)
+        prices[bands] = self._options.first_price * (lacks.astype(float) - exceeds)
         return prices
 
     def _cheapest(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.model.layout import sources
 from rehome.planning.placement.stable_order import stable_order, stable_order_of_floats
 from rehome.planning.rebalance.swap_candidates import SwapCandidates
@@ -32,10 +33,8 @@ class CopySourcesOptions:
     """How many copies are exchanged, and what an exchange may change.
 
     :param slack: fraction by which a leader may send more than the busiest broker receives.
-    :param up_to: size, in replicas, up to which this step runs if only bytes have bands. In larger
-        clusters a few thousand exchanges change little, and the search has chosen replicas by
-        leader and zone already.
     :param copies_per_sweep: the largest copies that are exchanged in one sweep.
+    :param alike: candidates per copy, nearest by size.
     :param candidates: similar replicas that are checked against racks and disks, best fit first.
     :param most_difference: difference, as a fraction of the replica's size, by which an exchange
         may increase the excess until it is compensated.
@@ -45,8 +44,8 @@ class CopySourcesOptions:
     """
 
     slack: float = 0.05
-    up_to: int = 300_000
     copies_per_sweep: int = 1_500
+    alike: int = 48
     candidates: int = 4
     most_difference: float = 0.3
     fewest_at_once: int = 4
@@ -65,7 +64,7 @@ def prefer_sources(problem: Problem) -> None:
     nor the number of copies grow.
     """
     only_bytes = bool(np.isinf(problem.targets.high[1:]).all())
-    if only_bytes and problem.layout.rows.size > COPY_SOURCES.up_to:
+    if only_bytes and problem.layout.rows.size > REBALANCE.large:
         return
     if not len(problem.layout.changed()):
         return
@@ -107,7 +106,7 @@ class _Trader:
         self._weights = search.weights[self._banded]
         self._low = np.minimum(search.low, search.load)[self._banded]
         self._high = np.maximum(search.high, search.load)[self._banded]
-        self._similar = SwapCandidates(search, self._leader, self._zone)
+        self._similar = SwapCandidates(search, self._leader, self._zone, COPY_SOURCES.alike)
 
     def relieve(self, at_target: bool) -> None:
         """Exchange copies of leaders that send too much for copies of others."""
@@ -261,7 +260,7 @@ class _Trader:
         """Replicas of similar size that could be copied instead of these copies.
 
         :param slack: of the one broker that all these exchanges share, or of each copy's broker.
-        :returns: (n,) indexes of the copies that may be exchanged at all; (n, ALIKE) candidates;
+        :returns: (n,) indexes of the copies that may be exchanged at all; (n, alike) candidates;
             the bytes that the shared broker gains by an exchange; its distance outside its slack
             then; which exchanges all loads allow.
         """

@@ -18,6 +18,7 @@ from rehome.domain.request.request import (
 from rehome.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
 from rehome.errors import InvalidRequestError
 from rehome.planning.effort.optional_parts import parts_of
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.expansion.donors import topics_with_donors, with_donors
 from rehome.planning.limits.apply_limits import outside_sets
 from rehome.planning.limits.set_trees import fair_capacity
@@ -31,11 +32,6 @@ from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.search.broker_shed import REPLICAS_ROW
 from rehome.planning.search.fill import FILL, one_of_each
 from rehome.planning.search.state import Problem, Search
-
-ONE_BY_ONE_UP_TO = 20_000
-"""Size of a cluster, in replicas, up to which replicas move into their broker sets one by one, each
-to the best broker at that point. For larger clusters this would take longer than all other steps.
-"""
 
 
 def problem_of(
@@ -165,7 +161,7 @@ def move_into_sets(problem: Problem, capacity: Floats) -> bool:
     # A partition stays as it is where a broker keeps a replica that lies outside.
     outside &= ~(outside & ~problem.gives[layout.rows]).any(axis=1, keepdims=True)
     partitions = np.flatnonzero(outside.any(axis=1))
-    if layout.rows.size > ONE_BY_ONE_UP_TO:
+    if layout.rows.size > REBALANCE.middle:
         _MoveIn(problem).run(np.flatnonzero(outside))
         layout.refresh()
         uneven = problem.tree.violations_of(partitions, layout.rows[partitions]) > 0

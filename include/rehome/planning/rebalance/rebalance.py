@@ -12,6 +12,7 @@ from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest, evens_topics
 from rehome.domain.resources import asked, led
 from rehome.planning.effort.optional_parts import Parts, parts_of
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.effort.work import SearchWork, budget_of_work
 from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from rehome.planning.leadership.leader_caps import keep_led_caps
@@ -47,17 +48,6 @@ from rehome.planning.result.outcome import Outcome, tree_of
 from rehome.planning.result.resource_bands import ResourceBands
 from rehome.planning.result.topic_notes import missed_topics, topic_balance
 from rehome.planning.search.state import Problem
-
-FIRST_PLAN = 0.75
-"""The part of the budget of work that the first plan may spend; the rest is for planning again on
-its result.
-"""
-
-LEADERS_RETRIED_UP_TO = 10_000
-"""Partitions up to which, if bytes into leaders have a target, leaders are balanced again with
-other sources of copies. With more, that takes long and is seldom better: three targets for leaders
-are met in hardly any layout.
-"""
 
 
 def plan_rebalance(
@@ -100,7 +90,7 @@ def _planned(
     def solved(arrays: ClusterArrays) -> _Solved:
         return _Solved(arrays, request, named, movable, parts, work, fill_only=fill_only)
 
-    with work.at_most(FIRST_PLAN):
+    with work.at_most(REBALANCE.first_plan):
         solution = solved(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
     layout, targets, minimums = problem.layout, problem.targets, solution.minimums
@@ -282,7 +272,7 @@ class _Solved:
         beyond = _off_share(layout, lead)
         if lead is None or beyond <= 0:
             return
-        if lead.weights[2:].any() and len(layout.rows) > LEADERS_RETRIED_UP_TO:
+        if lead.weights[2:].any() and len(layout.rows) > REBALANCE.leaders_retried_up_to:
             return
         finished, cut = layout.rows.copy(), self.cut
         copied, self.copied = self.copied, {}

@@ -74,16 +74,14 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         layout.lay_out(start)
     if layout.arrays.limits is not None:
         return  # what follows knows neither caps nor broker sets
-    if layout.rows.size <= REBALANCE.priced_up_to:
-        dear = problem.parts.programs_from
-        dear = max(dear, REBALANCE.part_programs_from) if part_of_a_cluster else dear
-        if (
-            _programs_apply(problem)
-            and _over_bound(problem, copied) > dear
-            and _is_free_of_racks(problem)
-        ):
-            _by_programs(problem, after)
-    if layout.rows.size <= REBALANCE.merged_up_to:
+    if (
+        layout.rows.size <= REBALANCE.priced_up_to
+        and _programs_apply(problem)
+        and _over_bound(problem, copied) > problem.parts.programs_from
+        and _is_free_of_racks(problem)
+    ):
+        _by_programs(problem, after)
+    if layout.rows.size <= REBALANCE.middle:
         search = Search(problem)
         exchange_and_merge(search, RECONSIDER.more_bytes * search.copied())
         undo_needless_moves(search)
@@ -134,7 +132,7 @@ def _move_fewest(problem: Problem) -> None:
 def _small(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
     """Rebalance a small cluster in several ways, and keep the best one."""
     layout, start = problem.layout, problem.layout.origin
-    with problem.work.at_most(REBALANCE.first_search):
+    with problem.work.at_most(REBALANCE.part_of_work):
         after, _ = _search(Search(problem), capacity, SHED.inner)
     if after > before - LEAST_CHANGE:
         layout.lay_out(start)
@@ -160,17 +158,15 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
             break
         layout.lay_out(layout.origin)
         search = Search(problem)
-        with problem.work.at_most(REBALANCE.starts):
+        with problem.work.at_most(REBALANCE.part_of_work):
             after, _ = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
     found: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:reconsidered]:
-        if len(found) >= REBALANCE.unmet_reconsidered and all(
-            excess > 0 for (excess, _), _ in found
-        ):
-            break
+        if found and all(excess > 0 for (excess, _), _ in found):
+            break  # if no plan can meet the bands, each takes several times as long
         layout.lay_out(rows)
         found.append((improve(Search(problem), _exchange), layout.rows.copy()))
     layout.lay_out(min(found or ways, key=itemgetter(0))[1])
@@ -180,19 +176,19 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
     problem = search.problem
     layout, copied = problem.layout, 0.0
-    evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.merged_up_to
+    evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.middle
     if evened_out_last:
         inner = REBALANCE.with_topics
     for _ in range(REBALANCE.search_rounds):
-        search.strict = layout.rows.size <= REBALANCE.merged_up_to
+        search.strict = layout.rows.size <= REBALANCE.middle
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
-        with problem.work.at_most(REBALANCE.part_for_loads):
+        with problem.work.at_most(REBALANCE.part_of_work):
             LocalSearch(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
-            with problem.work.at_most(REBALANCE.part_for_loads):
+            with problem.work.at_most(REBALANCE.part_of_work):
                 LocalSearch(search).run()
         _exchange(search)
         copied = search.copied()
@@ -207,9 +203,9 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
 def _exchange(search: Search) -> None:
     """Replace the largest copies by smaller ones."""
     replicas = search.flat.size
-    most = REBALANCE.exchanged_up_to if search.topic_counts is None else REBALANCE.with_topics_up_to
+    most = REBALANCE.exchanged_up_to if search.topic_counts is None else REBALANCE.large
     if search.problem.parts.exchange and replicas <= most:
-        with search.work.at_most(REBALANCE.part_for_exchanges):
+        with search.work.at_most(REBALANCE.part_of_work):
             exchange_copies(
                 search, max(REBALANCE.exchanged, replicas // REBALANCE.replicas_per_exchange)
             )
@@ -221,7 +217,7 @@ def _is_tidied_at_once(search: Search) -> bool:
     quick, or the plan is so expensive that linear programs might be used.
     """
     problem = search.problem
-    if search.flat.size <= REBALANCE.with_topics_up_to:
+    if search.flat.size <= REBALANCE.large:
         return True
     problem.layout.refresh()
     return (
@@ -273,8 +269,8 @@ def _programs_apply(problem: Problem) -> bool:
     """
     if problem.further:
         return False
-    up_to = problem.parts.programs_with_topics_up_to
-    if problem.spread is not None and problem.layout.rows.size > up_to:
+    large = problem.layout.rows.size > REBALANCE.large
+    if problem.spread is not None and large and not problem.parts.large_programs:
         return False
     high = problem.targets.high[[BYTES_ROW, RATE_ROW]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():

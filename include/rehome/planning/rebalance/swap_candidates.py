@@ -7,37 +7,37 @@ import numpy as np
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.search.state import Search
 
-ALIKE = 48
-"""Candidates per copy, nearest by size."""
-
 
 class SwapCandidates:
     """The replicas that stay on each broker, sorted by size.
 
     :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker
         lies in.
+    :param alike: candidates per copy.
     """
 
-    def __init__(self, search: Search, leader: Ints, zone: Ints) -> None:
+    def __init__(self, search: Search, leader: Ints, zone: Ints, alike: int) -> None:
+        self._alike = alike
         self._search, self._leader, self._zone = search, leader, zone
         self._origin, self._size = search.origin.reshape(-1), search.weights[0]
         self._even = search.racks.even()
         self._known: dict[tuple[int, int], tuple[Ints, Floats]] = {}
 
     def nearest(self, copies: Ints, sizes: Floats, near: bool) -> tuple[Ints, Mask]:
-        """(n, ALIKE) candidates on the origins of n copies, nearest to ``sizes`` (n,); and which
+        """(n, alike) candidates on the origins of n copies, nearest to ``sizes`` (n,); and which
         entries are valid.
 
         :param near: only candidates whose leader is in the copy's zone.
         """
-        some = np.zeros((len(copies), ALIKE), np.int64)
+        some = np.zeros((len(copies), self._alike), np.int64)
         real = np.zeros(some.shape, bool)
         zones = self._zone[self._search.flat[copies]].tolist() if near else [NONE] * len(copies)
+        half = self._alike // 2
         wanted = zip(self._origin[copies].tolist(), zones, sizes.tolist(), strict=True)
         for i, (source, zone, size) in enumerate(wanted):
             pool, pooled = self._pool(source, zone)
             middle = int(pooled.searchsorted(size))
-            mine = pool[max(0, middle - ALIKE // 2) : middle + ALIKE // 2]
+            mine = pool[max(0, middle - half) : middle + half]
             some[i, : len(mine)], real[i, : len(mine)] = mine, True
         return some, real
 

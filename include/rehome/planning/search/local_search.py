@@ -142,11 +142,11 @@ class LocalSearch:
     def _valid_ones(self, broker: int, trades: Trades) -> Trades:
         """The first few trades that racks and disks allow now."""
         search, kept, found = self._search, [np.zeros(0, np.int64)], 0
-        for start in range(0, len(trades.give), LOCAL_SEARCH.batch):
+        for start in range(0, len(trades.give), LOCAL_SEARCH.candidates):
             give, take = (
-                part[start : start + LOCAL_SEARCH.batch] for part in (trades.give, trades.take)
+                part[start : start + LOCAL_SEARCH.candidates] for part in (trades.give, trades.take)
             )
-            other = trades.other[start : start + LOCAL_SEARCH.batch]
+            other = trades.other[start : start + LOCAL_SEARCH.candidates]
             valid = (give // search.width != take // search.width) | (take == NONE)
             for replicas, target in ((give, other), (take, np.full(len(take), broker))):
                 real = np.flatnonzero((replicas != NONE) & valid)

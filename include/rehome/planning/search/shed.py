@@ -60,8 +60,7 @@ def _water_filled(load: Floats, share: Floats, low: Floats, high: Floats) -> Flo
     clipped, total = np.clip(load, low, high), share.sum()
     raises = clipped.sum() < total
     bottom, top = 0.0, 4.0
-    for _ in range(SHED.level_passes):
-        level = (bottom + top) / 2
+    while bottom < (level := (bottom + top) / 2) < top:
         if _at_level(clipped, level * share, low, high, raises).sum() < total:
             bottom = level
         else:

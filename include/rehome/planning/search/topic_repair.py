@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.model.topic_bands import beyond
 from rehome.planning.placement.compatible_moves import compatible
 from rehome.planning.placement.stable_order import (
@@ -30,9 +31,7 @@ from rehome.planning.search.state import LEAST_CHANGE, Search
 class TopicRepairOptions:
     """How many moves are scored and tried, and when the repair gives up.
 
-    :param one_by_one_up_to: size of a cluster, in replicas, up to which replicas are moved one by
-        one.
-    :param most_single_moves: the most such moves.
+    :param most_single_moves: in a small cluster, the most moves, one by one.
     :param scored_at_once: moves that are scored at once.
     :param swapped: moves that are tried together with one in the other direction.
     :param rounds: the most rounds.
@@ -42,7 +41,6 @@ class TopicRepairOptions:
     :param retried: rounds after which brokers at the edges of their bands are tried again.
     """
 
-    one_by_one_up_to: int = 2_000
     most_single_moves: int = 500
     scored_at_once: int = 200_000
     swapped: int = 200
@@ -67,7 +65,7 @@ class TopicRepair:
         search, counts = self._search, self._search.topic_counts
         if counts is None or not counts.outside():
             return False
-        if search.flat.size <= TOPIC_REPAIR.one_by_one_up_to:
+        if search.flat.size <= REBALANCE.small:
             return _one_by_one(search, counts)
         self._rounds = self._rounds or _Rounds(search, counts)
         return self._rounds.run()

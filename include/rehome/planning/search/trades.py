@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints
+from rehome.planning.effort.local_search_options import LOCAL_SEARCH
 from rehome.planning.placement.stable_order import first_ones
-
-TARGETS_PER_REPLICA = 4
-"""Of trades that push one replica to several brokers, so many are kept as varied ones."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Trades:
         order = np.argsort(-self.score, kind="stable")
         pushes = order[self.take[order] == NONE]
         kept = self.take != NONE
-        kept[pushes[first_ones(self.give[pushes], TARGETS_PER_REPLICA)]] = True
+        kept[pushes[first_ones(self.give[pushes], LOCAL_SEARCH.targets_per_replica)]] = True
         return self.only(np.flatnonzero(kept))
 
     def only(self, chosen: Ints) -> Trades:
