@@ -38,8 +38,6 @@ class CopySourcesOptions:
     :param candidates: similar replicas that are checked against racks and disks, best fit first.
     :param most_difference: difference, as a fraction of the replica's size, by which an exchange
         may increase the excess until it is compensated.
-    :param fewest_at_once: the least copies whose partners are searched together.
-    :param most_at_once: the most of these.
     :param most_compensating: exchanges of other copies that only compensate a difference, at most.
     """
 
@@ -48,8 +46,6 @@ class CopySourcesOptions:
     alike: int = 48
     candidates: int = 4
     most_difference: float = 0.3
-    fewest_at_once: int = 4
-    most_at_once: int = 64
     most_compensating: int = 8
 
 
@@ -198,17 +194,17 @@ class _Trader:
     ) -> list[tuple[int, int]]:
         """Returns the exchanges that are not compensated yet.
 
-        Partners of several copies are searched together: most have none, and candidates change only
-        when an exchange is made.
+        Partners of several copies are searched together, of ever more: most have none, and
+        candidates change only when an exchange is made.
         """
-        start, count = 0, COPY_SOURCES.fewest_at_once
+        start, count = 0, 1
         while start < len(replicas) and (made or not compensating):
             some = replicas[start : start + count]
             place, other = self._first_trade(np.array(some), slack, near, compensating)
-            start, count = start + place + 1, min(2 * count, COPY_SOURCES.most_at_once)
+            start, count = start + place + 1, 2 * count
             if other == NONE:
                 continue
-            count = COPY_SOURCES.fewest_at_once
+            count = 1
             made.append((some[place], other))
             if slack.beyond(self._held(slack.broker)[:, :, None])[0, 0] <= 0:
                 made = self._compensated(made, slack)

@@ -34,8 +34,6 @@ class FillOptions:
     :param disfavour: weight of the gain of brokers that are not to be filled now.
     :param per_turn: in a round, a broker gets one small replica per so many that it lacks.
     :param most_turns: the most that it gets.
-    :param brokers_tried: brokers that are tried in one batch where checking the spread rule is
-        expensive.
     :param importance: weight of a deficit in each resource when the next broker is chosen: bytes
         come first.
     """
@@ -47,7 +45,6 @@ class FillOptions:
     disfavour: float = 1e-3
     per_turn: int = 8
     most_turns: int = 8
-    brokers_tried: int = 8
     importance: tuple[float, ...] = (1.0, 0.03, 0.16)
 
 
@@ -254,19 +251,10 @@ class _Filler:
 
     def _first_valid(self, replica: int, order: Ints) -> int:
         """The first index in this order whose broker may take the replica."""
-        search = self._search
-        plain = search.racks.plain()
-        for start in range(0, len(order), FILL.brokers_tried):
-            places = order[start : start + FILL.brokers_tried]
-            brokers = self._brokers[places]
-            if plain:
-                for place, broker in zip(places.tolist(), brokers.tolist(), strict=True):
-                    if search.valid_one(replica, broker):
-                        return int(place)
-                continue
-            valid = search.valid(np.full(len(brokers), replica), brokers)
-            if valid.any():
-                return int(places[valid.argmax()])
+        brokers = self._brokers[order].tolist()
+        for place, broker in zip(order.tolist(), brokers, strict=True):
+            if self._search.valid_one(replica, broker):
+                return int(place)
         return NONE
 
     # ---------------------------------------------------------------- in rounds
