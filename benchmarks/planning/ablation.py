@@ -45,7 +45,6 @@ RESULTS = Path(__file__).parents[1] / "results" / "ablation.json"
 
 LARGE: Mapping[str, Parts] = {
     "programs": replace(THOROUGH, programs_from=inf),
-    "whole_replicas": replace(THOROUGH, whole_replicas=False),
     "exchange": replace(THOROUGH, exchange=False),
     "relieve_leaders": replace(THOROUGH, relieve_leaders=False),
     "near_sources": replace(THOROUGH, near_sources=False),
@@ -53,7 +52,6 @@ LARGE: Mapping[str, Parts] = {
     "all that fast leaves out": FAST,
 }
 SMALL: Mapping[str, Parts] = {
-    "neighbourhoods": replace(THOROUGH, neighbourhoods=False),
     "other_starts": replace(THOROUGH, other_starts=0),
     "reconsidered: but the best": replace(THOROUGH, reconsidered=1),
     "reconsidered": replace(THOROUGH, reconsidered=0),
@@ -64,7 +62,6 @@ SMALL: Mapping[str, Parts] = {
     "relieve_leaders, near_sources": replace(THOROUGH, relieve_leaders=False, near_sources=False),
     "all for small clusters": replace(
         THOROUGH,
-        neighbourhoods=False,
         other_starts=0,
         reconsidered=0,
         fewest_moves=False,
@@ -84,7 +81,6 @@ LINES: Mapping[str, Sequence[str]] = {
         "planning/programs/lp_rounding.py",
         "planning/programs/broker_blocks.py",
     ),
-    "neighbourhoods": ("planning/programs/neighbourhood_mip.py",),
     "fewest_moves": ("planning/programs/fewest_moves.py",),
     "fixed_point": ("planning/rebalance/fixed_point.py",),
     "exchange": ("planning/search/cheaper_copies.py",),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rehome.domain.array_types import Ints
 from rehome.domain.request.request import Effort
 from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
 from rehome.planning.programs import lp_rounding as by_prices
-from rehome.planning.programs.flow_lp import FLOW, Classes, Program
+from rehome.planning.programs.flow_lp import Classes, Program
 from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.solver import rebalance
@@ -43,30 +41,6 @@ def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic() ->
     after = program.moved(weight[:, [1]], owner[[1]], np.array([1]))
     assert np.allclose(after.load[BYTES_ROW], 1)
     assert (after.load[RATE_ROW] <= high[RATE_ROW]).all()
-
-
-def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> None:
-    weight = np.random.default_rng(6).uniform(0.1, 0.6, (3, 6))
-    owner, brokers = np.array([0, 0, 0, 0, 1, 1]), range(3)
-    load = np.stack([np.bincount(owner, of, len(brokers)) for of in weight]).astype(float)
-    share = np.repeat(load.mean(axis=1, keepdims=True), len(brokers), axis=1)
-    program = Program(load, 0.7 * share, 1.3 * share, np.array(brokers), overhead=0.01)
-
-    def cost(target: Ints) -> float:
-        away = target != owner
-        after = program.moved(weight[:, away], owner[away], target[away]).load
-        missed = np.maximum(after - program.high, 0) + np.maximum(program.low - after, 0)
-        return float((weight[BYTES_ROW] + 0.01)[away].sum() + FLOW.missed * missed.sum())
-
-    ways = [np.array(way) for way in itertools.product(brokers, repeat=len(owner))]
-    prices = np.zeros((3, len(brokers)))
-    divided = program.solve(weight, owner, nothing_small(len(brokers)), prices).part
-    assert ((divided > 0.01) & (divided < 0.99)).any()
-    part = program.whole(weight, owner, nothing_small(len(brokers)), prices)
-    assert part is not None
-    found = np.where(part.any(axis=1), part.argmax(axis=1), owner)
-    assert set(part.ravel().tolist()) <= {0.0, 1.0}
-    assert cost(found) <= min(map(cost, ways)) * (1 + FLOW.gap)
 
 
 @pytest.mark.slow

@@ -106,7 +106,6 @@ def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept() -
     assert found.ratio <= 1.05
 
 
-# With an oversized partition: programs/test_neighbourhood_mip.py.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"),

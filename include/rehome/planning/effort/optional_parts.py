@@ -15,10 +15,6 @@ class Parts:
         lower bound is above this; infinite: never.
     :param large_programs: the same for large clusters whose topics have bands: topic repair then
         undoes much of what programs save.
-    :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
-        splits.
-    :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
-        by mixed-integer programs.
     :param other_starts: small clusters: further starts for each price of a move, at most, which
         differ in the wanted loads.
     :param reconsidered: small clusters: for so many of the results at each price, the best ones:
@@ -34,8 +30,6 @@ class Parts:
 
     programs_from: float = 1.04
     large_programs: bool = True
-    whole_replicas: bool = True
-    neighbourhoods: bool = True
     other_starts: int = 3
     reconsidered: int = 4
     fewest_moves: bool = True
@@ -50,8 +44,6 @@ THOROUGH = Parts()
 FAST = Parts(
     programs_from=1.1,
     large_programs=False,
-    whole_replicas=False,
-    neighbourhoods=False,
     other_starts=1,
     reconsidered=1,
     work=1.0,

@@ -8,8 +8,7 @@
 4. *racks*: partitions that have moved and were unevenly spread are made even, and the search
    continues;
 5. *programs*: if the plan copies far more than the lower bound, because resources conflict, a
-   second plan is made by linear programs, and the cheaper one is kept. A small cluster's plan, or
-   one that leaves bands unmet, is improved by large neighbourhood search over three brokers;
+   second plan is made by linear programs, and the cheaper one is kept;
 6. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
 
 Programs are imported where they are used: SciPy takes a quarter of a second, and plans of large
@@ -101,13 +100,6 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
         search = Search(problem)
         found.append((search.objective()[0], search.copied(), layout.rows.copy()))
     layout.lay_out(best_of(found, layout.origin))
-    may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
-    if may_be_poor and not part and _poor(problem):
-        from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
-
-        search_neighbourhoods(problem)
-        undo_needless_moves(Search(problem))
-        layout.refresh()
     if problem.parts.fewest_moves and not part:
         _move_fewest(problem)
 
@@ -246,17 +238,6 @@ def _even_topics(search: Search) -> None:
         undo_needless_moves(search)
         LocalSearch(search).run()
         _exchange(search)
-
-
-def _poor(problem: Problem) -> bool:
-    """Whether a small cluster's plan leaves bands unmet, or copies so much more than the lower
-    bound that a far cheaper one may exist. If topics have bands the bound proves nothing, so only
-    unmet bands count.
-    """
-    search = Search(problem)
-    if search.outside() > 0:
-        return True
-    return search.topic_counts is None and _over_bound(problem, search.copied()) > REBALANCE.poor
 
 
 def _programs_apply(problem: Problem) -> bool:
