@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -44,7 +43,7 @@ INCLUDE = Path(__file__).parents[2] / "include" / "rehome"
 RESULTS = Path(__file__).parents[1] / "results" / "ablation.json"
 
 LARGE: Mapping[str, Parts] = {
-    "programs": replace(THOROUGH, programs_from=inf),
+    "programs": replace(THOROUGH, programs=False),
     "exchange": replace(THOROUGH, exchange=False),
     "relieve_leaders": replace(THOROUGH, relieve_leaders=False),
     "near_sources": replace(THOROUGH, near_sources=False),

@@ -56,7 +56,7 @@ def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would()
 
 
 @pytest.mark.slow
-def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
+def test_a_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
@@ -70,7 +70,7 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
         for effort in Effort:
             problem, capacity = posed_case(name, partitions, 24)
             rebalance(replace(problem, parts=parts_of(effort)), capacity)
-    assert asked == [(4_000, THOROUGH), (2_000, FAST), (2_000, THOROUGH)]
+    assert asked == [(2_000, FAST), (2_000, THOROUGH)]
     asked.clear()
     further = {"potential_bytes_out": 0.05}
     problem, capacity = posed_case("stress", 2_000, 24, tolerances=further)

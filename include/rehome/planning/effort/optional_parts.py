@@ -11,8 +11,8 @@ from rehome.domain.request.request import Effort
 class Parts:
     """Parts in addition to shed, fill and local search. ``make bench-ablation`` measures each.
 
-    :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
-        lower bound is above this; infinite: never.
+    :param programs: a second plan is made by linear programs if the first one copies far more than
+        the lower bound; not of small clusters.
     :param large_programs: the same for large clusters whose topics have bands: topic repair then
         undoes much of what programs save.
     :param other_starts: small clusters: further starts for each price of a move, at most, which
@@ -28,7 +28,7 @@ class Parts:
         :func:`~rehome.planning.effort.work.budget_of_work`.
     """
 
-    programs_from: float = 1.04
+    programs: bool = True
     large_programs: bool = True
     other_starts: int = 3
     reconsidered: int = 4
@@ -41,13 +41,7 @@ class Parts:
 
 
 THOROUGH = Parts()
-FAST = Parts(
-    programs_from=1.1,
-    large_programs=False,
-    other_starts=1,
-    reconsidered=1,
-    work=1.0,
-)
+FAST = Parts(large_programs=False, other_starts=1, reconsidered=1, work=1.0)
 
 
 def parts_of(effort: Effort) -> Parts:

@@ -31,6 +31,7 @@ class RebalanceOptions:
     :param for_fewer_moves: how many times a small plan's bytes may be copied so that fewer replicas
         move.
     :param for_fewer_over_bound: the same for the lower bound of bytes, if that is more.
+    :param programs_from: bytes copied / lower bound, from which on linear programs are used.
     :param priced_up_to: size up to which linear programs are used: they take tens of times as long
         as the search.
     :param with_topics: value for ``inner`` of ShedOptions if topics of a large cluster are repaired
@@ -66,6 +67,7 @@ class RebalanceOptions:
     )
     for_fewer_moves: float = 1.01
     for_fewer_over_bound: float = 1.02
+    programs_from: float = 1.1
     priced_up_to: int = 5_000_000
     with_topics: Inner = (0.98, 0.5, 0.5)
     relieved_inner: Inner = (0.6, 0.4, 0.4)

@@ -21,7 +21,6 @@ class ShedOptions:
         missing on brokers that are short.
     :param short_from: missing bytes, in shares, from which on a broker can be short.
     :param rate_margin: safety factor on the rate of the coldest replicas: not all of them fit.
-    :param least_freed: the least bytes, in shares, that are worth freeing.
     """
 
     inner: Inner = (0.98, 0.8, 0.8)
@@ -30,7 +29,6 @@ class ShedOptions:
     narrow_domain_from: float = 0.5
     short_from: float = 0.01
     rate_margin: float = 1.2
-    least_freed: float = 1e-4
 
 
 SHED = ShedOptions()
@@ -45,9 +43,8 @@ class BrokerShedOptions:
     :param filled: how far above its share, towards the edge of its band, a broker's rate may be
         filled.
     :param weight_of_count: of the replica count against the rate when the coldest replicas leave.
-    :param only_bytes_left: bytes that may remain to be given up if only bytes have bands.
     :param parts_of_slack: with further resources, parts of the slack that each pass may use.
-    :param choice: multiple of what has to leave, from which each pass chooses.
+    :param choice: multiple of what has to leave, from which is chosen.
     :param least_distance: what may be left after these passes.
     :param ordered_together: the largest replicas that are sorted in one batch; few are needed.
     :param replacement_passes: how often rate is given up for bytes that will bring rate.
@@ -56,13 +53,13 @@ class BrokerShedOptions:
     :param slack_of_count: part of the slack that bytes may use at first, in count and in further
         resources.
     :param slack_of_rate: the same in rate.
-    :param pool: multiple of the bytes that have to leave, from which those of a rate are chosen.
     :param size_of_rate: the least bytes that may leave with rate.
-    :param overshoot: bytes too many from which on some are taken back.
+    :param few_bytes: bytes too many from which on some are taken back; the least that are worth
+        freeing for others.
     :param room: part of the room in other resources that is used for that.
     :param gap_passes: parts of the slack that close the gap of bytes, one after the other: at
         first with the largest replicas, then with the coldest.
-    :param least_gap: bytes that count as no gap.
+    :param least_gap: bytes that count as no gap, and may remain to be given up.
     :param wide_gap: bytes for which no slack of other resources is kept in the end.
     :param crowded: count too many to leave, from which on room for arriving bytes is made.
     :param room_per_lack: bytes of room per count and rate too few.
@@ -72,7 +69,6 @@ class BrokerShedOptions:
     brought: float = 0.6
     filled: float = 0.6
     weight_of_count: float = 0.5
-    only_bytes_left: float = 1e-5
     parts_of_slack: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.6)
     choice: float = 2.0
     least_distance: float = 1e-3
@@ -82,9 +78,8 @@ class BrokerShedOptions:
     first_bytes: float = 0.97
     slack_of_count: float = 0.3
     slack_of_rate: float = 0.05
-    pool: float = 2.0
     size_of_rate: float = 0.1
-    overshoot: float = 1e-4
+    few_bytes: float = 1e-4
     room: float = 0.5
     gap_passes: tuple[float, ...] = (0.05, 0.4, 0.9)
     least_gap: float = 1e-5

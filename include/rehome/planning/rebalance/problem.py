@@ -243,8 +243,8 @@ class _MoveIn:
         order = np.argsort(-lack / np.maximum(share, 1.0), kind="stable")
         needy = order[lack[order] >= size]
         if len(needy):
-            turns = np.minimum(lack[needy] // max(size, 1.0), FILL.most_turns)
-            order = np.concatenate([needy[turns > n] for n in range(FILL.most_turns)])
+            turns = np.minimum(lack[needy] // max(size, 1.0), FILL.turns)
+            order = np.concatenate([needy[turns > n] for n in range(FILL.turns)])
         chosen: Ints = brokers[order]
         return chosen
 

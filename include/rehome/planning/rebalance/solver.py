@@ -76,7 +76,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if (
         layout.rows.size <= REBALANCE.priced_up_to
         and _programs_apply(problem)
-        and _over_bound(problem, copied) > problem.parts.programs_from
+        and _over_bound(problem, copied) > REBALANCE.programs_from
         and _is_free_of_racks(problem)
     ):
         _by_programs(problem, after)
@@ -213,8 +213,7 @@ def _is_tidied_at_once(search: Search) -> bool:
         return True
     problem.layout.refresh()
     return (
-        _programs_apply(problem)
-        and _over_bound(problem, search.copied()) > problem.parts.programs_from
+        _programs_apply(problem) and _over_bound(problem, search.copied()) > REBALANCE.programs_from
     )
 
 
@@ -248,7 +247,7 @@ def _programs_apply(problem: Problem) -> bool:
     With further resources (potential bytes out), the lower bound of bytes does not say whether
     programs might help; and in the cases of ``make bench-limits`` no plan of theirs was kept.
     """
-    if problem.further:
+    if problem.further or not problem.parts.programs:
         return False
     large = problem.layout.rows.size > REBALANCE.large
     if problem.spread is not None and large and not problem.parts.large_programs:

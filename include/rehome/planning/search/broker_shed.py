@@ -179,7 +179,7 @@ class BrokerShed:
         order = np.argsort(self._heat, kind="stable")
         bytes_below = np.cumsum(self._weight[BYTES_ROW].take(order))
         rate_below = np.cumsum(self._weight[RATE_ROW].take(order))
-        enough = min(BROKER_SHED.pool * size, bytes_below[-1] * 0.999)
+        enough = min(BROKER_SHED.choice * size, bytes_below[-1] * 0.999)
         if rate_below[-1] / max(bytes_below[-1], 1e-300) > heat:
             mean = rate_below / np.maximum(bytes_below, 1e-300)
             last = max(np.searchsorted(mean, heat), np.searchsorted(bytes_below, enough))
@@ -238,7 +238,7 @@ class BrokerShed:
     def _keep_what_overshoots(self) -> None:
         """Rate and count took bytes along: take back as many bytes of the first choice."""
         over = -self._open(BYTES_ROW)
-        if over <= BROKER_SHED.overshoot or not len(self._window):
+        if over <= BROKER_SHED.few_bytes or not len(self._window):
             return
         mine = np.zeros(len(self._replicas), bool)
         mine[self._window] = True
@@ -281,12 +281,12 @@ def largest_within(
     search: Search, replicas: Ints, broker: int, size_bytes: float, senders: LeaderEgress
 ) -> Ints:
     """First fit decreasing: the largest replicas of a broker that together hold no more than
-    ``size_bytes``, until at most ``only_bytes_left`` is missing.
+    ``size_bytes``, until at most ``least_gap`` is missing.
 
     :param senders: orders the largest by their leaders, and records what is given up.
     """
     size = search.weights[BYTES_ROW].take(replicas // search.width)
-    enough = BROKER_SHED.only_bytes_left * search.share[BYTES_ROW, broker]
+    enough = BROKER_SHED.least_gap * search.share[BYTES_ROW, broker]
     taken: list[int] = []
     left = size_bytes
     while left > enough:

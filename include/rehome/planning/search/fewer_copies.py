@@ -24,7 +24,6 @@ class FewerCopiesOptions:
     :param work_per_choice: what a choice counts in the budget of work.
     :param tried: choices that are tried before all are computed anew.
     :param replicas_tried: replicas that are checked of each choice.
-    :param passes: the most times that the choices are computed.
     """
 
     paired: int = 120
@@ -32,7 +31,6 @@ class FewerCopiesOptions:
     work_per_choice: int = 40
     tried: int = 400
     replicas_tried: int = 12
-    passes: int = 40
 
 
 FEWER_COPIES = FewerCopiesOptions()
@@ -44,9 +42,8 @@ def exchange_and_merge(search: Search, most_bytes: float) -> None:
 
     :param most_bytes: what all copies together may weigh.
     """
-    for _ in range(FEWER_COPIES.passes):
-        if search.work.spent() or not _replaced(search, most_bytes):
-            return
+    while not search.work.spent() and _replaced(search, most_bytes):
+        pass  # each time there are fewer copies or fewer bytes
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ class FillOptions:
     :param pickier: the same if some brokers are short (see shed.py): they need the coldest
         replicas.
     :param disfavour: weight of the gain of brokers that are not to be filled now.
-    :param per_turn: in a round, a broker gets one small replica per so many that it lacks.
-    :param most_turns: the most that it gets.
+    :param turns: in a round, a broker gets one small replica per so many that it lacks, and so many
+        at most.
     :param importance: weight of a deficit in each resource when the next broker is chosen: bytes
         come first.
     """
@@ -43,8 +43,7 @@ class FillOptions:
     picky: float = 0.1
     pickier: float = 0.5
     disfavour: float = 1e-3
-    per_turn: int = 8
-    most_turns: int = 8
+    turns: int = 8
     importance: tuple[float, ...] = (1.0, 0.03, 0.16)
 
 
@@ -295,8 +294,8 @@ class _Filler:
         value = np.delete(lack * self._scale**2 * self._value, REPLICAS_ROW, axis=0).sum(axis=0)
         value *= self._favour
         needy = np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
-        turns = np.minimum(lack[REPLICAS_ROW, needy] // FILL.per_turn, FILL.most_turns)
-        return np.concatenate([needy, *(needy[turns > n] for n in range(1, FILL.most_turns))])
+        turns = np.minimum(lack[REPLICAS_ROW, needy] // FILL.turns, FILL.turns)
+        return np.concatenate([needy, *(needy[turns > n] for n in range(1, FILL.turns))])
 
     def _match(self, replicas: Ints, targets: Ints, bound: Floats | None) -> Mask:
         search, brokers = self._search, self._brokers[targets]

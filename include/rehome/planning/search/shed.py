@@ -207,7 +207,7 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
             chosen[broker] = shedder.chosen()
         returning = _bytes_returning(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
-            if size > SHED.least_freed * search.share[BYTES_ROW, broker]:
+            if size > BROKER_SHED.few_bytes * search.share[BYTES_ROW, broker]:
                 shedder = BrokerShed(
                     search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )

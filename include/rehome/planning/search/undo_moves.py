@@ -21,12 +21,10 @@ from rehome.planning.search.state import LEAST_CHANGE, Search
 class UndoOptions:
     """How many moves are tried before others.
 
-    :param together: moved replicas that are tried before any smaller ones.
     :param turns: turns between two checks of which moves can still be undone.
     :param whole_partitions: partitions that may return as a whole, at most: the largest ones.
     """
 
-    together: int = 2**18
     turns: int = 8
     whole_partitions: int = 2_000
 
@@ -42,16 +40,14 @@ def undo_needless_moves(search: Search) -> None:
     moved = moved[may_return[origin[moved]]]
     moved = moved[search.racks.of_its_set(moved // search.width, origin[moved].astype(np.int64))]
     moved = moved[~search.held_before(moved, search.holders(moved))]
-    moved = moved[stable_order_of_floats(-search.weights[0].take(moved // search.width))]
-    for start in range(0, len(moved), UNDO.together):
-        some = moved[start : start + UNDO.together]
-        while len(some):
-            some = some[search.spreads(some, origin[some].astype(np.int64))]
-            some = some[_harmless(search, some)]
-            turns = _turns(search, some)
-            for number in range(UNDO.turns):
-                _undo(search, some[turns == number])
-            some = some[turns == UNDO.turns]
+    some = moved[stable_order_of_floats(-search.weights[0].take(moved // search.width))]
+    while len(some):
+        some = some[search.spreads(some, origin[some].astype(np.int64))]
+        some = some[_harmless(search, some)]
+        turns = _turns(search, some)
+        for number in range(UNDO.turns):
+            _undo(search, some[turns == number])
+        some = some[turns == UNDO.turns]
 
 
 def undo_whole_partitions(search: Search) -> None:
