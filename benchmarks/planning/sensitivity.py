@@ -1,16 +1,18 @@
 """What each number of the planner's search brings: `make bench-ablation ARGS=--numbers`.
 
-Each number is halved and doubled, alone, and clusters whose plans read it are planned again: the
-quickest of each kind. Of a number below 1 the double is at most 1; of one between 1 and 2, the
-part above 1 is halved or doubled. Writes benchmarks/results/sensitivity.json and a table in
-docs/benchmarks.md. A run that was interrupted goes on where it was, unless the planner has changed.
+Each number is halved and doubled, and clusters whose plans read it are planned again: the quickest
+of each kind. Numbers that decide nothing together are not tried alone. Of a number below 1 the
+double is at most 1; of one between 1 and 2, the part above 1 is halved or doubled. Writes
+benchmarks/results/sensitivity.json and a table in docs/benchmarks.md. A run that was interrupted
+goes on where it was, unless the planner has changed.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
@@ -25,6 +27,9 @@ RESULTS = Path(__file__).parents[1] / "results" / "sensitivity.json"
 FACTORS = (0.5, 2.0)
 MOST_S = 3.0
 """Of the processor, for all cases of a number."""
+
+TOGETHER = 8
+"""Numbers that are scaled together at first: most decide nothing."""
 
 SIZES_FROM = 500
 """Least number that may be a size of a cluster: it is tried on one between its half and double."""
@@ -91,9 +96,7 @@ def _is_between(value: Any, usual: Usual) -> bool:
 
 
 def compared(usual: Sequence[Made], other: Sequence[Made]) -> dict[str, Any]:
-    """Ratios of other plans to the usual ones, how many differ, and what more they leave beyond
-    bands, in shares.
-    """
+    """Ratios of other plans to the usual ones, and what more they leave beyond bands, in shares."""
 
     def ratio(which: str) -> float:
         pairs = [(getattr(o, which), getattr(u, which)) for o, u in zip(other, usual, strict=True)]
@@ -101,7 +104,6 @@ def compared(usual: Sequence[Made], other: Sequence[Made]) -> dict[str, Any]:
 
     excess = sum(o.excess for o in other) - sum(u.excess for u in usual)
     return {
-        "differ": sum((o.rows != u.rows).any() for o, u in zip(other, usual, strict=True)),
         "bytes": ratio("bytes_copied"),
         "moves": ratio("moves"),
         "excess": round(excess, 6) + 0.0,
@@ -109,30 +111,55 @@ def compared(usual: Sequence[Made], other: Sequence[Made]) -> dict[str, Any]:
     }
 
 
-def measured(number: Number, known: Sequence[Usual]) -> dict[str, Any]:
-    """The row of a number."""
-    chosen = chosen_of(number, known)
-    row: dict[str, Any] = {
-        "number": number.name,
-        "value": str(number.value),
-        "cases": len(chosen),
-        "differ": 0,
-        "on": [usual.case.name for usual in chosen],
-    }
-    differ = set()
-    for factor, which in zip(FACTORS, ("half", "double"), strict=True) if chosen else ():
+def rows_of(some: Sequence[Number], known: Sequence[Usual]) -> Iterator[dict[str, Any]]:
+    """The rows of numbers. Those that together decide nothing are not tried alone."""
+    chosen = {number: chosen_of(number, known) for number in some}
+    if len(some) == 1 and chosen[some[0]]:
+        yield _alone(some[0], chosen[some[0]])
+    elif any(_differ(some, chosen, factor) for factor in FACTORS):
+        half = len(some) // 2
+        yield from rows_of(some[:half], known)
+        yield from rows_of(some[half:], known)
+    else:
+        for number in some:
+            yield _row(number, chosen[number])
+
+
+def _row(number: Number, chosen: Sequence[Usual]) -> dict[str, Any]:
+    on = [usual.case.name for usual in chosen]
+    value = str(number.value)
+    return {"number": number.name, "value": value, "cases": len(on), "differ": 0, "on": on}
+
+
+def _differ(
+    some: Sequence[Number], chosen: Mapping[Number, Sequence[Usual]], factor: float
+) -> bool:
+    """Whether the plan of some case differs when all these numbers are scaled."""
+    cases = {usual.case.name: usual for number in some for usual in chosen[number]}
+    with ExitStack() as scaled:
+        for number in some:
+            scaled.enter_context(number.times(factor))
+        return any(
+            (usual.case.made().rows != usual.made.rows).any()
+            for usual in sorted(cases.values(), key=lambda usual: usual.made.cpu_s)
+        )
+
+
+def _alone(number: Number, chosen: Sequence[Usual]) -> dict[str, Any]:
+    row, differ = _row(number, chosen), set()
+    for factor, which in zip(FACTORS, ("half", "double"), strict=True):
         with number.times(factor):
             others = [usual.case.made() for usual in chosen]
-        found = compared([usual.made for usual in chosen], others)
+        row |= {
+            f"{key}_{which}": value
+            for key, value in compared([usual.made for usual in chosen], others).items()
+        }
         differ |= {
             usual.case.name
             for usual, other in zip(chosen, others, strict=True)
             if (usual.made.rows != other.rows).any()
         }
-        del found["differ"]
-        row |= {f"{key}_{which}": value for key, value in found.items()}
-    row["differ"] = len(differ)
-    return row
+    return row | {"differ": len(differ)}
 
 
 def write(out: Path = RESULTS) -> None:
@@ -142,11 +169,12 @@ def write(out: Path = RESULTS) -> None:
     rows = _known(out, planner)
     left = [number for number in numbers() if number.name not in rows]
     known = [usual_plan(case, numbers()) for case in number_cases()] if left else []
-    for number in left:
-        rows[number.name] = measured(number, known)
-        print(json.dumps(rows[number.name]), flush=True)
-        whole = {**where_and_when(), "commit": commit, "planner": planner}
-        out.write_text(json.dumps({**whole, "numbers": list(rows.values())}, indent=1) + "\n")
+    for start in range(0, len(left), TOGETHER):
+        for row in rows_of(left[start : start + TOGETHER], known):
+            rows[row["number"]] = row
+            print(json.dumps(row), flush=True)
+            whole = {**where_and_when(), "commit": commit, "planner": planner}
+            out.write_text(json.dumps({**whole, "numbers": list(rows.values())}, indent=1) + "\n")
     if out == RESULTS:
         put(json.loads(out.read_text()))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmarks.planning.number_cases import Made, NumberCase, number_cases
 from benchmarks.planning.search_numbers import Number, numbers, read_of, scaled
-from benchmarks.planning.sensitivity import Usual, chosen_of, compared, measured
+from benchmarks.planning.sensitivity import Usual, chosen_of, compared, rows_of
+from rehome.planning.effort import local_search_options
 from rehome.planning.effort.rebalance_options import RebalanceOptions
 from rehome.planning.programs import fewest_moves
 
@@ -24,7 +26,7 @@ def case(name: str) -> NumberCase:
 
 def usual(name: str, kind: str, cpu_s: float, reads: Iterable[str], size: int = 1) -> Usual:
     made = Made(np.zeros((size, 1), np.int32), 0.0, 0, 0.0, cpu_s)
-    return Usual(NumberCase(name, kind, case("3 brokers").make), made, frozenset(reads))
+    return Usual(NumberCase(name, kind, case("4 + 1").make), made, frozenset(reads))
 
 
 def test_constants_and_fields_of_options_are_found_once() -> None:
@@ -93,14 +95,37 @@ def test_a_size_is_tried_on_a_cluster_on_which_half_or_double_decides() -> None:
 def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:
     """Without fewer copies in small clusters, more replicas move."""
     made = case("5 + 1, rf 2").made()
-    assert compared([made], [made])["differ"] == 0
     assert made.moves > 0
     with number("programs/fewest_moves.FEWEST_MOVES.candidates").times(0.01):
         found = compared([made], [case("5 + 1, rf 2").made()])
     assert found["moves"] >= 1
 
 
+def test_numbers_that_decide_nothing_together_are_not_tried_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of four numbers one decides: it alone has figures, and two of the others are tried once."""
+    names = ("quick_replicas", "partners", "window", "sample")
+    some = [number(f"effort/local_search_options.LOCAL_SEARCH.{name}") for name in names]
+    tried: list[tuple[int, ...]] = []
+
+    def made(case: NumberCase) -> Made:
+        now = local_search_options.LOCAL_SEARCH
+        tried.append(tuple(getattr(now, name) for name in names))
+        return replace(known[0].made, rows=np.full((1, 1), now.window))
+
+    known = [usual("c", "one", 1.0, [of.name for of in some])]
+    known = [replace(known[0], made=replace(known[0].made, rows=np.full((1, 1), 200)))]
+    monkeypatch.setattr(NumberCase, "made", made)
+    rows = {row["number"].split(".")[-1]: row for row in rows_of(some, known)}
+    assert list(rows) == list(names)
+    assert [name for name in names if rows[name]["differ"]] == ["window"]
+    assert [name for name in names if "bytes_half" in rows[name]] == ["window", "sample"]
+    assert tried[0] == (12, 4, 100, 64)
+    assert (24, 4, 200, 128) not in tried
+
+
 def test_a_number_that_no_case_reads_has_no_figures() -> None:
-    row = measured(number("programs/fewest_moves.FEWEST_MOVES.candidates"), [])
+    (row,) = rows_of([number("programs/fewest_moves.FEWEST_MOVES.candidates")], [])
     assert row["cases"] == row["differ"] == 0
     assert "bytes_half" not in row
