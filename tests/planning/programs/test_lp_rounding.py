@@ -19,7 +19,7 @@ from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from rehome.planning.search.state import Problem, Search
 from tests.planning.posed import posed_case
 
-LITTLE = 1.02
+LITTLE = 1.05
 NO_OWNERS = np.zeros(0, np.int64)
 ANY = np.inf
 
