@@ -19,6 +19,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Obstacle, SubjectKind
 from rehome.domain.plan.plan import Plan
 from rehome.errors import InvalidRequestError
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.rebalance import problem
 from tests.examples import property_of
@@ -155,7 +156,7 @@ def test_what_goes_into_its_set_in_rounds_breaks_no_limit_either(
 
 def one_by_one_up_to(replicas: int) -> AbstractContextManager[object]:
     """Clusters up to this size move replicas into their sets one by one."""
-    return patch.object(problem, "REBALANCE", replace(problem.REBALANCE, middle=replicas))
+    return patch.object(problem, "REBALANCE", replace(REBALANCE, middle=replicas))
 
 
 def check_limits(of: Cluster, caps: Caps, sets: Sets, action: dict[str, Any]) -> None:

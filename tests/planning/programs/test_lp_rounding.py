@@ -9,6 +9,7 @@ import pytest
 
 from rehome.domain.request.request import Effort
 from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
+from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.programs import lp_rounding as by_prices
 from rehome.planning.programs.flow_lp import Classes, Program
 from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
@@ -90,7 +91,7 @@ def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_as
         return Search(problem)
 
     monkeypatch.setattr(by_prices, "round_lp", counted)
-    monkeypatch.setattr(solver, "REBALANCE", replace(solver.REBALANCE, large=5_999))
+    monkeypatch.setattr(solver, "REBALANCE", replace(REBALANCE, large=5_999))
     for large_programs in (False, True):
         problem, capacity = posed_case("stress", 2_000, 24, tolerances={"topic_spread": 0.1})
         assert (problem.spread is not None, problem.layout.rows.size) == (True, 6_000)
