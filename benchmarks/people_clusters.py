@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Rows
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
 
 MEDIAN_BYTES = 1e9

@@ -24,10 +24,11 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.plan_hash import refuse_changed
-from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
+from rehome.domain.request.request import ReassignmentRequest, request_to_params
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.forecast import load_report

@@ -14,9 +14,10 @@ import pytest
 
 from rehome.cluster.snapshot.model import TABLES, Snapshot
 from rehome.directory import ROWS_TOGETHER
+from rehome.domain.actions import Action
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import RehomeError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan

@@ -17,9 +17,10 @@ from local.process.waiting import wait_until
 from rehome.cluster.clients.clients import batches
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.actions import Action
 from rehome.domain.plan.kafka_json import reassignment_json
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.own_cluster import OwnCluster

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.people.optimum import Goal
 from benchmarks.people_clusters import People, people
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Rows
-from rehome.domain.request.request import Action
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.resource_loads import capacities

@@ -24,7 +24,8 @@ from benchmarks.execution import ablation_eta
 from benchmarks.planning import sensitivity
 from benchmarks.planning.plan import POLICIES, SIZES, solved, where_and_when
 from benchmarks.small_clusters import KINDS, Kind, small
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
 from rehome.planning.actions.move_log_dirs import BYTES_ONLY
 from rehome.planning.effort.optional_parts import FAST, THOROUGH, Parts

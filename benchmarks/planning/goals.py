@@ -20,7 +20,8 @@ from benchmarks.planning.judged import RESOURCES, Rows, judged, loads
 from benchmarks.planning.limits import caps_of, sets_of
 from benchmarks.planning.plan import ANYHOW, SIZES, request_of, solved, where_and_when
 from benchmarks.planning.topics import uneven
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.limits.apply_limits import limited
 from rehome.planning.rebalance.rebalance import plan_rebalance
 

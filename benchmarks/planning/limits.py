@@ -24,8 +24,9 @@ from benchmarks import document
 from benchmarks.clusters import CASES, Instance, build
 from benchmarks.planning.job import whole_job
 from benchmarks.planning.plan import SIZES, prepared, where_and_when
+from rehome.domain.actions import Action
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
+from rehome.domain.request.request import ReassignmentRequest, request_to_params
 from rehome.planning.limits.apply_limits import above_caps, limited, outside_sets
 from rehome.planning.rebalance.rebalance import plan_rebalance
 

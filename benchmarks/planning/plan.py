@@ -30,10 +30,11 @@ from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
 from benchmarks.planning.job import whole_job
 from benchmarks.planning.judged import judged
 from benchmarks.planning.plan_table import summary, table, write_document, write_largest
+from rehome.domain.actions import Action
 from rehome.domain.array_types import NONE, Floats, Ints
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.param_types import TOPIC_SPREAD
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort.optional_parts import Parts
 from rehome.planning.leadership.leader_balance import LedShares
 from rehome.planning.leadership.preferred_leaders import settle_leaders

@@ -23,8 +23,9 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
+from rehome.domain.actions import Action
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.packaging import local_spark
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan

@@ -10,13 +10,13 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
 from pydantic import BaseModel
 
+from rehome.domain.actions import Action
 from rehome.domain.request.fields.fleet_parameters import FleetParams
 from rehome.domain.request.fields.types import FORMERLY
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.partition_counts import PartitionCountsParams
 from rehome.domain.request.presets import PRESETS
-from rehome.domain.request.request import Action
 from rehome.domain.run.control_parameters import ControlParams
 from rehome.domain.run.foreign.foreign_request import ForeignAction, ForeignParams, parse_foreign
 from rehome.errors import InvalidRequestError

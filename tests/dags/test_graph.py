@@ -17,8 +17,9 @@ from tests.session.airflow_home import HOME, ROOT
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
 
+from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import NEEDED, Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.params import (
     control_params,
     foreign_params,
@@ -233,7 +234,7 @@ def test_limits_of_the_form_reach_the_request(params: dict[str, Any]) -> None:
 def test_a_form_whose_limits_were_not_edited_is_refused_by_no_action(action: Action) -> None:
     needed = {"brokers": [1], "replication_factor": 2, "plan_id": "p", "reassignment": NEEDED_FILE}
     needed |= {"replacements": {"1": 2}}
-    name = NEEDED.get(action)
+    name = ACTION_FACTS[action].needs
     given = {"action": action.value} | ({name: needed[name]} if name else {})
     params = reassignment_params()
     sent = {name: param.resolve(given.get(name, param.value)) for name, param in params.items()}

@@ -6,11 +6,12 @@ import json
 import shlex
 from typing import Any
 
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigResource, DescribedConfigs
 from rehome.domain.kafka import BrokerError, ConfigValue
 from rehome.domain.plan.move import Move
 from rehome.domain.reassignment_file import parse_reassignment
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.execution.export import Exported, export, in_batches
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,

@@ -11,11 +11,12 @@ from typing import Any
 from local.kafka.cluster import CONTROLLER_ID, LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.completion.drained import wait_until_drained

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.load_history.daily_rollups import (
     last_days,
     merged,

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import Action
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.time_range import DAY_S
 from rehome.load_history.forecast import disk_forecast, load_report
 from rehome.load_history.known_rates import Demands, LoadHistory, ResourceHistory

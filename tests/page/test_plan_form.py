@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError
 from rehome.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
 

@@ -11,8 +11,9 @@ from datetime import timedelta
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.engine.rules import DEFECT, every_rule
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.in_process.rules_on_rows import broken_rules

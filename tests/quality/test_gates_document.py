@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
+from rehome.domain.actions import Action
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.resources import OPTIONAL, RESOURCE_NAMES
 from rehome.quality.engine.rules import DEFECT, Rule
 from rehome.quality.plan.rules import plan_rules
 from rehome.quality.snapshot.rules import snapshot_rules
@@ -25,7 +27,7 @@ def all_rules() -> set[Rule]:
             budget_moves=budget,
             exclude_brokers=(2,),
             destinations=(3,),
-            tolerances={"replicas": 0.1, "potential_bytes_out": 0.1, "leader_bytes_in": 0.1},
+            tolerances={"replicas": 0.1} | {resource.value: 0.1 for resource in OPTIONAL},
             min_leaders={"orders": 1},
             broker_sets=(BrokerSet(name="s", topics=("t",), brokers=(1,)),),
             caps=BrokerCaps(default=BrokerLimits(replicas=1)),
@@ -41,6 +43,9 @@ def test_every_expectation_is_documented_with_its_remedy_and_nothing_else_is() -
     expected = set()
     for rule in all_rules():
         name = rule.name.replace("over level 1 of", "over level *n* of")
+        for resource in OPTIONAL:
+            words = RESOURCE_NAMES[resource].removesuffix(" per second")
+            name = name.replace(f"share of {words},", "share of *an optional resource*,")
         remedy = "–" if rule.remedy == DEFECT else rule.remedy
         expected.add(f"| {name} | {rule.table} | {remedy} |")
     assert rows == expected

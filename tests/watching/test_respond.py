@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.actions import Action
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.watched.finding import FindingRecord
 from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy

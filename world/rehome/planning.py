@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rehome.domain.actions import Action
 from rehome.domain.clock import utc_now
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import guarded, make_plan

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from rehome.account.attempts import Barred, attempt_of, barred_by, controls_of
 from rehome.account.counts import PlanMoves, PlanThrottles
 from rehome.account.evidence import PlanEvidence
+from rehome.domain.actions import Action
 from rehome.domain.plan.infeasible_lines import missed
-from rehome.domain.request.request import Action
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState

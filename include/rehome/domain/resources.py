@@ -3,81 +3,106 @@
 Bytes, replicas and bytes in come with every replica of a partition; leaders and bytes out (to
 consumers and followers) with its leader alone, and so move without copying anything.
 
-Two more count only where a request asks for them: what a broker would send if every replica on it
-led comes with every replica, and what producers write into the leaders with the leader.
+Each is declared once, in :data:`FACTS`: the planner, the gate, the form, the report and the
+sentences derive the rest.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-
-
-class Resource(enum.StrEnum):
-    """Something that brokers hold a share of."""
-
-    BYTES = "bytes"
-    REPLICAS = "replicas"
-    BYTES_IN = "bytes_in"  # per second
-    LEADERS = "leaders"
-    BYTES_OUT = "bytes_out"  # per second
-    POTENTIAL_BYTES_OUT = "potential_bytes_out"  # per second, if every replica led
-    LEADER_BYTES_IN = "leader_bytes_in"  # per second, what producers write
-
-
-PLACED = (Resource.BYTES, Resource.REPLICAS, Resource.BYTES_IN, Resource.POTENTIAL_BYTES_OUT)
-"""Resources that come with a replica, in the order of the rows of every (K, …) array; the last one
-has a row only where it is asked for, see :func:`placed`.
-"""
-
-
-LED = (Resource.LEADERS, Resource.BYTES_OUT, Resource.LEADER_BYTES_IN)
-"""Resources that come with the leader; the last one has a row only where it is asked for, see
-:func:`led`.
-"""
-
-
-MEASURED_AS: Mapping[Resource, Resource] = {
-    Resource.BYTES_IN: Resource.BYTES_IN,
-    Resource.BYTES_OUT: Resource.BYTES_OUT,
-    Resource.POTENTIAL_BYTES_OUT: Resource.BYTES_OUT,
-    Resource.LEADER_BYTES_IN: Resource.BYTES_IN,
-}
-"""Each rate → the one of a partition, as the history knows it, that its load is made of."""
-
-
-RATES = frozenset(MEASURED_AS)
-
-
-OPTIONAL = frozenset({Resource.POTENTIAL_BYTES_OUT, Resource.LEADER_BYTES_IN})
-"""Resources that a plan knows nothing of unless its request gives them a tolerance."""
-
+from dataclasses import dataclass
 
 LOOSE = float("inf")
 """The tolerance of a resource that may be spread in any way."""
 
 
-DEFAULT_TOLERANCES: Mapping[Resource, float] = {
-    Resource.BYTES: 0.02,
-    Resource.REPLICAS: LOOSE,
-    Resource.BYTES_IN: 0.05,
-    Resource.LEADERS: LOOSE,
-    Resource.BYTES_OUT: 0.05,
-    Resource.POTENTIAL_BYTES_OUT: LOOSE,
-    Resource.LEADER_BYTES_IN: LOOSE,
+class Resource(enum.StrEnum):
+    """Something that brokers hold a share of; rates are per second."""
+
+    BYTES = "bytes"
+    REPLICAS = "replicas"
+    BYTES_IN = "bytes_in"
+    LEADERS = "leaders"
+    BYTES_OUT = "bytes_out"
+    POTENTIAL_BYTES_OUT = "potential_bytes_out"
+    LEADER_BYTES_IN = "leader_bytes_in"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFacts:
+    """All that is to be known of a resource.
+
+    :param words: as a sentence says it.
+    :param measured_as: the resource whose amount of a partition is its amount, too; None = itself.
+    :param of_leader: it comes with the leader of a partition alone, not with every replica.
+    :param tolerance: how far brokers may be off their share where a request does not say it.
+    :param is_optional: a plan knows nothing of it unless its request gives it a tolerance.
+    :param which: of an amount: which amount it is.
+    :param about: what a form says of it, to be read after its name.
+    """
+
+    words: str
+    measured_as: Resource | None = None
+    of_leader: bool = False
+    tolerance: float = LOOSE
+    is_optional: bool = False
+    which: str = ""
+    about: str = ""
+
+
+FACTS: Mapping[Resource, ResourceFacts] = {
+    Resource.BYTES: ResourceFacts("bytes", tolerance=0.02),
+    Resource.REPLICAS: ResourceFacts("number of replicas"),
+    Resource.BYTES_IN: ResourceFacts("bytes in per second", tolerance=0.05, which=" taken in"),
+    Resource.LEADERS: ResourceFacts("number of leaders", Resource.REPLICAS, of_leader=True),
+    Resource.BYTES_OUT: ResourceFacts("bytes out per second", of_leader=True, tolerance=0.05),
+    Resource.POTENTIAL_BYTES_OUT: ResourceFacts(
+        "potential bytes out per second",
+        Resource.BYTES_OUT,
+        is_optional=True,
+        which=" to send if every replica on it led",
+        about="what a broker would send if every replica on it led",
+    ),
+    Resource.LEADER_BYTES_IN: ResourceFacts(
+        "bytes into leaders per second",
+        Resource.BYTES_IN,
+        of_leader=True,
+        is_optional=True,
+        about="what producers write into its leaders",
+    ),
 }
 """Disk and traffic in balance, few moves."""
 
 
-RESOURCE_NAMES: Mapping[Resource, str] = {
-    Resource.BYTES: "bytes",
-    Resource.REPLICAS: "number of replicas",
-    Resource.BYTES_IN: "bytes in per second",
-    Resource.LEADERS: "number of leaders",
-    Resource.BYTES_OUT: "bytes out per second",
-    Resource.POTENTIAL_BYTES_OUT: "potential bytes out per second",
-    Resource.LEADER_BYTES_IN: "bytes into leaders per second",
-}
+MEASURED_AS: Mapping[Resource, Resource] = {r: f.measured_as or r for r, f in FACTS.items()}
+"""Each resource → the one whose amount of a partition its load is made of."""
+
+
+RATES = frozenset(r for r in Resource if MEASURED_AS[r] in (Resource.BYTES_IN, Resource.BYTES_OUT))
+"""Resources of rates, which a snapshot may not know."""
+
+
+PLACED = tuple(r for r in Resource if not FACTS[r].of_leader)
+"""Resources that come with a replica, in the order of the rows of every (K, …) array; optional
+ones have a row only where they are asked for, see :func:`placed`.
+"""
+
+
+LED = tuple(r for r in Resource if FACTS[r].of_leader)
+"""Resources that come with the leader; optional ones have a row only where they are asked for, see
+:func:`led`.
+"""
+
+
+OPTIONAL = tuple(r for r in Resource if FACTS[r].is_optional)
+"""Resources that a plan knows nothing of unless its request gives them a tolerance."""
+
+
+DEFAULT_TOLERANCES: Mapping[Resource, float] = {r: f.tolerance for r, f in FACTS.items()}
+
+
+RESOURCE_NAMES: Mapping[Resource, str] = {r: f.words for r, f in FACTS.items()}
 """As a sentence says them."""
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from rehome.cluster.interface.error_codes import LOG_DIR_REFUSED, TRANSIENT, ErrorCode
 from rehome.cluster.interface.errors import ClusterError, MissingRightError
+from rehome.domain.actions import Action
 from rehome.domain.clock import Clock, utc_now
 from rehome.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.run_policy import Policy

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rehome.domain.actions import ACTION_FACTS, Action, words
 from rehome.domain.request.param_maps import replacements
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import ABOUT, Action, words
 from rehome.domain.request.topic_filters import filters_in
 from rehome.domain.text import rate_in
 from rehome.errors import InvalidRequestError
 
 NOT_OFFERED = (Action.REASSIGN, Action.ROLLBACK)
 """What takes a file, or another plan."""
-CHOICES = {action: about for action, about in ABOUT.items() if action not in NOT_OFFERED}
+CHOICES = {a: facts.about for a, facts in ACTION_FACTS.items() if a not in NOT_OFFERED}
 """Actions that the form offers, a line each."""
 ACTION_WORDS = {action: words(action) for action in CHOICES}
 

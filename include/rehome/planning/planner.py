@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import Action, Trait
 from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.move_table import MoveCounts, MoveTable
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.plan_hash import sealed
 from rehome.domain.plan.summary import BrokerLoad, PlanSummary
-from rehome.domain.request.request import EMPTIES, REPAIRS_SETS, Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.pace import Pace
 from rehome.errors import InvalidRequestError
 from rehome.planning.actions.balance_leaders import plan_leaders
@@ -70,12 +71,6 @@ PLANNERS = {
     Action.DEMOTE: plan_demotion,
     Action.ELECT_PREFERRED: plan_elections,
 }
-
-KEEPS_ORDER = (
-    *(Action.REASSIGN, Action.REPLACE, Action.DEMOTE),
-    *(Action.EVACUATE_LOG_DIRS, Action.MOVE_LOG_DIRS, Action.ELECT_PREFERRED),
-)
-"""Actions that determine the order of replicas themselves."""
 
 PLANS_PER_REQUEST = 4
 """The most attempts to find a plan whose copies can be packed into the log dirs. The search packs
@@ -300,12 +295,12 @@ def within_limits(outcome: Outcome, request: ReassignmentRequest) -> Outcome:
     layout = outcome.layout
     if layout.arrays.limits is None:
         return outcome
-    if request.action not in KEEPS_ORDER:
+    if not request.has(Trait.KEEPS_ORDER):
         nothing = np.zeros(len(layout.rows), bool)
         keep_led_caps(layout, nothing, lower=False)
     refuse_broken(layout.arrays, layout.origin, layout.rows)
     repaired = None
-    if request.action in REPAIRS_SETS:
+    if request.has(Trait.REPAIRS_SETS):
         repaired = partitions_in_scope(layout.arrays, request)
     notes = limit_notes(layout.arrays, layout.rows, repaired)
     return replace(outcome, infeasible=(*outcome.infeasible, *notes))
@@ -341,7 +336,7 @@ def check_hidden(snapshot: Snapshot, request: ReassignmentRequest) -> None:
 
     :raises InvalidRequestError: names the topics that are hidden.
     """
-    if request.action in EMPTIES and snapshot.hidden_topics:
+    if request.has(Trait.EMPTIES) and snapshot.hidden_topics:
         names = ", ".join(snapshot.hidden_topics)
         problem = (
             f"Topics {names} are hidden from this principal: their replicas cannot be drained."

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import Action
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
@@ -15,7 +16,6 @@ from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan import Plan
 from rehome.domain.reassignment_file import Assignment
 from rehome.domain.request.limits import BrokerCaps, BrokerSet
-from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError
 from rehome.planning.actions.reassign import lay_out
 from rehome.planning.limits.apply_limits import limited

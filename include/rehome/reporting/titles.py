@@ -5,27 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rehome.domain.request.request import Action
+from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.text import brokers_text, listed
 from rehome.ledger.base.records import PlanRecord
-
-_VERBS = {
-    Action.REBALANCE: "Rebalance",
-    Action.DRAIN: "Drain",
-    Action.REPLACE: "Replace",
-    Action.EXPAND: "Fill",
-    Action.SET_REPLICATION_FACTOR: "Set the replication factor",
-    Action.REPAIR_RACKS: "Repair racks",
-    Action.FIX_OFFLINE_REPLICAS: "Replace offline replicas",
-    Action.BALANCE_LEADERS: "Balance preferred leaders",
-    Action.DEMOTE: "Demote",
-    Action.ELECT_PREFERRED: "Elect preferred leaders",
-    Action.REASSIGN: "Reassign as given",
-    Action.MOVE_LOG_DIRS: "Balance log dirs",
-    Action.EVACUATE_LOG_DIRS: "Evacuate log dirs",
-    Action.ROLLBACK: "Roll back",
-}
-_OF_BROKERS = {Action.DRAIN, Action.EXPAND, Action.DEMOTE}
 
 
 def title_of(record: PlanRecord) -> str:
@@ -39,7 +21,8 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
         action = Action(action_name)
     except ValueError:  # a newer Rehome recorded it
         return action_name.replace("_", " ")
-    verb = _VERBS[action]
+    facts = ACTION_FACTS[action]
+    verb = facts.title
     match action:
         case Action.SET_REPLICATION_FACTOR:
             return f"{verb} to {request.get('replication_factor')}"
@@ -52,7 +35,7 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
             return f"{verb} {request.get('plan_id')}"
         case _:
             brokers = _brokers(request)
-            joint = " " if action in _OF_BROKERS else " of "
+            joint = " " if facts.has_object else " of "
             return f"{verb}{joint}{brokers_text(brokers)}" if brokers else verb
 
 

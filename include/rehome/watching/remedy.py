@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId
-from rehome.domain.request.fields.used_by import USED_BY
-from rehome.domain.request.parameters import ReassignmentParams
-from rehome.domain.request.request import Action
+from rehome.domain.request.parameters import USED_BY, ReassignmentParams
 from rehome.domain.request.validation import given
 from rehome.domain.resources import Resource
 from rehome.domain.run.watched.finding import FindingRecord

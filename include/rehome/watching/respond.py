@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId
-from rehome.domain.request.request import Action
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.watched.finding import FindingRecord
 from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy

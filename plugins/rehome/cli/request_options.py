@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rehome.cli.failures import CommandError, ExitCode
+from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.request.parameters import ReassignmentParams
-from rehome.domain.request.request import ABOUT, Action
 from rehome.domain.request.topic_filters import filters_in
 from rehome.domain.request.validation import Read
 from rehome.field_descriptions import Described, described, mark
@@ -25,7 +25,7 @@ _HEAD = "parameters"
 
 def actions_text() -> str:
     """Every action, a line each."""
-    return "\n".join(f"  {action.value}: {ABOUT[action]}" for action in PLANNED)
+    return "\n".join(f"  {action.value}: {ACTION_FACTS[action].about}" for action in PLANNED)
 
 
 def add_request(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.clusters.due import DueFacts, NotDue, why_not_due
+from rehome.domain.actions import Action
 from rehome.domain.request.limits import with_limits
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError
 from rehome.execution.policy_from_request import rate_for
 from rehome.fleet import clusters, policies

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.actions import Action
 from rehome.domain.clock import CLOCKS_DIFFER, utc_now
-from rehome.domain.request.request import Action
 from rehome.domain.run.states import PlanState
 from rehome.domain.run.watched.finding import Seen
 from rehome.domain.run.watched.finding_kinds import FindingKind

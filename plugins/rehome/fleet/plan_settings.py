@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.request.cluster_values import ClusterValues
-from rehome.domain.request.targets import OF_A_RUN
+from rehome.domain.request.parameters import OF_A_RUN
 from rehome.domain.request.validation import is_blank
 from rehome.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
 from rehome.fleet import clusters

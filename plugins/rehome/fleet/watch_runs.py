@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import PlanState
 from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rehome import installation
 from rehome.clusters.binding import MisledError
+from rehome.domain.actions import Action
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Partial, ReplicaId, TopicPartition
-from rehome.domain.request.request import Action
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ADD_PARTITIONS
 from rehome.execution.access.policy_refusals import PolicyRefusal, RefusedBy

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from rehome import alerting
+from rehome.domain.actions import Trait, actions_with
 from rehome.domain.clock import utc_now
-from rehome.domain.request.request import FOLLOWED_UP_ACTIONS
 from rehome.errors import RehomeError
 from rehome.fleet import attempts, paused_plan
 from rehome.run import plan_of_run
@@ -127,7 +127,7 @@ def _plans(context: RunContext) -> dict[str, Any]:
 
 def _follow_up(context: RunContext, record: PlanRecord) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
-    if record.action not in FOLLOWED_UP_ACTIONS:
+    if record.action not in actions_with(Trait.FOLLOWED_UP):
         return {}
     try:
         follow_up = plan_of_run.known_plan(context, follow_up_id(record.plan_id))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rehome import alerting
 from rehome.alerts.alert import about_plan
+from rehome.domain.actions import Action
 from rehome.domain.clock import monotonic_s
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
-from rehome.domain.request.request import Action, request_to_params
+from rehome.domain.request.request import request_to_params
 from rehome.domain.run.askers import Term
 from rehome.domain.text import bytes_text, count_text
 from rehome.execution.policy_from_request import rate_for

@@ -13,9 +13,9 @@ from airflow.sdk.api.client import ServerResponseError
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from rehome import installation
+from rehome.domain.actions import Action
 from rehome.domain.request.param_types import checked_plan_id
 from rehome.domain.request.presets import filled
-from rehome.domain.request.request import Action
 from rehome.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome.fleet import clusters, policies
 from rehome.ledger.base.records import driver_name

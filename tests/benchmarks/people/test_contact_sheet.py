@@ -10,7 +10,7 @@ import pytest
 from benchmarks.people.contact_sheet import held, sheet, stays
 from benchmarks.people.judged_plans import planned
 from benchmarks.people_clusters import People
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 
 NEW = People("3 + 1 & more", 4, new=1, sigma=0, topics=(12,), action=Action.EXPAND)
 DRAIN = People("drain", 4, topics=(12,), action=Action.DRAIN, params={"brokers": (2,)})

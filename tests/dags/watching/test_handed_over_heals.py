@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from local.kafka.cluster import LocalCluster
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from rehome.domain.run.states import PlanState
 from rehome.fleet import attempts
 from tests.conftest import Topics

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.kafka_json import (
     KafkaFiles,
@@ -17,7 +18,7 @@ from rehome.domain.plan.kafka_json import (
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan_hash import PlanChangedError
 from rehome.domain.reassignment_file import Assignment, parse_reassignment
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError
 from rehome.warehouse import Warehouse
 from tests.ledger.small_plans import make_plan

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan import move_columns, move_table
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
@@ -23,7 +24,6 @@ from rehome.domain.plan.kafka_json import (
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
 from rehome.domain.plan.plan_hash import plan_hash
-from rehome.domain.request.request import Action
 from rehome.quality.facts.plan_hash import hash_of as hash_in_gate
 from tests.examples import examples
 from tests.ledger.small_plans import make_plan

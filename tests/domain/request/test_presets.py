@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.presets import PRESETS, Filled, filled
-from rehome.domain.request.request import Action, Preset, request_to_params
+from rehome.domain.request.request import Preset, request_to_params
 from rehome.errors import InvalidRequestError
 
 CLOSES = datetime(2030, 1, 2, 5, tzinfo=UTC)

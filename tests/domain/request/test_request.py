@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action, OnWindowEnd, request_to_params
+from rehome.domain.request.request import OnWindowEnd, request_to_params
 from rehome.errors import InvalidRequestError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

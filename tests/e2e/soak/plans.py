@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from tests.e2e.soak.ground import TOPICS, Ground
 
 T = TypeVar("T")

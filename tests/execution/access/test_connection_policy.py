@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from rehome.cluster.connection.settings import Connection
+from rehome.domain.actions import Action
 from rehome.domain.broker_rates import BrokerRates
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.askers import Askers, Term
 from rehome.domain.run.states import Control
 from rehome.errors import InvalidRequestError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.execution.policy_from_request import MOST_SMALL_IN_FLIGHT, policy_for
 from rehome.settings import Settings
 

@@ -7,8 +7,9 @@ from typing import cast
 import pytest
 
 from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.actions import Action
 from rehome.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.completion.demoted import read_demoted
 from rehome.execution.completion.words.end_words import demotion_text

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.actions import Action
 from rehome.domain.kafka import (
     Broker,
     BrokerError,
@@ -22,7 +23,7 @@ from rehome.domain.kafka import (
     TopicPartition,
 )
 from rehome.domain.plan.move import MoveReason
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.completion.drained import (
     Drained,

@@ -9,9 +9,10 @@ from typing import Any, cast
 from rehome.cluster.gateway import ClusterGateway
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigResource
 from rehome.domain.plan.move import Move
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.dry_run import DryRunResult, Finding, dry_run
 from rehome.execution.dry_run.typed_finding import VERSIONS_CHECK

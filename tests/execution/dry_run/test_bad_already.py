@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import (
     Broker,
     BrokerError,
@@ -26,7 +27,7 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.limits import BrokerSet
-from rehome.domain.request.request import Action, OnWindowEnd, ReassignmentRequest
+from rehome.domain.request.request import OnWindowEnd, ReassignmentRequest
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.pace import Pace
 from rehome.domain.time_range import TimeRange

@@ -12,10 +12,11 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.gateway import ClusterGateway
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.limits import read_caps
-from rehome.domain.request.request import Action, Cordon
+from rehome.domain.request.request import Cordon
 from rehome.execution.dry_run.dry_run import Severity, describe
 from rehome.execution.dry_run.throttle_checks import partition_findings
 from rehome.execution.dry_run.typed_finding import FoundKind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import (
     Broker,
     ClusterDescription,
@@ -14,7 +15,7 @@ from rehome.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.findings import Finding, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.foreign_checks import foreign_findings

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import Broker, ClusterDescription, Partial
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.findings import Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.replica_checks import broker_findings, redundancy_findings

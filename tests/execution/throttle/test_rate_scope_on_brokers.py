@@ -14,10 +14,11 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import BrokerError
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.request.request import Cordon, ReassignmentRequest
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState

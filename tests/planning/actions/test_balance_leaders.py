@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import People, people
+from rehome.domain.actions import Action
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError
 from rehome.planning.actions.balance_leaders import plan_leaders
 from rehome.planning.model.arrays import ClusterArrays

@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.plan.tables import plan_tables
 from tests.examples import ALL

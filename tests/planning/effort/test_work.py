@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import cases, people
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort import work as budgets
 from rehome.planning.effort.work import WORK, SearchWork, budget_of_work
 from rehome.planning.rebalance import target_costs

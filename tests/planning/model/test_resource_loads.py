@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, Case, build
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource, placed
 from rehome.planning.model.arrays import ClusterArrays, broker_sums
 from rehome.planning.model.resource_loads import placed_weights

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.infeasible_text import subject_text
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.placement.evenness import even_sets, is_even

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rehome.cluster.snapshot.model import TABLES, Snapshot
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.packaging import JOB_PATH
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan

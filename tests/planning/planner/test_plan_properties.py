@@ -10,12 +10,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import Infeasible
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from tests.examples import examples

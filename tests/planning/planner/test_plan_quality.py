@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from tests.planning.clusters import Cluster, cluster

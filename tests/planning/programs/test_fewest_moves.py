@@ -10,7 +10,8 @@ import pytest
 from benchmarks.people.judged_plans import goal_of, planned
 from benchmarks.people_clusters import cases
 from benchmarks.small_clusters import small
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.programs.fewest_moves import FEWEST_MOVES, move_fewest
 from rehome.planning.rebalance.solver import rebalance

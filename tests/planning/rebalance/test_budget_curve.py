@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, build
+from rehome.domain.actions import Action
 from rehome.domain.plan.figures import BudgetPoint
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
 from rehome.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from rehome.planning.result.outcome import Outcome

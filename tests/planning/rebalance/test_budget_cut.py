@@ -10,12 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
 from rehome.errors import InvalidRequestError
 from rehome.planning.model.arrays import ClusterArrays

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Floats
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays, broker_sums
 from rehome.planning.model.layout import copies, sources
 from rehome.planning.rebalance.copy_sources import COPY_SOURCES, prefer_sources

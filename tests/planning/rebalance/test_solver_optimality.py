@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.small_clusters import KINDS, Kind, Small, small
-from rehome.domain.request.request import Action, Effort, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import Effort, ReassignmentRequest
 from rehome.planning.model.arrays import broker_sums
 from rehome.planning.model.layout import Layout
 from rehome.planning.programs.lagrangian_bound import lagrangian_bound

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, build
+from rehome.domain.actions import Action
 from rehome.domain.array_types import NONE
 from rehome.domain.plan.figures import TargetPrice
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort.optional_parts import FAST, Parts
 from rehome.planning.rebalance import target_costs
 from rehome.planning.rebalance.rebalance import plan_rebalance

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import cases, people
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action, ReassignmentRequest, spread_tolerance
+from rehome.domain.request.request import ReassignmentRequest, spread_tolerance
 from rehome.errors import InvalidRequestError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan

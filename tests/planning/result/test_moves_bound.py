@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.people_clusters import cases, people
+from rehome.domain.actions import Action
 from rehome.domain.array_types import NONE
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.result.moves_bound import moves_bound

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays, replica_counts
 from rehome.planning.search.broker_shed import BYTES_ROW, BrokerShed, largest_within
 from rehome.planning.search.leader_egress import LeaderEgress

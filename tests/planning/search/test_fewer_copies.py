@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.small_clusters import small
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.fewer_copies import exchange_and_merge

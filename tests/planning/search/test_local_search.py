@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import NONE
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.search.local_search import LocalSearch
 from rehome.planning.search.state import Search

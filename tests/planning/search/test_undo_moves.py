@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.search.state import LEAST_CHANGE, Search
 from rehome.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from rehome.quality.facts.evacuated import emptied_brokers, evacuated
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.plan.tables import plan_tables

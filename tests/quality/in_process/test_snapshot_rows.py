@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.states import PlanState
 from rehome.quality.in_process.rules_on_rows import broken_rules
 from rehome.quality.in_process.snapshot_rows import refused_snapshot, snapshot_rows

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import LogDirName
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import Move, MoveReason
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.facts.gate_input import Checked
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.figures import ResourceBalance
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.request.param_types import TOPIC_SPREAD
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.plan.broker_table import brokers_after

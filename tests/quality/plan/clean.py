@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from rehome.domain.actions import ACTION_FACTS, Action, Trait
 from rehome.domain.kafka import LogDirName, TopicPartition
-from rehome.domain.request.fields.used_by import USED_BY
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
+from rehome.domain.request.parameters import USED_BY
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError
 from rehome.planning.options import PlanOptions
 from rehome.planning.rollback import rollback_plan
@@ -80,7 +81,7 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
             one_sided=action is Action.REBALANCE and rng.random() < 0.2,
             exclude_topics=rng.choice([(), ("orders",), ("*audit",)]),
         )
-    if action in PLACES_REPLICAS:
+    if Trait.PLACES_REPLICAS in ACTION_FACTS[action].traits:
         request = replace(
             request,
             budget_bytes=rng.choice([None, None, 3_000]),

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import LogDirName
 from rehome.domain.plan.infeasible import Obstacle
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.facts.gate_input import Checked
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary

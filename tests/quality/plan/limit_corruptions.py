@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.facts.gate_input import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both

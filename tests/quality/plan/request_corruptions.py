@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Obstacle, Subject, SubjectKind
 from rehome.domain.plan.plan_hash import sealed
 from rehome.domain.request.param_types import TOPIC_SPREAD
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
 from rehome.quality.facts.gate_input import Checked
 from tests.quality.plan.cases import (

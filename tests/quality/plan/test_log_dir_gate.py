@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from rehome.quality.gates import check_plan

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.engine.frames import frame_of
 from rehome.quality.engine.results import GateResult
 from rehome.quality.facts.gate_input import Checked

@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Floats, Mask
 from rehome.domain.plan.infeasible import (
     OF_THE_CLUSTER,

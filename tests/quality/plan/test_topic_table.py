@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.plan.topic_table import topics_after
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_moves

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.request import Action
 from rehome.packaging import build_job_zip
 from rehome.planning.planner import make_plan
 from rehome.quality.engine.rules import Expectation, Rule

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from rehome.domain.run.findings import Severity
 from rehome.domain.run.paused.paused_plan import NeedsPerson, Outlook, Why
 from rehome.domain.run.states import PlanState

@@ -22,6 +22,7 @@ from rehome.domain.kafka_limits import (
 from rehome.domain.request.pasted_reassignment import read_reassignment
 from rehome.domain.request.topic_filters import TopicFilter, filters_in
 from rehome.domain.request.validation import shown
+from rehome.domain.resources import Resource
 from rehome.domain.text import rate_in
 from rehome.errors import InvalidRequestError
 
@@ -31,11 +32,7 @@ TOPIC_SPREAD = "topic_spread"
 MIN_LEADERS = "min_leaders"
 """The target that brokers lead so many partitions of named topics at least."""
 
-TOLERANCES = (
-    *("replicas", "bytes_in", "leaders", "bytes_out"),
-    *("potential_bytes_out", "leader_bytes_in"),
-    TOPIC_SPREAD,
-)
+TOLERANCES = (*(r.value for r in Resource if r is not Resource.BYTES), TOPIC_SPREAD)
 """What a request may give a tolerance; that of bytes has a parameter of its own."""
 
 

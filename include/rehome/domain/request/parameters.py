@@ -6,32 +6,31 @@ are all made from :class:`ReassignmentParams`.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rehome.domain.actions import Action, Trait, actions_with
 from rehome.domain.request.fields import balance, choices, types
 from rehome.domain.request.fields.shared import (
     FIRST,
+    OF_ONE_RUN,
     WHAT,
     AskApproval,
     BrokerSets,
     Caps,
     Cluster,
     Dryness,
+    OfOneRun,
+    TakenBy,
 )
-from rehome.domain.request.request import (
-    Action,
-    Cordon,
-    OnWindowEnd,
-    Preset,
-    ReassignmentRequest,
-)
-from rehome.field_descriptions import Section, Unit
+from rehome.domain.request.request import Cordon, OnWindowEnd, Preset, ReassignmentRequest
+from rehome.field_descriptions import Section, Unit, mark
 
 _HOW = Section("How fast, and until when")
 _BYTES_PER_S = Unit("bytes per second")
 
+_T = TypeVar("_T")
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)
 
 
@@ -44,6 +43,7 @@ class ReassignmentParams(BaseModel):
         Preset,
         choices.PRESET,
         WHAT,
+        OF_ONE_RUN,
         Field(
             title="Preset",
             description="Fills the fields that you leave at their default. A field that you "
@@ -55,6 +55,7 @@ class ReassignmentParams(BaseModel):
         Action | None,
         choices.ACTION,
         WHAT,
+        OF_ONE_RUN,
         Field(
             title="Action",
             description="What the run is to achieve. A run without one is refused, but for one "
@@ -64,6 +65,18 @@ class ReassignmentParams(BaseModel):
     brokers: Annotated[
         types.BrokerIds,
         WHAT,
+        TakenBy(
+            (
+                Action.REBALANCE,
+                Action.EXPAND,
+                Action.DRAIN,
+                Action.DEMOTE,
+                Action.FIX_OFFLINE_REPLICAS,
+                Action.MOVE_LOG_DIRS,
+                Action.EVACUATE_LOG_DIRS,
+            )
+        ),
+        OF_ONE_RUN,
         Field(
             title="Brokers",
             description="Broker ids. Drain: those to empty. Expand: those to fill. Demote: those "
@@ -76,6 +89,22 @@ class ReassignmentParams(BaseModel):
     topics: Annotated[
         types.TopicNames,
         WHAT,
+        TakenBy(
+            (
+                Action.REBALANCE,
+                Action.EXPAND,
+                Action.DRAIN,
+                Action.REPLACE,
+                Action.SET_REPLICATION_FACTOR,
+                Action.REPAIR_RACKS,
+                Action.FIX_OFFLINE_REPLICAS,
+                Action.BALANCE_LEADERS,
+                Action.DEMOTE,
+                Action.ELECT_PREFERRED,
+                Action.MOVE_LOG_DIRS,
+            )
+        ),
+        OF_ONE_RUN,
         Field(
             title="Topics",
             description="Names or patterns with * and ?, one a line; re: and a regular "
@@ -89,6 +118,8 @@ class ReassignmentParams(BaseModel):
     replication_factor: Annotated[
         types.OptionalReplicationFactor,
         WHAT,
+        TakenBy((Action.SET_REPLICATION_FACTOR,)),
+        OF_ONE_RUN,
         Field(
             title="Replication factor",
             description="For set replication factor: how many replicas each partition of the "
@@ -99,6 +130,7 @@ class ReassignmentParams(BaseModel):
     replacements: Annotated[
         types.Replacements,
         WHAT,
+        TakenBy((Action.REPLACE,)),
         Field(
             default_factory=dict,
             title="Replacements",
@@ -110,6 +142,7 @@ class ReassignmentParams(BaseModel):
     log_dirs: Annotated[
         types.LogDirNames,
         WHAT,
+        TakenBy((Action.EVACUATE_LOG_DIRS,)),
         Field(
             title="Log dirs",
             description="For evacuate log dirs: those to empty, one a line, as broker:path. None "
@@ -120,6 +153,8 @@ class ReassignmentParams(BaseModel):
     reassignment: Annotated[
         types.ReassignmentJson,
         WHAT,
+        TakenBy((Action.REASSIGN,)),
+        OF_ONE_RUN,
         Field(
             title="Reassignment",
             description="For reassign: Kafka's own JSON, as kafka-reassign-partitions takes it, "
@@ -136,6 +171,8 @@ class ReassignmentParams(BaseModel):
     allow_replication_factor_change: Annotated[
         types.YesOrNo,
         WHAT,
+        TakenBy((Action.REASSIGN,)),
+        OF_ONE_RUN,
         Field(
             title="Another number of replicas",
             description="For reassign: partitions may get more or fewer replicas than they have, "
@@ -145,6 +182,7 @@ class ReassignmentParams(BaseModel):
     plan_id: Annotated[
         types.OptionalPlanId,
         WHAT,
+        OF_ONE_RUN,
         Field(
             title="Plan",
             description="For rollback: the plan to take back. Else: a paused plan to go on "
@@ -155,6 +193,7 @@ class ReassignmentParams(BaseModel):
     cluster_id: Annotated[
         types.OptionalText,
         WHAT,
+        OF_ONE_RUN,
         Field(
             title="Kafka's id of the cluster",
             description="A connection that leads to another cluster than this one is refused. "
@@ -167,6 +206,7 @@ class ReassignmentParams(BaseModel):
     export: Annotated[
         types.YesOrNo,
         FIRST,
+        OF_ONE_RUN,
         Field(
             title="Export files",
             description="Stop after the dry run, and write files for Kafka's own tools: "
@@ -243,6 +283,19 @@ class ReassignmentParams(BaseModel):
     max_new_replicas_at_once: Annotated[
         types.OptionalCount,
         _HOW,
+        TakenBy(
+            (
+                Action.REBALANCE,
+                Action.EXPAND,
+                Action.DRAIN,
+                Action.REPLACE,
+                Action.SET_REPLICATION_FACTOR,
+                Action.REPAIR_RACKS,
+                Action.FIX_OFFLINE_REPLICAS,
+                Action.REASSIGN,
+                Action.ROLLBACK,
+            )
+        ),
         Field(
             title="New replicas at once",
             description="The most new replicas that a partition gets at once. One that gets more "
@@ -263,6 +316,7 @@ class ReassignmentParams(BaseModel):
     window_end: Annotated[
         types.Time,
         _HOW,
+        OF_ONE_RUN,
         Field(
             title="End of the window",
             description="The time at which nothing may be in flight any more. Nothing given: the "
@@ -284,6 +338,8 @@ class ReassignmentParams(BaseModel):
         Cordon,
         choices.CORDON,
         _HOW,
+        TakenBy(actions_with(Trait.EMPTIES)),
+        OF_ONE_RUN,
         Field(
             title="Cordon drained brokers",
             description="For drain and replace, from Kafka 4.3 on (KIP-1066): keeps Kafka from "
@@ -307,3 +363,15 @@ class ReassignmentParams(BaseModel):
     broker_sets: BrokerSets = _DEFAULT.broker_sets
     ignore_racks: balance.IgnoreRacks = _DEFAULT.ignore_racks
     seed: balance.Seed = _DEFAULT.seed
+
+
+def _marks(kind: type[_T]) -> dict[str, _T]:
+    every = ((name, mark(info, kind)) for name, info in ReassignmentParams.model_fields.items())
+    return {name: found for name, found in every if found is not None}
+
+
+USED_BY = {name: taken.actions for name, taken in _marks(TakenBy).items()}
+"""Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
+
+OF_A_RUN = tuple(_marks(OfOneRun))
+"""Parameters that say what one run is for: no cluster has a default of its own for them."""

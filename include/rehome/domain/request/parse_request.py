@@ -7,16 +7,11 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.clock import utc_now
 from rehome.domain.request import param_types
-from rehome.domain.request.fields.used_by import USED_BY
-from rehome.domain.request.parameters import ReassignmentParams
-from rehome.domain.request.request import (
-    NEEDED,
-    Action,
-    Cordon,
-    ReassignmentRequest,
-)
+from rehome.domain.request.parameters import USED_BY, ReassignmentParams
+from rehome.domain.request.request import Cordon, ReassignmentRequest
 from rehome.domain.request.validation import given
 from rehome.domain.resources import LED
 from rehome.domain.text import brokers_text
@@ -73,8 +68,8 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
     if action is None:
         return [] if "action" in failed else ["An action is needed."]
     problems = []
-    needed = NEEDED.get(action)
-    if needed is not None and needed not in failed and not getattr(params, needed):
+    needed = ACTION_FACTS[action].needs
+    if needed and needed not in failed and not getattr(params, needed):
         problems.append(f"Action {action} needs {needed}.")
     for name, actions in USED_BY.items():
         if action not in actions and getattr(params, name) != getattr(_DEFAULT, name):

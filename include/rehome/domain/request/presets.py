@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from rehome.domain.request.request import Action, Preset
+from rehome.domain.actions import Action
+from rehome.domain.request.request import Preset
 from rehome.domain.request.validation import is_blank
 
 GENTLE_BYTES_PER_S = 20_000_000

@@ -12,6 +12,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from rehome.domain.actions import ACTION_FACTS, Action, Trait
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from rehome.domain.kafka import BrokerId, LogDirName
 from rehome.domain.request import param_types
@@ -21,25 +22,6 @@ from rehome.domain.request.limits import (
     broker_sets_to_json,
     caps_to_json,
 )
-
-
-class Action(enum.StrEnum):
-    """What `reassign_partitions` can be asked to do."""
-
-    REBALANCE = "rebalance"
-    DRAIN = "drain"
-    REPLACE = "replace"
-    EXPAND = "expand"
-    SET_REPLICATION_FACTOR = "set_replication_factor"
-    REPAIR_RACKS = "repair_racks"
-    FIX_OFFLINE_REPLICAS = "fix_offline_replicas"
-    BALANCE_LEADERS = "balance_leaders"
-    DEMOTE = "demote"
-    ELECT_PREFERRED = "elect_preferred"
-    REASSIGN = "reassign"
-    MOVE_LOG_DIRS = "move_log_dirs"
-    EVACUATE_LOG_DIRS = "evacuate_log_dirs"
-    ROLLBACK = "rollback"
 
 
 class OnWindowEnd(enum.StrEnum):
@@ -89,30 +71,6 @@ class Preset(enum.StrEnum):
     REBALANCE_TONIGHT = "rebalance_tonight"
 
 
-ABOUT: Mapping[Action, str] = {
-    Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
-    Action.REPLACE: "Put brokers in the place of others, one for one.",
-    Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
-    Action.EXPAND: "Fill the brokers that you choose from the fullest others; nothing else moves.",
-    Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
-    Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
-    Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",
-    Action.BALANCE_LEADERS: "Let brokers lead their share; nothing is copied.",
-    Action.DEMOTE: "Take leadership away from brokers; nothing is copied.",
-    Action.ELECT_PREFERRED: "Let preferred leaders lead again; no replica and no order changes.",
-    Action.MOVE_LOG_DIRS: "Even out the log dirs of each broker.",
-    Action.EVACUATE_LOG_DIRS: "Empty log dirs: those you name, or those that are cordoned.",
-    Action.REASSIGN: "Carry out a reassignment that you have written in Kafka's JSON.",
-    Action.ROLLBACK: "Take a plan back that has ended.",
-}
-"""What each action is for, a sentence each."""
-
-
-def words(action: Action) -> str:
-    """An action as people read it: ``Repair racks``."""
-    return action.value.replace("_", " ").capitalize()
-
-
 @dataclass(frozen=True, slots=True)
 class ReassignmentRequest:
     """A validated request.
@@ -121,7 +79,7 @@ class ReassignmentRequest:
         nothing; fix_offline_replicas: whose replicas are offline; rebalance, move_log_dirs and
         this one: empty = all).
     :param topics: names or glob patterns; empty = all, internal topics only for the actions of
-        :data:`TAKES_INTERNAL`. Elsewhere an internal topic takes part when its full name is
+        :attr:`Trait.TAKES_INTERNAL`. Elsewhere an internal topic takes part when its full name is
         given: a pattern does not reach it.
     :param replacements: replace: broker → the one that takes its place.
     :param log_dirs: evacuate_log_dirs: those to empty; empty = the cordoned ones, of the brokers.
@@ -212,6 +170,10 @@ class ReassignmentRequest:
     throttle_max_by_broker: BrokerRates = NO_OWN_RATES
     max_new_replicas_at_once: int | None = None
 
+    def has(self, trait: Trait) -> bool:
+        """Whether its action is one of these."""
+        return trait in ACTION_FACTS[self.action].traits
+
     @property
     def brought(self) -> bool:
         """Whether all that the request is about is to end on the destinations."""
@@ -230,25 +192,13 @@ class ReassignmentRequest:
         return self.brokers if self.action is Action.DRAIN else ()
 
 
-EMPTIES = (Action.DRAIN, Action.REPLACE)
-"""Actions after which brokers hold nothing: proved at the end, and followed up."""
-
-FOLLOWED_UP_ACTIONS = (*EMPTIES, Action.EVACUATE_LOG_DIRS)
-"""Actions at whose end something is to be empty: what appears there meanwhile is moved as well."""
-
-REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
-"""Actions that bring replicas into the broker sets of their topics."""
-
-SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
-"""Actions that keep topics spread over brokers unless the request says otherwise."""
-
 SPREAD_TOLERANCE = 0.1
 """Part of a broker's share of a topic that it may be off without a note; at least one replica."""
 
 
 def spread_tolerance(request: ReassignmentRequest) -> float:
     """The tolerance of topic_spread; infinite where topics may be spread in any way."""
-    if request.action not in SPREADS_TOPICS:
+    if not request.has(Trait.SPREADS_TOPICS):
         return inf
     asked = request.tolerances.get(param_types.TOPIC_SPREAD, SPREAD_TOLERANCE)
     return inf if asked is None else asked
@@ -269,42 +219,6 @@ def evens_topics(request: ReassignmentRequest) -> bool:
     """
     asked = request.tolerances.get(param_types.TOPIC_SPREAD)
     return asked is not None or request.topic_spread_of is SpreadOf.LEADERS
-
-
-NEEDED = {
-    Action.EXPAND: "brokers",
-    Action.DRAIN: "brokers",
-    Action.DEMOTE: "brokers",
-    Action.SET_REPLICATION_FACTOR: "replication_factor",
-    Action.REPLACE: "replacements",
-    Action.REASSIGN: "reassignment",
-    Action.ROLLBACK: "plan_id",
-}
-"""The parameter an action cannot do without."""
-
-TAKES_INTERNAL = (
-    Action.DRAIN,
-    Action.REPLACE,
-    Action.FIX_OFFLINE_REPLICAS,
-    Action.DEMOTE,
-    Action.ELECT_PREFERRED,
-    Action.EVACUATE_LOG_DIRS,
-)
-"""Actions that are about internal topics, too, where no topics are named."""
-
-ABOUT_LEADERS = (Action.DEMOTE, Action.ELECT_PREFERRED)
-"""Actions whose purpose is to change leaders: they are done only when their elections are."""
-
-PLACES_REPLICAS = (
-    Action.REBALANCE,
-    Action.EXPAND,
-    Action.DRAIN,
-    Action.SET_REPLICATION_FACTOR,
-    Action.REPAIR_RACKS,
-    Action.FIX_OFFLINE_REPLICAS,
-    Action.MOVE_LOG_DIRS,
-)
-"""Actions that choose where replicas go: a budget may limit them, and brokers be left out."""
 
 
 def upgraded_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,21 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rehome.domain.actions import Action
 from rehome.domain.request import param_types
-from rehome.domain.request.fields.used_by import USED_BY
 from rehome.domain.request.param_maps import rates_by_broker
-from rehome.domain.request.parameters import ReassignmentParams
+from rehome.domain.request.parameters import OF_A_RUN, USED_BY, ReassignmentParams
 from rehome.domain.request.presets import Filled
-from rehome.domain.request.request import Action
 from rehome.domain.request.validation import given, is_blank
 
-OF_A_RUN = (
-    *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),
-    *("brokers", "topics", "replication_factor", "dry_run", "window_end", "seed"),
-    *("cordon", "export", "allow_replication_factor_change"),
-    "destinations",
-)
-"""Parameters that say what one run is for: no cluster has a default of its own for them."""
 _RATES = "throttle_by_broker"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rehome.domain.actions import Action
 from rehome.domain.clock import monotonic_s, sleep
 from rehome.domain.kafka import BrokerId, PartitionState, TopicPartition
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.request.topic_filters import filters_cover
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.agreed_topics import agreed_topics

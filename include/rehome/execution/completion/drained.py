@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rehome.domain.actions import Action, Trait
 from rehome.domain.clock import monotonic_s, sleep
 from rehome.domain.kafka import (
     BrokerId,
@@ -22,7 +23,7 @@ from rehome.domain.kafka import (
 )
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import FOLLOWED_UP_ACTIONS, Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.request.topic_filters import filters_cover
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.observation.agreed_topics import agreed_topics
@@ -260,4 +261,4 @@ def less_unpaid(
 
 def is_drain(request: ReassignmentRequest) -> bool:
     """Whether brokers, or log dirs of them, are to be empty at the end."""
-    return request.action in FOLLOWED_UP_ACTIONS
+    return request.has(Trait.FOLLOWED_UP)

@@ -9,10 +9,10 @@ from itertools import takewhile
 from typing import Any
 
 from rehome.cluster.interface.port import ClusterPort
+from rehome.domain.actions import Action
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from rehome.domain.claims import InFlight, RunGoesOn
 from rehome.domain.clock import utc_now
-from rehome.domain.request.request import Action
 from rehome.domain.run.askers import STARTED_DAG
 from rehome.domain.run.states import Control, PlanState
 from rehome.execution.access.connection_policy import ANYTHING, ConnectionPolicy

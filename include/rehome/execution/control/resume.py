@@ -8,9 +8,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest, request_to_params
+from rehome.domain.request.request import ReassignmentRequest, request_to_params
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.lease import is_orphaned

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from rehome.cluster.snapshot.columns import has_inner_slash, rack_path
+from rehome.domain.actions import Action
 from rehome.domain.kafka import Broker, BrokerId
 from rehome.domain.plan.failure_domains import weakened
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.pasted_reassignment import TakenFrom, taken_from
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from rehome.domain.actions import Action
 from rehome.domain.clock import utc_now
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.plan_hash import sealed
 from rehome.domain.plan.summary import PlanSummary
-from rehome.domain.request.request import Action
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.text import count_text
 from rehome.execution.access.own_cluster import OwnCluster

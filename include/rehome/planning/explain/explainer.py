@@ -13,18 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import Action, Trait
 from rehome.domain.array_types import NONE, Floats, Mask, Rows
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.infeasible import Subject, SubjectKind
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import (
-    SPREADS_TOPICS,
-    Action,
-    ReassignmentRequest,
-    spread_tolerance,
-)
+from rehome.domain.request.request import ReassignmentRequest, spread_tolerance
 from rehome.domain.resources import LED, PLACED, RATES, Resource
 from rehome.errors import InvalidRequestError
 from rehome.planning.explain.explanation import (
@@ -278,7 +274,7 @@ class Explainer:
     @cached_property
     def _spread_bands(self) -> TopicBands | None:
         arrays, request, live = self._arrays, self._request, self._arrays.brokers.live
-        if request.action not in SPREADS_TOPICS:
+        if not request.has(Trait.SPREADS_TOPICS):
             return None
         limited = request.action is Action.REBALANCE and bool(request.brokers)
         named = np.isin(arrays.brokers.ids, request.brokers)

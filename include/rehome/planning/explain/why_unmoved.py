@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from rehome.domain.actions import Action, Trait
 from rehome.domain.array_types import NONE
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.infeasible_text import BUDGET_SPENT, obstacle_text
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.fields.used_by import USED_BY
-from rehome.domain.request.request import ABOUT_LEADERS, Action, ReassignmentRequest
+from rehome.domain.request.parameters import USED_BY
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.scope import has_source, partitions_in_scope
@@ -46,7 +47,7 @@ class Stays:
         if self._request.action is Action.FIX_OFFLINE_REPLICAS:
             if not harmed:
                 return "none of its replicas was offline"
-        elif harmed and self._request.action not in ABOUT_LEADERS:
+        elif harmed and not self._request.has(Trait.IS_ABOUT_LEADERS):
             return "one of its replicas was on a broker that was not live, or in a failed log dir"
         scoped = self._request.action in USED_BY["topics"]
         if scoped and not partitions_in_scope(arrays, self._request)[p]:
@@ -65,7 +66,7 @@ class Stays:
         """Why an action on leaders leaves the partition; "" = another action."""
         named = str(self._arrays.partition(p))
         for item in self._infeasible:
-            if self._request.action in ABOUT_LEADERS and item.subject.name == named:
+            if self._request.has(Trait.IS_ABOUT_LEADERS) and item.subject.name == named:
                 return obstacle_text(item)
         if self._request.action is Action.DEMOTE:
             return "no broker that is demoted leads it, or is preferred to"

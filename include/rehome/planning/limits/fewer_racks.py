@@ -10,9 +10,10 @@ from functools import partial
 
 import numpy as np
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import NONE, Ints, Mask, Rows
 from rehome.domain.kafka import BrokerId
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout

@@ -29,15 +29,13 @@ def partition_weight(arrays: ClusterArrays, resource: Resource) -> Floats:
     Whole numbers held as floats, so that sums do not depend on the order of adding. Rates that
     the snapshot does not have are zero.
     """
-    if resource is Resource.BYTES:
+    measured = MEASURED_AS[resource]
+    if measured is Resource.BYTES:
         return arrays.size_bytes.astype(float)
-    if resource in RATES:
-        incoming = MEASURED_AS[resource] is Resource.BYTES_IN
-        rates = arrays.bytes_in if incoming else arrays.bytes_out
-        if rates is not None:
-            return np.rint(rates).astype(float)
-        return np.zeros(len(arrays.size_bytes))
-    return np.ones(len(arrays.size_bytes))
+    if measured is Resource.REPLICAS:
+        return np.ones(len(arrays.size_bytes))
+    rates = arrays.bytes_in if measured is Resource.BYTES_IN else arrays.bytes_out
+    return np.zeros(len(arrays.size_bytes)) if rates is None else np.rint(rates).astype(float)
 
 
 def placed_weights(arrays: ClusterArrays, resources: Sequence[Resource] = placed({})) -> Floats:

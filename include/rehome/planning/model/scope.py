@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from rehome.domain.actions import Trait
 from rehome.domain.array_types import NONE, Ints, Mask
-from rehome.domain.request.request import TAKES_INTERNAL, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.request.topic_filters import TopicFilter
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError
@@ -29,7 +30,7 @@ def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> 
     """
     if request.topics:
         in_scope = partitions_named(arrays, request.topics)
-    elif request.action in TAKES_INTERNAL:
+    elif request.has(Trait.TAKES_INTERNAL):
         in_scope = np.ones(len(arrays.topic_of), bool)
     else:
         in_scope = ~arrays.internal[arrays.topic_of]

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.plan.failure_domains import weakened
 from rehome.domain.plan.figures import Link, ResourceBalance, Weakened
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.summary import BrokerLoad
-from rehome.domain.request.request import Action
 from rehome.domain.resources import OPTIONAL, RATES, RESOURCE_NAMES, Resource
 from rehome.domain.text import listed
 from rehome.planning.model.layout import Layout, copies, sources
@@ -24,19 +24,6 @@ RACKS_SHOWN = 40
 """The most racks for which bytes from rack to rack are listed; with more, a higher level is
 used.
 """
-
-PLANNED_BY = {
-    Action.DRAIN: "bytes on disk and number of replicas",
-    Action.SET_REPLICATION_FACTOR: "bytes on disk and number of replicas",
-    Action.REPAIR_RACKS: "bytes on disk and number of replicas",
-    Action.FIX_OFFLINE_REPLICAS: "bytes on disk and number of replicas",
-    Action.BALANCE_LEADERS: "number of leaders, and what they send where that is known",
-    Action.DEMOTE: "number of leaders, and what they send where that is known",
-    Action.ELECT_PREFERRED: "who leads now",
-    Action.EVACUATE_LOG_DIRS: "room in log dirs",
-    Action.MOVE_LOG_DIRS: "bytes in each log dir",
-}
-"""What actions without tolerances plan by; others follow their input."""
 
 
 def ratio_to_bound(bytes_to_move: int, lower_bound_bytes: int) -> float | None:
@@ -67,7 +54,7 @@ def planned_by(bands: ResourceBands | None, measured: Collection[Resource], acti
     :param measured: resources whose load is known.
     """
     if bands is None:
-        return PLANNED_BY.get(action, "what was asked")
+        return ACTION_FACTS[action].planned_by
     names = [RESOURCE_NAMES[resource] for resource in Resource if resource in bands.tolerance]
     unknown = [r for r in stated(bands) if r in RATES and r not in measured]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"

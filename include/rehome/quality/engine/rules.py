@@ -8,23 +8,26 @@ data of an expectation describe its rule:
 - ``shows``: columns to show in addition to the keys, which are defined once per table.
 - ``only_for``: the rule applies only if this name is given (see :func:`rules_of`); absent: always.
 
-``$level`` is replaced by a level of the racks: such an expectation is repeated per level.
+``$level`` is replaced by a level of the racks, ``$resource`` and ``$words`` by a resource: such an
+expectation is repeated for each.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from rehome.domain.resources import RESOURCE_NAMES, Resource
+
 DEFECT = "This is a defect of the planner: keep the plan's files and report it."
 """The remedy of rules that no operator can have broken."""
 
-_LEVEL = "$level"
+_LEVEL, _RESOURCE, _WORDS = "$level", "$resource", "$words"
 _FOLDER = files("rehome.quality").joinpath("suites")
 
 
@@ -78,11 +81,27 @@ def at_level(rule: Rule, level: int) -> Rule:
     """The rule for one level of the racks; 1 is the topmost. Rules without ``$level`` are
     unchanged.
     """
-    expectations = tuple(
-        Expectation(item.type, item.kwargs.replace(_LEVEL, str(level)))
-        for item in rule.expectations
+    return _filled_in(rule, {_LEVEL: str(level)})
+
+
+def about_resource(rule: Rule, resource: Resource) -> Rule:
+    """The rule for one resource. Rules without ``$resource`` are unchanged."""
+    words = RESOURCE_NAMES[resource].removesuffix(" per second")
+    return _filled_in(rule, {_RESOURCE: resource.value, _WORDS: words})
+
+
+def _filled_in(rule: Rule, values: Mapping[str, str]) -> Rule:
+    def fill(text: str) -> str:
+        for name, value in values.items():
+            text = text.replace(name, value)
+        return text
+
+    return replace(
+        rule,
+        name=fill(rule.name),
+        expectations=tuple(Expectation(e.type, fill(e.kwargs)) for e in rule.expectations),
+        shows=tuple(map(fill, rule.shows)),
     )
-    return replace(rule, name=rule.name.replace(_LEVEL, str(level)), expectations=expectations)
 
 
 def suites() -> list[Traversable]:

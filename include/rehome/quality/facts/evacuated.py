@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId, LogDirKey
-from rehome.domain.request.request import Action
 from rehome.quality.facts.gate_input import Checked
 
 

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move_table import moves_table
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.facts.disks import Disks
 from rehome.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
 from rehome.quality.facts.move_columns import Moved

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.resources import RATES, Resource
+from rehome.domain.resources import MEASURED_AS, RATES, Resource
 from rehome.quality.facts.ragged_lists import Ragged, is_first, lists_of, starts_of
 
 _PER_TOPIC = 1 << 32
@@ -94,6 +94,17 @@ class Partitions:
                 if (name := f"{resource.value}_per_s") in table.column_names
             },
         )
+
+    def amounts(self, resource: Resource) -> Ints | None:
+        """(P,) what one replica, or the leader, of each partition puts on its broker; None = the
+        snapshot does not know it.
+        """
+        measured = MEASURED_AS[resource]
+        if measured is Resource.BYTES:
+            return self.size_bytes
+        if measured is Resource.REPLICAS:
+            return np.ones_like(self.size_bytes)
+        return self.rates.get(measured)
 
     def find(self, topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
         """(n,) index of each named partition; -1 where the snapshot does not have it."""

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rehome.cluster.snapshot.model import Snapshot
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, TopicPartition
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 
 _OF_EVERYTHING = (
     Action.DRAIN,

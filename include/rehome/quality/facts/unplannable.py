@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.request.request import Action
 from rehome.domain.resources import Resource
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import cap_of

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.summary import PlanSummary
-from rehome.domain.request.request import Action
-from rehome.domain.resources import LED, MEASURED_AS, Resource, asked
+from rehome.domain.resources import LED, OPTIONAL, Resource, asked
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import fair_loads
 from rehome.quality.facts.log_dir_fit import unplaced_copies
@@ -148,7 +148,7 @@ def _shares_of_optional(checked: Checked, loads: BrokerSums) -> dict[str, pa.Arr
     request, ids = checked.request, checked.brokers.tolist()
     named = Obstacles(checked.plan.summary.infeasible).brokers
     columns = {}
-    for resource in sorted(MEASURED_AS.keys() - MEASURED_AS.values()):
+    for resource in OPTIONAL:
         name = resource.value
         before, after = before_and_after(checked, loads.summed, resource)
         part = checked.live if resource in LED else loads.takes_part()
@@ -170,8 +170,8 @@ def optional(checked: Checked) -> tuple[Resource, ...]:
     """Optional resources that the request has and the snapshot knows, in order."""
     if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
         return ()
-    wanted, rates = asked(checked.request.tolerances), checked.moved.partitions.rates
-    return tuple(r for r in Resource if r in wanted and MEASURED_AS[r] in rates)
+    wanted, partitions = asked(checked.request.tolerances), checked.moved.partitions
+    return tuple(r for r in OPTIONAL if r in wanted and partitions.amounts(r) is not None)
 
 
 def _outside(checked: Checked) -> list[list[str] | None]:
@@ -326,10 +326,8 @@ class BrokerSums:
         weight = partitions.replicas.lengths
         if resource in LED:
             weight = np.minimum(weight, 1)
-        if resource is Resource.BYTES:
-            weight = weight * partitions.size_bytes
-        elif resource in MEASURED_AS:
-            weight = weight * partitions.rates.get(MEASURED_AS[resource], np.zeros_like(weight))
+        amounts = partitions.amounts(resource)
+        weight = weight * (0 if amounts is None else amounts)
         total = np.bincount(allowed_brokers.number, weight, len(allowed_brokers.may)).astype(float)
         loads = fair_loads(size, allowed_brokers.may, total)
         return loads if loads.any() else size

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDirKey
-from rehome.domain.request.request import Action
 from rehome.quality.facts.evacuated import evacuated
 from rehome.quality.facts.gate_input import Checked
 

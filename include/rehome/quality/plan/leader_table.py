@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 import pyarrow as pa
 
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.unmet_targets import Obstacles
 

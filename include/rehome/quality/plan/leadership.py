@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Mask
-from rehome.domain.request.request import Action
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.ragged_lists import Ragged
 

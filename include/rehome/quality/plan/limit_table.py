@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.resources import LED, MEASURED_AS, Resource
+from rehome.domain.resources import LED, Resource
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import CAPPED, cap_of
 from rehome.quality.facts.ragged_lists import Ragged, starts_of
@@ -115,10 +115,9 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
 def before_and_after(checked: Checked, summed: Sums, resource: Resource) -> tuple[Ints, Ints]:
     """(B,) load of brokers in a resource, before and after the moves."""
     moved, partitions = checked.moved, checked.moved.partitions
-    weight = partitions.rates.get(MEASURED_AS.get(resource, resource))
+    weight = partitions.amounts(resource)
     if weight is None:
-        counts = resource in (Resource.REPLICAS, Resource.LEADERS)
-        weight = np.full(len(partitions.keys), int(counts), np.int64)
+        weight = np.zeros(len(partitions.keys), np.int64)
     of_moves = np.where(moved.at >= 0, weight[moved.at], 0) if len(weight) else moved.at * 0
     leads = resource in LED
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
-from rehome.domain.request.request import Action
 from rehome.quality.engine.results import ROWS_SHOWN
 from rehome.quality.facts.evacuated import emptied_brokers
 from rehome.quality.facts.gate_input import Checked

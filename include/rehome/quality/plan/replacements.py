@@ -8,8 +8,8 @@ from collections import Counter
 
 import pyarrow as pa
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId
-from rehome.domain.request.request import Action
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.unmet_targets import Obstacles
 from rehome.quality.facts.unplannable import at_caps

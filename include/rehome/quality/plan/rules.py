@@ -5,18 +5,14 @@ The tables are those of :mod:`rehome.quality.plan.tables`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import isinf
 from typing import Any
 
-from rehome.domain.request.request import (
-    REPAIRS_SETS,
-    Action,
-    ReassignmentRequest,
-    spread_tolerance,
-)
+from rehome.domain.actions import Action, Trait
+from rehome.domain.request.request import ReassignmentRequest, spread_tolerance
 from rehome.domain.resources import OPTIONAL, Resource, asked
-from rehome.quality.engine.rules import Rule, at_level, rules_of
+from rehome.quality.engine.rules import Rule, about_resource, at_level, rules_of
 from rehome.quality.plan.leadership import ELECTS
 
 _TABLES = (
@@ -44,7 +40,7 @@ _LEAVES_NONE_OUT = (
     Action.ELECT_PREFERRED,
     Action.EVACUATE_LOG_DIRS,
 )
-_RACKS = "racks"
+_RACKS, _OPTIONAL = "racks", "share_of_optional"
 
 
 def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule, ...]:
@@ -52,7 +48,8 @@ def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule,
 
     :param rack_levels: depth of the cluster's rack tree; 0 = no racks.
     """
-    return tuple(_each(rules_of("plan", _TABLES, _asked(request)), rack_levels))
+    rules = rules_of("plan", _TABLES, _asked(request))
+    return tuple(_each(rules, rack_levels, asked(request.tolerances)))
 
 
 def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:
@@ -64,10 +61,14 @@ def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:
     }
 
 
-def _each(rules: tuple[Rule, ...], rack_levels: int) -> Iterator[Rule]:
+def _each(
+    rules: tuple[Rule, ...], rack_levels: int, resources: Collection[Resource]
+) -> Iterator[Rule]:
     for rule in rules:
         if rule.only_for == _RACKS:
             yield from (at_level(rule, level) for level in range(1, rack_levels + 1))
+        elif rule.only_for == _OPTIONAL:
+            yield from (about_resource(rule, one) for one in OPTIONAL if one in resources)
         else:
             yield rule
 
@@ -78,8 +79,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
     levels = action in (Action.REBALANCE, Action.EXPAND)
     budgeted = request.budget_bytes is not None or request.budget_moves is not None
     whole, drains = action in _LEAVES_NONE_OUT, action in (Action.DRAIN, Action.REPLACE)
-    replicas, optional = request.tolerances.get(Resource.REPLICAS), asked(request.tolerances)
-    rebalances = action is Action.REBALANCE
+    replicas = request.tolerances.get(Resource.REPLICAS)
     resizes = action in _CHANGES_FACTOR or request.allow_replication_factor_change
     names = {
         "chosen_by_planner": not explicit,
@@ -106,7 +106,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "destinations": bool(request.destinations),
         "brought": request.action is Action.REBALANCE and bool(request.destinations),
         "broker_sets": bool(request.broker_sets),
-        "sets_repaired": bool(request.broker_sets) and action in REPAIRS_SETS,
+        "sets_repaired": bool(request.broker_sets) and request.has(Trait.REPAIRS_SETS),
         "caps": bool(request.caps),
         "budget_bytes": request.budget_bytes is not None,
         "budget_moves": request.budget_moves is not None,
@@ -115,9 +115,6 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "min_leaders": bool(request.min_leaders),
         "share_of_bytes": levels and request.tolerance is not None,
         "share_of_replicas": levels and replicas is not None,
-        **{
-            f"share_of_{resource.value}": rebalances and resource in optional
-            for resource in OPTIONAL
-        },
+        _OPTIONAL: action is Action.REBALANCE,
     }
     return [name for name, is_asked in names.items() if is_asked]

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.infeasible import (
@@ -24,8 +25,7 @@ from rehome.domain.plan.infeasible import (
     SubjectKind,
 )
 from rehome.domain.plan.infeasible_text import subject_text
-from rehome.domain.request.request import Action
-from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
+from rehome.domain.resources import LED, Resource
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import CAPPED, cap_of
 from rehome.quality.facts.ragged_lists import Ragged
@@ -126,7 +126,7 @@ class StatedLimits:
         resource = note.resource or Resource.REPLICAS
         if resource in LED:
             return False
-        if resource in RATES and MEASURED_AS[resource] not in self._partitions.rates:
+        if self._partitions.amounts(resource) is None:
             return True  # the snapshot does not have what the plan was made by
         if note.subject.kind is SubjectKind.TOPIC:
             return self._of_topic(note.subject.name).shifts()
@@ -178,12 +178,8 @@ class StatedLimits:
         return self._reach(np.ones_like(keys[mine]), Resource.REPLICAS, mine, of_a_topic=True)
 
     def _weight(self, resource: Resource) -> Ints:
-        sizes = self._partitions.size_bytes
-        if resource is Resource.BYTES:
-            return sizes
-        if resource is Resource.REPLICAS:
-            return np.ones_like(sizes)
-        return self._partitions.rates[MEASURED_AS[resource]]
+        amounts = self._partitions.amounts(resource)
+        return np.zeros_like(self._partitions.size_bytes) if amounts is None else amounts
 
     def _racks(self) -> Iterator[Ints]:
         """(B,) number of each broker's rack on each level, then of the broker itself."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Mask
 from rehome.domain.kafka import LogDirKey
-from rehome.domain.request.request import Action
 from rehome.quality.facts.evacuated import evacuated
 from rehome.quality.facts.gate_input import Checked, rows_of
 from rehome.quality.facts.plan_hash import hash_of

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.request import (
     MAY_SHARE_A_BROKER,
     MOST_TOPIC_CELLS,
-    Action,
     SpreadOf,
     evens_topics,
     spread_tolerance,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
 from rehome.directory import Directory
+from rehome.domain.resources import OPTIONAL
 from rehome.quality.engine.context import checkpoint_of, quiet, suite_of
 from rehome.quality.engine.expectation_results import ExpectationResult, row_text
 from rehome.quality.engine.results import GateResult, Validation
-from rehome.quality.engine.rules import Rule, at_level, every_rule, suites
+from rehome.quality.engine.rules import Rule, about_resource, at_level, every_rule, suites
 from rehome.quality.published.standalone import make_standalone
 from rehome.quality.published.tree import files_of, keep_newest, put
 
@@ -136,7 +137,7 @@ def _define(project_uri: str) -> None:
     """Write the project's definitions, unless this version is there already."""
     from great_expectations import __version__
 
-    text = "".join(path.read_text(encoding="utf-8") for path in suites())
+    text = "".join([*(path.read_text(encoding="utf-8") for path in suites()), *OPTIONAL])
     mark = sha256(f"{__version__} {text}".encode()).hexdigest()
     project = Directory(project_uri)
     if project.exists(_MARK) and project.read_text(_MARK) == mark:
@@ -151,13 +152,16 @@ def definitions() -> Mapping[str, bytes]:
         context, folder = _context(Path(scratch))
         quiet(context)
         for gate, table, rules in every_rule():
-            checkpoint_of(context, gate, suite_of(f"{gate}.{table}", _at_first_level(rules)))
+            checkpoint_of(context, gate, suite_of(f"{gate}.{table}", list(_filled_in(rules))))
         _settle(folder)
         return files_of(folder)
 
 
-def _at_first_level(rules: Sequence[Rule]) -> list[Rule]:
-    return [at_level(rule, 1) for rule in rules]
+def _filled_in(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """As they are defined: of the topmost level of racks, and of every optional resource."""
+    for rule in rules:
+        found = [about_resource(at_level(rule, 1), resource) for resource in OPTIONAL]
+        yield from dict.fromkeys(found)
 
 
 def _settle(folder: Path) -> None:

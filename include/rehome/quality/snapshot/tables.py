@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rehome.cluster.snapshot.model import REPLICAS, Snapshot
+from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.engine.frames import frame_of
 from rehome.quality.engine.many_clusters import CLUSTER, stacked
 from rehome.quality.snapshot.replica_aggregates import ClusterColumns, counted_in

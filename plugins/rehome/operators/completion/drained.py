@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
+from rehome.domain.actions import Action
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import TopicPartition
-from rehome.domain.request.request import Action
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import PlanState
 from rehome.domain.text import count_text

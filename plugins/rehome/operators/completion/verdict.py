@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rehome.domain.request.request import ABOUT_LEADERS, Action
+from rehome.domain.actions import Action, Trait, actions_with
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.execution.completion.drained import is_drain
@@ -116,7 +116,7 @@ class VerdictOperator(ClusterOperator):
 
         :raises EndedError: they were not made, or demoted brokers still lead.
         """
-        if record.action not in ABOUT_LEADERS:
+        if record.action not in actions_with(Trait.IS_ABOUT_LEADERS):
             return
         if done.leaders is None:
             raise EndedError(TaskEnd(TaskReason.NOT_ELECTED, record.plan_id))

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from rehome.account.clusters.cluster_facts import ClusterView
-from rehome.domain.request.request import Action
+from rehome.domain.actions import Action
 from rehome.domain.request.topic_filters import filters_cover
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError

@@ -15,9 +15,10 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cluster.snapshot.model import LOG_DIRS
 from rehome.cluster.snapshot.take import take_snapshot
+from rehome.domain.actions import Action
 from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.progress import ReplicaState
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.advance import advance

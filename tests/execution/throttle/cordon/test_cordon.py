@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rehome.domain import clock
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigResource
-from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.request.request import Cordon, ReassignmentRequest
 from rehome.domain.run.states import PlanState
 from rehome.errors import RehomeError
 from rehome.execution.dry_run.throttle_checks import cordon_findings

@@ -10,9 +10,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import Action, Cordon, ReassignmentRequest
+from rehome.domain.request.request import Cordon, ReassignmentRequest
 from rehome.domain.run.states import PlanState
 from rehome.execution.dry_run.throttle_checks import cordon_findings
 from rehome.execution.throttle.cordon import cordon

@@ -6,10 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
+from rehome.domain.actions import Action, Trait, actions_with
 from rehome.domain.request import param_types
 from rehome.domain.request.fields import choices, types
-from rehome.domain.request.fields.shared import BYTES, LIMITS, WHAT
+from rehome.domain.request.fields.shared import BYTES, LIMITS, OF_ONE_RUN, WHAT, TakenBy
 from rehome.domain.request.request import SPREAD_TOLERANCE, Effort, SpreadOf
+from rehome.domain.resources import FACTS, LED, OPTIONAL
+from rehome.domain.text import listed
+
+_OPTIONAL = "; ".join(f"{resource.value} is {FACTS[resource].about}" for resource in OPTIONAL)
 
 Tolerance = Annotated[
     types.Fraction,
@@ -25,18 +30,19 @@ Tolerance = Annotated[
 Tolerances = Annotated[
     types.ToleranceByResource,
     LIMITS,
+    TakenBy((Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.BALANCE_LEADERS)),
     Field(
         default_factory=dict,
         title="Tolerances of other resources",
         description="The same for "
         + ", ".join(param_types.TOLERANCES)
         + "; null means any. Left out: bytes_in and bytes_out are balanced to 0.05 where the "
-        "history knows them, and the others are free. potential_bytes_out is what a broker "
-        "would send if every replica on it led; leader_bytes_in what producers write into its "
-        "leaders. Left out, no topic ends spread worse than it was, beyond "
+        "history knows them, and the others are free. "
+        + _OPTIONAL
+        + ". Left out, no topic ends spread worse than it was, beyond "
         f"{SPREAD_TOLERANCE} of a broker's share or one replica. topic_spread also evens topics "
         "out, which moves several times as many replicas; the plan says how many. Balance leaders "
-        "takes those of leaders, bytes_out and leader_bytes_in.",
+        f"takes those of {listed([resource.value for resource in LED])}.",
         examples=[{"replicas": 0.05, "topic_spread": None}],
     ),
 ]
@@ -44,6 +50,7 @@ TopicSpreadOf = Annotated[
     SpreadOf,
     choices.SPREAD_OF,
     LIMITS,
+    TakenBy(actions_with(Trait.SPREADS_TOPICS)),
     Field(
         title="Spread of topics",
         description="What topic_spread is about: each topic's replicas and leaders, or its "
@@ -53,6 +60,7 @@ TopicSpreadOf = Annotated[
 MinLeaders = Annotated[
     types.LeadersByTopic,
     LIMITS,
+    TakenBy((Action.REBALANCE, Action.EXPAND, Action.BALANCE_LEADERS)),
     Field(
         default_factory=dict,
         title="Least number of leaders",
@@ -66,6 +74,7 @@ MinLeaders = Annotated[
 OneSided = Annotated[
     types.YesOrNo,
     LIMITS,
+    TakenBy((Action.REBALANCE,)),
     Field(
         title="Only too much counts",
         description="For rebalance: brokers may hold as little as they like.",
@@ -75,6 +84,7 @@ EffortLevel = Annotated[
     Effort,
     choices.EFFORT,
     LIMITS,
+    TakenBy((Action.REBALANCE, Action.EXPAND)),
     Field(
         title="Effort",
         description="For rebalance and expand: how long the planner searches for fewer bytes.",
@@ -95,6 +105,18 @@ MoveOverheadBytes = Annotated[
 ExcludeTopics = Annotated[
     types.TopicNames,
     LIMITS,
+    TakenBy(
+        (
+            Action.REBALANCE,
+            Action.EXPAND,
+            Action.SET_REPLICATION_FACTOR,
+            Action.REPAIR_RACKS,
+            Action.FIX_OFFLINE_REPLICAS,
+            Action.BALANCE_LEADERS,
+            Action.ELECT_PREFERRED,
+            Action.MOVE_LOG_DIRS,
+        )
+    ),
     Field(
         title="Topics that stay",
         description="Topics that stay where they are, one a line: as for topics.",
@@ -104,6 +126,7 @@ ExcludeTopics = Annotated[
 ExcludeBrokers = Annotated[
     types.BrokerIds,
     LIMITS,
+    TakenBy(actions_with(Trait.PLACES_REPLICAS)),
     Field(
         title="Brokers that get nothing",
         description="Ids of brokers that get no new replica.",
@@ -113,6 +136,19 @@ ExcludeBrokers = Annotated[
 Destinations = Annotated[
     types.BrokerIds,
     WHAT,
+    TakenBy(
+        (
+            Action.REBALANCE,
+            Action.DRAIN,
+            Action.REPLACE,
+            Action.SET_REPLICATION_FACTOR,
+            Action.REPAIR_RACKS,
+            Action.FIX_OFFLINE_REPLICAS,
+            Action.EVACUATE_LOG_DIRS,
+            Action.REASSIGN,
+        )
+    ),
+    OF_ONE_RUN,
     Field(
         title="Destinations",
         description="Ids of the only brokers that get new replicas; none means any. A rebalance "
@@ -125,6 +161,17 @@ Destinations = Annotated[
 Weights = Annotated[
     types.WeightByBroker,
     LIMITS,
+    TakenBy(
+        (
+            Action.REBALANCE,
+            Action.EXPAND,
+            Action.DRAIN,
+            Action.DEMOTE,
+            Action.SET_REPLICATION_FACTOR,
+            Action.REPAIR_RACKS,
+            Action.FIX_OFFLINE_REPLICAS,
+        )
+    ),
     Field(
         default_factory=dict,
         title="Weights",
@@ -136,6 +183,7 @@ BudgetBytes = Annotated[
     types.OptionalCount,
     BYTES,
     LIMITS,
+    TakenBy(actions_with(Trait.PLACES_REPLICAS)),
     Field(
         title="Budget in bytes",
         description="The most bytes to copy. The plan has the moves that help most, and "
@@ -146,6 +194,7 @@ BudgetBytes = Annotated[
 BudgetMoves = Annotated[
     types.OptionalCount,
     LIMITS,
+    TakenBy(actions_with(Trait.PLACES_REPLICAS)),
     Field(
         title="Budget in replicas",
         description="The most replicas to copy.",
@@ -161,6 +210,7 @@ Seed = Annotated[
     int,
     types.whole_number(0),
     LIMITS,
+    OF_ONE_RUN,
     Field(
         title="Seed",
         description="Breaks ties: the same cluster, request and seed give the same plan.",

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from rehome.domain.actions import ACTION_FACTS, Action, words
 from rehome.domain.request.fields import types
 from rehome.domain.request.presets import PRESETS
 from rehome.domain.request.request import (
-    ABOUT,
     FORMER_FINISH,
-    Action,
     Cordon,
     Effort,
     OnWindowEnd,
     Preset,
     SpreadOf,
-    words,
 )
 
 ACTION = types.one_of(
-    Action, {a: f"{words(a)} – {text}" for a, text in ABOUT.items()}, none="Choose one"
+    Action,
+    {a: f"{words(a)} – {facts.about}" for a, facts in ACTION_FACTS.items()},
+    none="Choose one",
 )
 PRESET = types.one_of(Preset, {name: contents.title for name, contents in PRESETS.items()})
 ON_WINDOW_END = types.one_of(

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
+from rehome.domain.actions import Action
 from rehome.domain.request import limits
 from rehome.domain.request.fields import types
 from rehome.field_descriptions import Section, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBy:
+    """The actions that a parameter means something to; by the others it is refused."""
+
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfOneRun:
+    """A parameter that says what one run is for: no cluster has a default of its own for it."""
+
+
+OF_ONE_RUN = OfOneRun()
 
 WHAT = Section("What to do")
 FIRST = Section("Before anything changes")
@@ -20,6 +37,7 @@ _OVERRIDES = " Nothing given: those of the setting"
 Dryness = Annotated[
     types.YesOrNo,
     FIRST,
+    OF_ONE_RUN,
     Field(
         title="Dry run",
         description="Stop after the dry run. Its report is the result, and nothing is changed. "
@@ -38,6 +56,7 @@ AskApproval = Annotated[
 Cluster = Annotated[
     types.ConnectionId,
     WHAT,
+    OF_ONE_RUN,
     Field(
         title="Cluster",
         description="Airflow connection that leads to the cluster, of type rehome_kafka or kafka.",

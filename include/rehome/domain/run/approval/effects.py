@@ -11,14 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rehome.domain.actions import Action, Trait, actions_with
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.plan import Plan
-from rehome.domain.request.request import (
-    FOLLOWED_UP_ACTIONS,
-    Action,
-    Cordon,
-    ReassignmentRequest,
-)
+from rehome.domain.request.request import Cordon, ReassignmentRequest
 from rehome.domain.text import bytes_text, count_text
 
 
@@ -87,7 +83,7 @@ class Effects:
         :param followed_up: False = the plan is itself one that follows up, and the last.
         """
         cordons = request.cordon is not Cordon.NO and bool(request.emptied)
-        may_follow = followed_up and Action(request.action) in FOLLOWED_UP_ACTIONS
+        may_follow = followed_up and Action(request.action) in actions_with(Trait.FOLLOWED_UP)
         return cls(
             replication_factor=plan.allow_replication_factor_change,
             leaders=bool(plan.moves),
