@@ -24,14 +24,14 @@ from handbook.parameters import parameters_page
 from handbook.proposals import PAGE as PROPOSALS
 from handbook.proposals import proposals_page
 from handbook.routes import routes_page
-from handbook.sources import ROOT, dags, member_docs, param_docs
+from handbook.sources import ROOT, dags, member_docs
 from rehome.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from rehome.clusters.clusters_file import ClusterEntry
 from rehome.clusters.watch_rules import rules_described
 from rehome.domain.request.limits import BrokerLimits, BrokerSet
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.execution.access.connection_policy import ConnectionPolicy
+from rehome.execution.access.policy_keys import PolicyKeys
 from rehome.field_descriptions import Described, described
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ledger.base.records import ThrottleState
@@ -100,9 +100,7 @@ def _code(text: str) -> str:
 def connection_page() -> str:
     """Every key of a connection, and of its policy."""
     rows = [_key_row(key) for key in (*KEYS, OF_POLICY)]
-    policy = param_docs(ConnectionPolicy)
-    known = set(policy) - {"connection", "because"}
-    limits = [(f"`{name}`", text) for name, text in policy.items() if name in known]
+    limits = [(f"`{key.name}`", key.kind, key.description) for key in described(PolicyKeys)]
     return f"""# Connection
 
 Rehome reads an Airflow connection of its own type `rehome_kafka`, or of the Kafka provider's type
@@ -120,7 +118,7 @@ producers and consumers may be there, too, and are ignored.
 Keys of the JSON object `rehome.policy`. What is left out is not limited. [How to use
 it](../security.md#what-may-be-done-through-a-connection).
 
-{table(("key", "meaning"), limits)}
+{table(("key", "values", "meaning"), limits)}
 """
 
 

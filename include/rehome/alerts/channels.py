@@ -14,16 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, Field
 
 from rehome.alerts.alert import Alert
 from rehome.alerts.catalog import CATALOG
 from rehome.alerts.kinds import AlertKind
 from rehome.alerts.message import html_body, json_body, one_line, payload, subject_line, text_body
+from rehome.domain.request.validation import Read, read_values
 from rehome.domain.run.findings import Severity
+from rehome.errors import InvalidRequestError
 
 SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
 SLACK_NOTIFIER = "airflow.providers.slack.notifications.slack.SlackNotifier"
@@ -45,7 +48,6 @@ ALERT_FIELDS = ("text", "line", "title", "html", "json", *payload(Alert(AlertKin
 """What ``alert.…`` may name: ``text`` is plain text of several lines, ``line`` one line, ``title``
 the subject line, ``html`` and ``json`` the same in full; then the keys of the JSON."""
 
-_KEYS = ("notifier", "arguments", "kinds", "min_severity")
 _SENT = tuple(e.kind for e in CATALOG if e.sent and e.kind is not AlertKind.SEVERAL)
 """What a channel may be set up for: a message about several has those that the channel takes."""
 
@@ -81,6 +83,72 @@ class Channel:
         return {name: _rendered(value, _words(alert)) for name, value in arguments.items()}
 
 
+def _notifier(value: Any) -> str:
+    if not isinstance(value, str) or not value.rpartition(".")[0]:
+        raise _unquoted(f"names no notifier: give the import path of its class, such as {SMTP}.")
+    return value
+
+
+def _arguments(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value or {}, Mapping):
+        raise _unquoted(
+            "has arguments that are no object: write names and values of the notifier's own."
+        )
+    if wrong := list(_problems_of_arguments(value or {})):
+        raise _unquoted(*wrong)
+    return value or {}
+
+
+def _kinds(value: Any) -> frozenset[AlertKind] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        raise _unquoted("has kinds that are no list.")
+    if unknown := [kind for kind in value if kind not in _SENT]:
+        raise _unquoted(
+            f"has unknown kinds {', '.join(map(str, unknown))}: known are {', '.join(_SENT)}."
+        )
+    return frozenset(map(AlertKind, value))
+
+
+def _severity(value: Any) -> Severity:
+    if value and value not in tuple(Severity):
+        raise _unquoted(f"has an unknown min_severity: known are {', '.join(Severity)}.")
+    return Severity(value or Severity.INFO)
+
+
+def _unquoted(*sentences: str) -> InvalidRequestError:
+    """Sentences that quote no value: it may be secret."""
+    return InvalidRequestError(sentences)
+
+
+class ChannelKeys(BaseModel):
+    """The keys of one entry of ``alert_channels``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    notifier: Annotated[
+        str,
+        Read("import path of a class", _notifier, {"type": "string"}),
+        Field(description="A class of Airflow's notifiers."),
+    ] = ""
+    arguments: Annotated[
+        Mapping[str, Any],
+        Read("object", _arguments, {"type": ["null", "object"]}),
+        Field(description="What the notifier is made with; texts may name the alert."),
+    ] = {}
+    kinds: Annotated[
+        frozenset[AlertKind] | None,
+        Read("list of kinds", _kinds, {"type": ["null", "array"], "items": {"enum": list(_SENT)}}),
+        Field(description="Only these kinds of alerts. Left out: all that are sent."),
+    ] = None
+    min_severity: Annotated[
+        Severity,
+        Read(", ".join(Severity), _severity, {"type": ["null", "string"], "enum": list(Severity)}),
+        Field(description="Nothing that is less severe."),
+    ] = Severity.INFO
+
+
 def read_channels(setting: object) -> tuple[tuple[Channel, ...], tuple[str, ...]]:
     """The channels that can be used, and everything that is wrong with the others.
 
@@ -91,52 +159,31 @@ def read_channels(setting: object) -> tuple[tuple[Channel, ...], tuple[str, ...]
         return (), ("alert_channels is not a list: write [{…}], also for one channel.",)
     channels, problems = [], []
     for index, entry in enumerate(setting):
-        found = [f"alert_channels[{index}] {problem}" for problem in _problems(entry)]
-        problems += found
-        if not found:
-            channels.append(_channel(index, entry))
+        keys, wrong = _read(entry)
+        problems += [f"alert_channels[{index}] {problem}" for problem in wrong]
+        if keys is not None and not wrong:
+            name = f"alert_channels[{index}] ({keys.notifier.rpartition('.')[2]})"
+            channels.append(
+                Channel(name, keys.notifier, keys.arguments, keys.kinds, keys.min_severity)
+            )
     return tuple(channels), tuple(problems)
 
 
-def _channel(index: int, entry: Mapping[str, Any]) -> Channel:
-    kinds = entry.get("kinds")
-    return Channel(
-        name=f"alert_channels[{index}] ({entry['notifier'].rpartition('.')[2]})",
-        notifier=entry["notifier"],
-        arguments=entry.get("arguments") or {},
-        kinds=None if kinds is None else frozenset(map(AlertKind, kinds)),
-        min_severity=Severity(entry.get("min_severity") or Severity.INFO),
-    )
-
-
-def _problems(entry: object) -> Iterator[str]:
-    """Values are not quoted: they may be secret."""
+def _read(entry: object) -> tuple[ChannelKeys | None, list[str]]:
     if not isinstance(entry, Mapping):
-        yield 'is no object: write {"notifier": "…", "arguments": {…}}.'
-        return
-    for key in entry:
-        if key not in _KEYS:
-            yield f"has the unknown key {key!r}: known are {', '.join(_KEYS)}."
-    notifier = entry.get("notifier")
-    if not isinstance(notifier, str) or not notifier.rpartition(".")[0]:
-        yield f"names no notifier: give the import path of its class, such as {SMTP}."
-    yield from _problems_of_arguments(entry.get("arguments") or {})
-    kinds = entry.get("kinds")
-    if kinds is not None and not isinstance(kinds, list | tuple):
-        yield "has kinds that are no list."
-    else:
-        unknown = [kind for kind in kinds or () if kind not in _SENT]
-        if unknown:
-            yield f"has unknown kinds {', '.join(map(str, unknown))}: known are {', '.join(_SENT)}."
-    severity = entry.get("min_severity")
-    if severity is not None and severity not in tuple(Severity):
-        yield f"has an unknown min_severity: known are {', '.join(Severity)}."
+        return None, ['is no object: write {"notifier": "…", "arguments": {…}}.']
+    known = ChannelKeys.model_fields
+    wrong = [
+        f"has the unknown key {key!r}: known are {', '.join(known)}."
+        for key in entry
+        if key not in known
+    ]
+    given = {key: value for key, value in entry.items() if key in known}
+    read = read_values(ChannelKeys, {"notifier": None, **given})
+    return read.values, [*wrong, *read.problems]
 
 
-def _problems_of_arguments(arguments: object) -> Iterator[str]:
-    if not isinstance(arguments, Mapping):
-        yield "has arguments that are no object: write names and values of the notifier's own."
-        return
+def _problems_of_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
     words = dict.fromkeys(ALERT_FIELDS, "")
     for name, value in arguments.items():
         try:

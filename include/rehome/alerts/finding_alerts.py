@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKey, AlertKind
 from rehome.clusters.watch_rules import WatchRules
+from rehome.domain.actions import Action
 from rehome.domain.request.request import Action
 from rehome.domain.run.watched.finding import FindingRecord
 from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy

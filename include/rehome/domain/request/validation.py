@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
@@ -91,13 +91,22 @@ def given(model: type[_M], params: Mapping[str, Any]) -> Given[_M]:
     ]
     if len(unknown) > UNKNOWN_NAMED:
         problems.append(f"{len(unknown) - UNKNOWN_NAMED} more parameters are unknown.")
+    read = read_values(model, known)
+    return replace(read, problems=(*problems, *read.problems))
+
+
+def read_values(model: type[_M], values: Mapping[str, Any]) -> Given[_M]:
+    """Read values of a model's fields, whatever they are: None is a value, too.
+
+    :param model: its fields all have defaults.
+    """
     try:
-        return Given(model.model_validate(known), frozenset(), tuple(problems))
+        return Given(model.model_validate(values), frozenset(), ())
     except ValidationError as error:
         failed = frozenset(str(problem["loc"][0]) for problem in error.errors())
-        problems += _sentences(error)
-    left = {name: value for name, value in known.items() if name not in failed}
-    return Given(model.model_validate(left), failed, tuple(problems))
+        problems = tuple(_sentences(error))
+    left = {name: value for name, value in values.items() if name not in failed}
+    return Given(model.model_validate(left), failed, problems)
 
 
 def is_blank(value: Any) -> bool:

@@ -6,19 +6,27 @@ See docs/security.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from rehome.cluster.connection.keys import POLICY as KEY
+from rehome.domain.actions import Action
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
-from rehome.domain.request import param_maps, param_types
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
+from rehome.domain.request.validation import read_values
 from rehome.domain.run.askers import Askers
 from rehome.domain.run.states import Control
 from rehome.errors import STEP_UNCHANGED, InvalidRequestError, RehomeError
-from rehome.execution.access.open_windows import CronWindow, FixedWindow, Window, window_from_json
+from rehome.execution.access.open_windows import CronWindow, FixedWindow, Window
+from rehome.execution.access.policy_keys import (
+    ACTIONS,
+    ADD_PARTITIONS,
+    ADOPT,
+    CANCEL_FOREIGN,
+    PolicyKeys,
+)
 from rehome.execution.access.policy_refusals import (
     PolicyPlace,
     PolicyRefusal,
@@ -26,21 +34,13 @@ from rehome.execution.access.policy_refusals import (
     Stricter,
 )
 from rehome.execution.access.words.policy_words import (
-    NO_WINDOW,
     no_key_text,
     no_object_text,
     policy_error_text,
     refusal_text,
 )
 
-ADD_PARTITIONS = "add_partitions"
-CANCEL_FOREIGN, ADOPT = "cancel_foreign", "adopt"
-"""Of reassignments that other clients have started."""
 UNTHROTTLED, _LARGEST = "unthrottled", "largest_throttle"
-ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS, CANCEL_FOREIGN, ADOPT)
-"""What a policy may allow. Stopping and cleaning up what is Rehome's is never refused, so it is not
-among them.
-"""
 
 
 class PolicyError(RehomeError):
@@ -72,15 +72,7 @@ class ConnectionPolicy:
     """What may be done through a connection. Build it with :meth:`parse`.
 
     :param connection: its name; ``place``: where the policy is defined.
-    :param actions: which actions may change the cluster; None = all.
-    :param approval: whether a person has to approve every plan.
-    :param own_approval: whether that may be one who has asked for it, or for its terms.
-    :param largest_throttle: bytes per second, per broker and direction; None = any.
-    :param largest_throttle_by_broker: the same of single brokers, each by direction: no plan lets
-        them send or receive more, whatever its own throttle is.
-    :param windows: when the cluster may be changed. Without the key always; it takes no empty list.
-    :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
-        even a policy.
+    :param actions: as all that follows, what :class:`PolicyKeys` says of it.
     :param because: keys that another connection to the cluster has made stricter, and which one.
     """
 
@@ -107,21 +99,14 @@ class ConnectionPolicy:
             return cls(connection, place)
         if not isinstance(value, Mapping):
             raise InvalidRequestError([no_object_text(connection)])
-        problems: list[str] = []
-        found: dict[str, Any] = {}
-        for name, given in value.items():
-            if name not in _READ:
-                problems.append(no_key_text(name, _READ))
-                continue
-            try:
-                found[name] = _READ[name](given)
-            except InvalidRequestError as error:
-                problems += error.problems
-            except (TypeError, ValueError) as error:
-                problems.append(f"{KEY}: {name}={given!r} {error}.")
+        known = PolicyKeys.model_fields
+        read = read_values(PolicyKeys, {n: item for n, item in value.items() if n in known})
+        problems = [no_key_text(name, known) for name in value if name not in known]
+        problems += [f"{KEY}: {text}" for text in read.problems]
         if problems:
             raise InvalidRequestError([f"{text} (connection {connection})" for text in problems])
-        return cls(connection, place, **found)
+        keys = read.values
+        return cls(connection, place, **{name: getattr(keys, name) for name in known})
 
     def bounded(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
         """The request within the policy: with its approval, largest throttle, and window's end.
@@ -300,42 +285,8 @@ def _never_last(opens: datetime | None) -> datetime:
     return opens or datetime.max.replace(tzinfo=UTC)
 
 
-def _actions(value: Any) -> frozenset[str]:
-    found = param_types.texts(value)
-    unknown = sorted(set(found) - set(ACTIONS))
-    if unknown:
-        raise ValueError(f"names {', '.join(unknown)}; known: {', '.join(ACTIONS)}")
-    return frozenset(found)
-
-
-def _windows(value: Any) -> tuple[Window, ...]:
-    if not isinstance(value, list):
-        raise TypeError("is not a list")
-    if not value:
-        raise ValueError(NO_WINDOW)
-    problems, found = [], []
-    for number, item in enumerate(value, 1):
-        try:
-            found.append(window_from_json(item))
-        except (TypeError, ValueError) as error:
-            problems.append(f"{KEY}: window {number} {error}.")
-    if problems:
-        raise InvalidRequestError(problems)
-    return tuple(found)
-
-
 ANYTHING = ConnectionPolicy()
 """What holds where a connection has no policy."""
-
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "actions": _actions,
-    "approval": param_types.boolean,
-    "own_approval": param_types.boolean,
-    "largest_throttle": param_types.integer(1),
-    "largest_throttle_by_broker": param_maps.rates_by_broker,
-    "windows": _windows,
-    UNTHROTTLED: param_types.boolean,
-}
 
 __all__ = [
     "ACTIONS",
