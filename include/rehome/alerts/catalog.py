@@ -13,12 +13,14 @@ from rehome.domain.time_range import DAY_S
 class CatalogEntry:
     """One kind of alert.
 
+    :param title: what a subject line says of it, after its plan or cluster.
     :param raised: when it is sent.
     :param closes: when it is over; after that, the same counts as new.
     :param next_step: what a person does, in general; the alert itself says it for its case.
     """
 
     kind: AlertKind
+    title: str
     severity: Severity
     repeats: Repeats
     raised: str
@@ -49,6 +51,7 @@ class CatalogEntry:
 CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
         AlertKind.DATA_LOST,
+        "messages are lost",
         Severity.ERROR,
         Repeats.ONCE,
         "Of a partition in flight, messages are gone that all its in-sync replicas had: its high "
@@ -59,6 +62,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.FAILED,
+        "failed",
         Severity.ERROR,
         Repeats.AGAIN,
         "A run has failed: its plan ended badly or was cancelled, or there was no plan.",
@@ -68,6 +72,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.ORPHANED,
+        "its run sends no heartbeat",
         Severity.ERROR,
         Repeats.AGAIN,
         "The sweep finds a plan that runs, and whose run has sent no heartbeat for `lease_s`.",
@@ -76,6 +81,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.DAG_PAUSED,
+        "its DAG is paused",
         Severity.ERROR,
         Repeats.AGAIN,
         "The sweep, or the page, finds a plan that runs, and whose DAG is paused in Airflow: no "
@@ -85,6 +91,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.OWED,
+        "something is still to be taken back",
         Severity.ERROR,
         Repeats.AGAIN,
         "Throttles, cordons or copies of a plan that runs no more could not be taken back: at its "
@@ -94,6 +101,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.WRONG_CLUSTER,
+        "a connection leads to another cluster",
         Severity.ERROR,
         Repeats.DAILY,
         "A connection leads to another cluster than it, or its entry in the clusters file, is "
@@ -105,6 +113,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.FAILED_MOVES,
+        "moves have failed",
         Severity.ERROR,
         Repeats.ON_THE_PAGE,
         "Moves of a plan have failed.",
@@ -113,6 +122,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.NOT_CANCELLED,
+        "a cancel is refused",
         Severity.ERROR,
         Repeats.AGAIN,
         "A move in flight could not be cancelled: the controller, or a broker, refuses. It is "
@@ -123,6 +133,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.STALLED,
+        "nothing moves",
         Severity.ERROR,
         Repeats.AGAIN,
         "Nothing has moved for `stall_alert_s`, or for as long as the throttle explains.",
@@ -131,6 +142,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.OUTPACED,
+        "producers write more than the throttle lets through",
         Severity.ERROR,
         Repeats.AGAIN,
         "Copies at a broker have gained nothing on their sources for 45 s, and what producers "
@@ -140,6 +152,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.HEALING_STOPPED,
+        "healing has stopped",
         Severity.ERROR,
         Repeats.ONCE,
         "`watch_clusters` would heal a finding, and within a day the watch rules' `heals_a_day` "
@@ -149,6 +162,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.THROTTLE_RESTORED,
+        "a throttle is taken away again and again",
         Severity.WARNING,
         Repeats.AGAIN,
         "A throttle that copies in flight rely on was taken away by another client for the third "
@@ -158,6 +172,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.THROTTLE_LOWERED,
+        "the throttle was lowered",
         Severity.WARNING,
         Repeats.AGAIN,
         "The governor has lowered the throttle because other partitions suffer.",
@@ -166,6 +181,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.SILENT_BROKERS,
+        "brokers do not answer",
         Severity.WARNING,
         Repeats.ON_THE_PAGE,
         "Brokers of the plan did not answer at the last poll.",
@@ -174,6 +190,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.WINDOW_WILL_BE_MISSED,
+        "the window will be missed",
         Severity.WARNING,
         Repeats.AGAIN,
         "At this pace the last copy would end after the window: the time left is more than a "
@@ -183,6 +200,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.PAUSED_AT_WINDOW_END,
+        "paused at the window's end",
         Severity.INFO,
         Repeats.ONCE,
         "The window has ended, and some of the plan is left.",
@@ -191,6 +209,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.HELD,
+        "waits for another client",
         Severity.WARNING,
         Repeats.ON_THE_PAGE,
         "The plan waits for another client's reassignment to end.",
@@ -199,6 +218,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.DISK_FORECAST,
+        "disks will be full",
         Severity.WARNING,
         Repeats.DAILY,
         "By the growth of its replicas a broker's disks will be full within `forecast_days`: as "
@@ -209,6 +229,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.FINDING,
+        "something is not well",
         Severity.WARNING,
         Repeats.ONCE,
         "`watch_clusters` opens a finding: a broker is dead, partitions are under-replicated, "
@@ -221,6 +242,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.FOREIGN_LEFTOVERS,
+        "throttles that no plan has set",
         Severity.WARNING,
         Repeats.DAILY,
         "The sweep finds throttles that no plan has set, and nothing is being reassigned.",
@@ -229,6 +251,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.CHANNEL_FAILED,
+        "an alert was not sent",
         Severity.WARNING,
         Repeats.ON_THE_PAGE,
         "An alert could not be sent through a channel. The page of its plan says so; of one about "
@@ -239,6 +262,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.APPROVAL_WAITING,
+        "waits for approval",
         Severity.INFO,
         Repeats.AGAIN,
         "A run waits for a person to approve its plan. Each new question is reported. While "
@@ -249,6 +273,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.PAUSED,
+        "paused by a person",
         Severity.INFO,
         Repeats.ONCE,
         "A person has paused the plan, and its run has ended.",
@@ -257,6 +282,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.DONE,
+        "done",
         Severity.INFO,
         Repeats.ONCE,
         "A run has ended as it should: its plan is done and verified; or, of a dry run, made.",
@@ -265,6 +291,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
     ),
     CatalogEntry(
         AlertKind.SEVERAL,
+        "several alerts",
         Severity.INFO,
         Repeats.ONCE,
         "More than five alerts are to be sent at once through a channel: they are one message, as "

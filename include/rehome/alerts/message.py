@@ -9,35 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rehome.alerts.alert import Alert
+from rehome.alerts.catalog import CATALOG
 from rehome.alerts.kinds import AlertKind
 
-TITLES = {
-    AlertKind.FAILED: "failed",
-    AlertKind.ORPHANED: "its run sends no heartbeat",
-    AlertKind.DAG_PAUSED: "its DAG is paused",
-    AlertKind.NOT_CANCELLED: "a cancel is refused",
-    AlertKind.OWED: "something is still to be taken back",
-    AlertKind.WRONG_CLUSTER: "a connection leads to another cluster",
-    AlertKind.DATA_LOST: "messages are lost",
-    AlertKind.FAILED_MOVES: "moves have failed",
-    AlertKind.STALLED: "nothing moves",
-    AlertKind.OUTPACED: "producers write more than the throttle lets through",
-    AlertKind.HEALING_STOPPED: "healing has stopped",
-    AlertKind.THROTTLE_RESTORED: "a throttle is taken away again and again",
-    AlertKind.THROTTLE_LOWERED: "the throttle was lowered",
-    AlertKind.SILENT_BROKERS: "brokers do not answer",
-    AlertKind.WINDOW_WILL_BE_MISSED: "the window will be missed",
-    AlertKind.PAUSED_AT_WINDOW_END: "paused at the window's end",
-    AlertKind.HELD: "waits for another client",
-    AlertKind.DISK_FORECAST: "disks will be full",
-    AlertKind.FINDING: "something is not well",
-    AlertKind.FOREIGN_LEFTOVERS: "throttles that no plan has set",
-    AlertKind.CHANNEL_FAILED: "an alert was not sent",
-    AlertKind.APPROVAL_WAITING: "waits for approval",
-    AlertKind.PAUSED: "paused by a person",
-    AlertKind.DONE: "done",
-    AlertKind.SEVERAL: "several alerts",
-}
+TITLES = {entry.kind: entry.title for entry in CATALOG}
 """What a subject line says of each kind, after its plan or cluster."""
 
 
