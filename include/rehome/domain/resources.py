@@ -3,8 +3,8 @@
 Bytes, replicas and bytes in come with every replica of a partition; leaders and bytes out (to
 consumers and followers) with its leader alone, and so move without copying anything.
 
-Each is declared once, in :data:`FACTS`: the planner, the gate, the form, the report and the
-sentences derive the rest.
+Each is declared once, in :data:`RESOURCE_FACTS`: planner, gate, form, report and sentences derive
+the rest.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ResourceFacts:
     about: str = ""
 
 
-FACTS: Mapping[Resource, ResourceFacts] = {
+RESOURCE_FACTS: Mapping[Resource, ResourceFacts] = {
     Resource.BYTES: ResourceFacts("bytes", tolerance=0.02),
     Resource.REPLICAS: ResourceFacts("number of replicas"),
     Resource.BYTES_IN: ResourceFacts("bytes in per second", tolerance=0.05, which=" taken in"),
@@ -75,7 +75,9 @@ FACTS: Mapping[Resource, ResourceFacts] = {
 """Disk and traffic in balance, few moves."""
 
 
-MEASURED_AS: Mapping[Resource, Resource] = {r: f.measured_as or r for r, f in FACTS.items()}
+MEASURED_AS: Mapping[Resource, Resource] = {
+    r: f.measured_as or r for r, f in RESOURCE_FACTS.items()
+}
 """Each resource → the one whose amount of a partition its load is made of."""
 
 
@@ -83,26 +85,26 @@ RATES = frozenset(r for r in Resource if MEASURED_AS[r] in (Resource.BYTES_IN, R
 """Resources of rates, which a snapshot may not know."""
 
 
-PLACED = tuple(r for r in Resource if not FACTS[r].of_leader)
-"""Resources that come with a replica, in the order of the rows of every (K, …) array; optional
-ones have a row only where they are asked for, see :func:`placed`.
+PLACED = tuple(r for r in Resource if not RESOURCE_FACTS[r].of_leader)
+"""Resources that come with a replica, in the order of the rows of every (K, …) array, optional ones
+last: they have a row only where they are asked for, see :func:`placed`.
 """
 
 
-LED = tuple(r for r in Resource if FACTS[r].of_leader)
-"""Resources that come with the leader; optional ones have a row only where they are asked for, see
-:func:`led`.
+LED = tuple(r for r in Resource if RESOURCE_FACTS[r].of_leader)
+"""Resources that come with the leader, optional ones last: they have a row only where they are
+asked for, see :func:`led`.
 """
 
 
-OPTIONAL = tuple(r for r in Resource if FACTS[r].is_optional)
+OPTIONAL = tuple(r for r in Resource if RESOURCE_FACTS[r].is_optional)
 """Resources that a plan knows nothing of unless its request gives them a tolerance."""
 
 
-DEFAULT_TOLERANCES: Mapping[Resource, float] = {r: f.tolerance for r, f in FACTS.items()}
+DEFAULT_TOLERANCES: Mapping[Resource, float] = {r: f.tolerance for r, f in RESOURCE_FACTS.items()}
 
 
-RESOURCE_NAMES: Mapping[Resource, str] = {r: f.words for r, f in FACTS.items()}
+RESOURCE_NAMES: Mapping[Resource, str] = {r: f.words for r, f in RESOURCE_FACTS.items()}
 """As a sentence says them."""
 
 
@@ -113,9 +115,20 @@ def asked(tolerances: Mapping[str, float | None]) -> frozenset[Resource]:
 
 def placed(tolerances: Mapping[str, float | None]) -> tuple[Resource, ...]:
     """Those of :data:`PLACED` that have a row, by the tolerances of a request."""
-    return tuple(r for r in PLACED if r not in OPTIONAL or r in asked(tolerances))
+    return _with_rows(PLACED, tolerances)
 
 
 def led(tolerances: Mapping[str, float | None]) -> tuple[Resource, ...]:
     """Those of :data:`LED` that have a row, by the tolerances of a request."""
-    return tuple(r for r in LED if r not in OPTIONAL or r in asked(tolerances))
+    return _with_rows(LED, tolerances)
+
+
+def _with_rows(
+    resources: tuple[Resource, ...], tolerances: Mapping[str, float | None]
+) -> tuple[Resource, ...]:
+    """The first ones, up to the last that counts: a resource has the same row in every array. Those
+    between that are not asked for may be spread in any way.
+    """
+    wanted = asked(tolerances)
+    counts = [r not in OPTIONAL or r in wanted for r in resources]
+    return resources[: len(counts) - counts[::-1].index(True)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rehome.domain.resources import RATES, Resource
+from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 MOST = 2**63 - 1
@@ -74,11 +74,11 @@ def count_text(number: int, one: str, many: str = "") -> str:
 
 def amount_text(resource: Resource, amount: float) -> str:
     """An amount of a resource: ``1.2 GB``, ``3 MB/s``, ``12 replicas``, ``1 leader``."""
-    if resource is Resource.BYTES:
+    if MEASURED_AS[resource] is Resource.BYTES:
         return bytes_text(amount)
     if resource in RATES:
         return f"{bytes_text(amount)}/s"
-    one = "replica" if resource is Resource.REPLICAS else "leader"
+    one = "leader" if resource in LED else "replica"
     return f"{amount:,.0f} {one}{'' if amount == 1 else 's'}"
 
 

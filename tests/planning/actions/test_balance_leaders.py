@@ -13,6 +13,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError
 from rehome.planning.actions.balance_leaders import plan_leaders
+from rehome.planning.leadership import leader_balance
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.result.outcome import Outcome
 
@@ -54,6 +55,18 @@ def test_who_wants_numbers_alone_says_so() -> None:
     made = planned(arrays, bytes_out=None)
     assert np.ptp(np.bincount(made.layout.rows[:, 0])) <= 1
     assert np.abs(led(made, arrays.bytes_out) - 1).max() > 0.06
+
+
+def test_code_that_is_written_out_finds_what_the_general_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arrays = people(CASE)
+    wanted = {"leader_bytes_in": 0.1, "leaders": 0.1}
+    made = planned(arrays, **wanted)
+    monkeypatch.setattr(leader_balance, "WRITTEN_OUT", 0)
+    in_general = planned(arrays, **wanted)
+    assert (made.layout.rows == in_general.layout.rows).all()
+    assert (made.layout.rows != made.layout.origin).any()
 
 
 def test_what_producers_write_into_leaders_is_balanced_on_request() -> None:

@@ -20,7 +20,7 @@ from rehome.domain.plan.infeasible import (
     SubjectKind,
 )
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
 from rehome.errors import InvalidRequestError
 from rehome.quality.facts.gate_input import Checked

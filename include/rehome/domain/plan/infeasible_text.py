@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from rehome.domain.resources import RATES, RESOURCE_NAMES, Resource
+from rehome.domain.resources import MEASURED_AS, RESOURCE_NAMES, Resource
 from rehome.domain.text import amount_text, count_text
 
 _LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
@@ -249,5 +249,6 @@ def infeasible_text(item: Infeasible) -> str:
 
 
 def _in_unit(item: Infeasible, amount: float) -> str:
-    in_bytes = item.resource is Resource.BYTES or item.resource in RATES
-    return amount_text(item.resource, amount) if item.resource and in_bytes else f"{amount:g}"
+    if item.resource is None or MEASURED_AS[item.resource] is Resource.REPLICAS:
+        return f"{amount:g}"
+    return amount_text(item.resource, amount)

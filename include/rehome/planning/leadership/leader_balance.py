@@ -30,6 +30,8 @@ broker is off its share.
 
 BALANCE_ROUNDS = 25
 _LEAST_GAIN = 1e-15
+WRITTEN_OUT = 3
+"""Resources whose leader changes are counted by code that is written out, for speed."""
 _MANY, _PROGRESS = 10_000, 0.98
 """With more than ``_MANY`` partitions, rounds end when one leaves more than ``_PROGRESS`` of the
 total deviation: a few leader changes per round hardly count there.
@@ -280,15 +282,17 @@ def _helpful(
     weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
 ) -> list[int]:
     """Which leader changes help, one after the other; updates ``off``, (L, B) deviations."""
+    if len(off) > WRITTEN_OUT:
+        return _helpful_in_general(weight, old, new, off, scale, aim)
     penalty, rows = _beyond(off, aim).sum(axis=0).tolist(), len(off)
-    missing = ((0, len(LED) - rows), (0, 0))
+    missing = ((0, WRITTEN_OUT - rows), (0, 0))
     off_of, scale_of, weight_of = (np.pad(part, missing) for part in (off, scale, weight))
     (c0, c1, c2), (s0, s1, s2) = off_of.tolist(), scale_of.tolist()
     f0, f1, f2 = np.pad(aim, missing)[:, 0].tolist()
     chosen = []
     moves = zip(old.tolist(), new.tolist(), *weight_of.tolist(), strict=True)
-    # Written out for the resources of LED, because this runs for every leader change. Of a, the
-    # old leader, and b, the new one: c deviations, s scale, w weight, f dead zone, m beyond it.
+    # Written out, because this runs for every leader change. Of a, the old leader, and b, the new
+    # one: c deviations, s scale, w weight, f dead zone, m beyond it.
     for i, (a, b, w0, w1, w2) in enumerate(moves):
         a0, a1, a2 = c0[a] - w0 * s0[a], c1[a] - w1 * s1[a], c2[a] - w2 * s2[a]
         b0, b1, b2 = c0[b] + w0 * s0[b], c1[b] + w1 * s1[b], c2[b] + w2 * s2[b]
@@ -303,6 +307,22 @@ def _helpful(
             c0[b], c1[b], c2[b], penalty[b] = b0, b1, b2, after_b
             chosen.append(i)
     off[:] = (c0, c1, c2)[:rows]
+    return chosen
+
+
+def _helpful_in_general(
+    weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
+) -> list[int]:
+    """The same for any number of resources."""
+    penalty, dead = _beyond(off, aim).sum(axis=0), aim[:, 0]
+    chosen = []
+    for i, (a, b) in enumerate(zip(old.tolist(), new.tolist(), strict=True)):
+        at_a = off[:, a] - weight[:, i] * scale[:, a]
+        at_b = off[:, b] + weight[:, i] * scale[:, b]
+        after_a, after_b = (_beyond(at, dead).sum() for at in (at_a, at_b))
+        if penalty[a] + penalty[b] - after_a - after_b > _LEAST_GAIN:
+            off[:, a], penalty[a], off[:, b], penalty[b] = at_a, after_a, at_b, after_b
+            chosen.append(i)
     return chosen
 
 

@@ -11,10 +11,12 @@ from rehome.domain.request import param_types
 from rehome.domain.request.fields import choices, types
 from rehome.domain.request.fields.shared import BYTES, LIMITS, OF_ONE_RUN, WHAT, TakenBy
 from rehome.domain.request.request import SPREAD_TOLERANCE, Effort, SpreadOf
-from rehome.domain.resources import FACTS, LED, OPTIONAL
+from rehome.domain.resources import LED, OPTIONAL, RESOURCE_FACTS
 from rehome.domain.text import listed
 
-_OPTIONAL = "; ".join(f"{resource.value} is {FACTS[resource].about}" for resource in OPTIONAL)
+_OPTIONAL = "; ".join(
+    f"{resource.value} is {RESOURCE_FACTS[resource].about}" for resource in OPTIONAL
+)
 
 Tolerance = Annotated[
     types.Fraction,
