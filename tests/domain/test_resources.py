@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehome.domain.request.fields.balance import Tolerances
+from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.resources import (
     LED,
     OPTIONAL,
@@ -33,6 +33,6 @@ def test_a_resource_has_the_same_row_wherever_it_has_one() -> None:
 
 
 def test_the_form_names_every_optional_resource_with_what_it_is() -> None:
-    (field,) = (each for each in Tolerances.__metadata__ if hasattr(each, "description"))
+    text = ReassignmentParams.model_fields["tolerances"].description or ""
     for resource in OPTIONAL:
-        assert f"{resource.value} is {RESOURCE_FACTS[resource].about}" in field.description
+        assert f"{resource.value} is {RESOURCE_FACTS[resource].about}" in text
