@@ -126,7 +126,7 @@ class Directory:
         except FileNotFoundError:
             raise self._missing(name) from None
         except pa.ArrowInvalid as error:
-            raise self._damaged(name, error) from None
+            raise self._damage_error(name, error) from None
 
     def count_rows(self, name: str) -> int:
         """How many rows a Parquet file, or a directory of them, has; only its ends are read.
@@ -139,9 +139,9 @@ class Directory:
         except FileNotFoundError:
             raise self._missing(name) from None
         except pa.ArrowInvalid as error:
-            raise self._damaged(name, error) from None
+            raise self._damage_error(name, error) from None
 
-    def _damaged(self, name: str, error: pa.ArrowInvalid) -> RehomeError:
+    def _damage_error(self, name: str, error: pa.ArrowInvalid) -> RehomeError:
         return RehomeError(
             f"{self.uri}/{name} cannot be read: {error}",
             next_step="The file was damaged after it was written. Take a new snapshot, or make a "

@@ -39,7 +39,7 @@ def to_be_removed(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int
     before = now - timedelta(days=days)
     found = ledger.old_plans(before, PLANS_AT_ONCE + 1)
     plans = tuple(each.plan_id for each in found[:PLANS_AT_ONCE])
-    folders = _unfinished(ledger, warehouse, before)
+    folders = _unfinished_folders(ledger, warehouse, before)
     return Removed(plans, folders, more=len(found) > PLANS_AT_ONCE)
 
 
@@ -62,7 +62,7 @@ def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -
         if ledger.forget_plan(plan.plan_id, before):
             plans.append(plan.plan_id)
     folders = list[str]()
-    for name in _unfinished(ledger, warehouse, before):
+    for name in _unfinished_folders(ledger, warehouse, before):
         try:
             warehouse.plan(name).remove_all()
         except OSError as error:
@@ -73,7 +73,7 @@ def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -
     return Removed(tuple(plans), tuple(folders), rows, tuple(problems), more)
 
 
-def _unfinished(ledger: Ledger, warehouse: Warehouse, before: datetime) -> tuple[str, ...]:
+def _unfinished_folders(ledger: Ledger, warehouse: Warehouse, before: datetime) -> tuple[str, ...]:
     """Folders without a plan, of runs that were refused before they had one, by the time in their
     names. A finished plan that this ledger does not have stays: it may be another ledger's.
     """

@@ -377,7 +377,7 @@ def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
         duration_s=content["duration_s"],
         hidden_topics=tuple(content["hidden_topics"]),
         **{
-            table: _completed(directory.read_table(f"{table}.parquet"), schema)
+            table: _with_new_columns(directory.read_table(f"{table}.parquet"), schema)
             if replicas or table != "replicas"
             else REPLICAS.empty_table()
             for table, schema in TABLES.items()
@@ -385,7 +385,7 @@ def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
     )
 
 
-def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _with_new_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with the nullable columns that were not there yet when it was written."""
     for column in schema:
         if column.nullable and column.name not in table.column_names:

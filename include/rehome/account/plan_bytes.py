@@ -102,8 +102,8 @@ def bytes_of(evidence: PlanEvidence) -> PlanBytes:
         record.bytes_total,
         dropped,
         copying,
-        _received(record, sample),
-        _known(record.bytes_taken_back, at, Source.LEDGER),
+        _received_bytes(record, sample),
+        _fact_of(record.bytes_taken_back, at, Source.LEDGER),
         _part(done.bytes_to_copy, to_copy) if to_copy else _part(done.moves, moves),
     )
 
@@ -120,8 +120,8 @@ def bytes_at_poll(planned: int, taken_back: int | None, sample: ProgressSample) 
         planned,
         planned - to_copy,
         _at_poll(sample, to_copy),
-        _known(sample.received_bytes, sample.sampled_at, Source.POLL),
-        _known(taken_back, sample.sampled_at, Source.LEDGER),
+        _fact_of(sample.received_bytes, sample.sampled_at, Source.POLL),
+        _fact_of(taken_back, sample.sampled_at, Source.LEDGER),
         sample.fraction,
     )
 
@@ -165,13 +165,13 @@ def _at_poll(sample: ProgressSample | None, to_copy: int) -> Fact[Copying]:
     return Known(found, sample.sampled_at, Source.POLL)
 
 
-def _received(record: PlanRecord, sample: ProgressSample | None) -> Fact[int]:
+def _received_bytes(record: PlanRecord, sample: ProgressSample | None) -> Fact[int]:
     if sample is not None:
-        return _known(sample.received_bytes, sample.sampled_at, Source.POLL)
+        return _fact_of(sample.received_bytes, sample.sampled_at, Source.POLL)
     if record.started_at is None:
         return Known(0, record.created_at, Source.LEDGER)
     return Unknown(NotKnown.NOT_POLLED)
 
 
-def _known(value: int | None, at: datetime, source: Source) -> Fact[int]:
+def _fact_of(value: int | None, at: datetime, source: Source) -> Fact[int]:
     return _NOT_RECORDED if value is None else Known(value, at, source)

@@ -84,16 +84,16 @@ def account_of_run(evidence: RunEvidence) -> RunAccount:
         evidence.run_id,
         _state(evidence, cause, failure),
         cause,
-        _said(cause, failure),
+        _cause_text(cause, failure),
         tuple((failure or {}).get("details", ())),
-        _changed(evidence),
+        _change_of(evidence),
         cause.left if cause is not None else "",
         _next_step(evidence, cause, failure),
         findings_of(None, evidence.gates),
     )
 
 
-def _changed(evidence: RunEvidence) -> Changed:
+def _change_of(evidence: RunEvidence) -> Changed:
     if evidence.plan_elsewhere or evidence.unknown:
         return Changed.NOT_KNOWN
     return Changed.NOTHING if evidence.makes_plan else Changed.WITHOUT_PLAN
@@ -109,7 +109,7 @@ def _state(
     return RequestState.REFUSED if failure is not None else None
 
 
-def _said(cause: Cause | None, failure: Mapping[str, Any] | None) -> str:
+def _cause_text(cause: Cause | None, failure: Mapping[str, Any] | None) -> str:
     if cause is not None:
         return cause.text
     return str(failure["message"]) if failure is not None else ""

@@ -80,22 +80,22 @@ class Channel:
         :raises jinja2.TemplateError: an argument names what there is not.
         """
         arguments = {**DEFAULTS.get(self.notifier, {}), **self.arguments}
-        return {name: _rendered(value, _words(alert)) for name, value in arguments.items()}
+        return {name: _render(value, _words(alert)) for name, value in arguments.items()}
 
 
 def _notifier(value: Any) -> str:
     if not isinstance(value, str) or not value.rpartition(".")[0]:
-        raise _unquoted(f"names no notifier: give the import path of its class, such as {SMTP}.")
+        raise _refusal(f"names no notifier: give the import path of its class, such as {SMTP}.")
     return value
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
     if not isinstance(value or {}, Mapping):
-        raise _unquoted(
+        raise _refusal(
             "has arguments that are no object: write names and values of the notifier's own."
         )
     if wrong := list(_problems_of_arguments(value or {})):
-        raise _unquoted(*wrong)
+        raise _refusal(*wrong)
     return value or {}
 
 
@@ -103,9 +103,9 @@ def _kinds(value: Any) -> frozenset[AlertKind] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
-        raise _unquoted("has kinds that are no list.")
+        raise _refusal("has kinds that are no list.")
     if unknown := [kind for kind in value if kind not in _SENT]:
-        raise _unquoted(
+        raise _refusal(
             f"has unknown kinds {', '.join(map(str, unknown))}: known are {', '.join(_SENT)}."
         )
     return frozenset(map(AlertKind, value))
@@ -113,11 +113,11 @@ def _kinds(value: Any) -> frozenset[AlertKind] | None:
 
 def _severity(value: Any) -> Severity:
     if value and value not in tuple(Severity):
-        raise _unquoted(f"has an unknown min_severity: known are {', '.join(Severity)}.")
+        raise _refusal(f"has an unknown min_severity: known are {', '.join(Severity)}.")
     return Severity(value or Severity.INFO)
 
 
-def _unquoted(*sentences: str) -> InvalidRequestError:
+def _refusal(*sentences: str) -> InvalidRequestError:
     """Sentences that quote no value: it may be secret."""
     return InvalidRequestError(sentences)
 
@@ -187,7 +187,7 @@ def _problems_of_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
     words = dict.fromkeys(ALERT_FIELDS, "")
     for name, value in arguments.items():
         try:
-            _rendered(value, words)
+            _render(value, words)
         except TemplateError as error:
             yield (
                 f"has the argument {name!r}, which cannot be rendered ({error}): alert has "
@@ -195,13 +195,13 @@ def _problems_of_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _rendered(value: Any, words: Mapping[str, Any]) -> Any:
+def _render(value: Any, words: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _environment().from_string(value).render(alert=words)
     if isinstance(value, Mapping):
-        return {name: _rendered(item, words) for name, item in value.items()}
+        return {name: _render(item, words) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rendered(item, words) for item in value]
+        return [_render(item, words) for item in value]
     return value
 
 

@@ -9,7 +9,6 @@ from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKey, AlertKind
 from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.actions import Action
-from rehome.domain.request.request import Action
 from rehome.domain.run.watched.finding import FindingRecord
 from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.domain.text import count_text

@@ -45,7 +45,7 @@ def html_body(alert: Alert) -> str:
     """For mails: no style sheet, no picture, nothing that is fetched."""
     rows = "".join(
         f'<tr><td style="padding-right:1em;vertical-align:top">{escape(name)}</td>'
-        f"<td>{_linked(value)}</td></tr>"
+        f"<td>{_as_link(value)}</td></tr>"
         for name, value in _lines(alert)
     )
     return (
@@ -98,7 +98,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _linked(value: str) -> str:
+def _as_link(value: str) -> str:
     if urlsplit(value).scheme in ("http", "https"):
         return f'<a href="{escape(value)}">{escape(value)}</a>'
     return escape(value)

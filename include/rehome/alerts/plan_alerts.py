@@ -44,12 +44,12 @@ def alerts_of(plan: PlanAccount, patience: Patience) -> tuple[Alert, ...]:
     about = about_plan(plan.record)
     found = (
         Alert(kind, text=text, next_step=next_step, occurrence=_occurrence(kind, plan), **about)
-        for kind, (text, next_step) in _found(plan, patience)
+        for kind, (text, next_step) in _alerts_of(plan, patience)
     )
     return tuple(sorted(found, key=lambda alert: list(AlertKind).index(alert.kind)))
 
 
-def _found(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKind, AlertText]]:
+def _alerts_of(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKind, AlertText]]:
     if plan.lost:
         yield AlertKind.DATA_LOST, alert_text.data_lost(plan.lost)
     failed = plan.moves.count(MoveState.FAILED)

@@ -107,7 +107,7 @@ def misled(
     :param cluster_id: where the connection leads.
     """
     entry = entry_name(connection, file)
-    bound_id = _bound(connection, bindings) or cluster_id
+    bound_id = _bound_to(connection, bindings) or cluster_id
     if bound_id != cluster_id:
         why = MisledBy.CONNECTION_BOUND_ELSEWHERE
         return Misled(why, connection, cluster_id, bound_id, entry)
@@ -134,7 +134,7 @@ def entries_for(cluster_id: str, file: ClustersFile, bindings: Bindings) -> list
     return [
         name
         for name, each in file.clusters.items()
-        if (bindings.entries.get(name) or _bound(each.connection, bindings)) == cluster_id
+        if (bindings.entries.get(name) or _bound_to(each.connection, bindings)) == cluster_id
     ]
 
 
@@ -144,6 +144,6 @@ def all_misled(file: ClustersFile, bindings: Bindings) -> list[Misled]:
     return [each for each in found if each is not None]
 
 
-def _bound(connection: str, bindings: Bindings) -> str | None:
+def _bound_to(connection: str, bindings: Bindings) -> str | None:
     """What a connection is bound to, or will be: an earlier Rehome has only seen where it leads."""
     return bindings.connections.get(connection, bindings.leads.get(connection))

@@ -22,7 +22,7 @@ def overlap_notes(file: ClustersFile, since: datetime) -> list[str]:
     """
     since = since.replace(hour=0, minute=0, second=0, microsecond=0)
     return [
-        f"clusters.{name}.windows: {_named(pair)}, first at {minute_text(at)}. One run at a "
+        f"clusters.{name}.windows: {_overlap_text(pair)}, first at {minute_text(at)}. One run at a "
         "time has a window: of those that are open, the one that closes last. One that lies within "
         "the window that was used last has no run."
         for name, entry in file.clusters.items()
@@ -30,7 +30,7 @@ def overlap_notes(file: ClustersFile, since: datetime) -> list[str]:
     ]
 
 
-def _named(pair: tuple[int, int]) -> str:
+def _overlap_text(pair: tuple[int, int]) -> str:
     first, second = pair
     if first == second:
         return f"[{first}] opens again before it closes"

@@ -174,7 +174,7 @@ class WatchRules(BaseModel):
 
     @field_validator("policies")
     @classmethod
-    def _remedied(
+    def _only_remedied(
         cls, policies: Mapping[FindingKind, WatchPolicy]
     ) -> Mapping[FindingKind, WatchPolicy]:
         """Only kinds that a plan can remedy may have a policy."""

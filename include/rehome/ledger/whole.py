@@ -72,10 +72,10 @@ def import_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
     :raises LedgerFileError: the file is none of this schema, or was changed; or the ledger holds
         something already.
     """
-    counts = _checked(file)
+    counts = _checked_counts(file)
     file.seek(0)
     with ledger.writing() as connection:
-        if there := [name for name, rows in _counted(connection).items() if rows]:
+        if there := [name for name, rows in _row_counts(connection).items() if rows]:
             raise LedgerFileError(
                 f"The ledger is not empty: it has rows of {', '.join(there)}",
                 state_left=UNCHANGED,
@@ -84,10 +84,10 @@ def import_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
         connection.execute(IDENTITY.delete())
         for name, rows in groupby(_rows(file), key=lambda row: row[0]):
             table = METADATA.tables[name]
-            while some := [_typed(table, row) for _, row in islice(rows, LEDGER_ROWS_AT_ONCE)]:
+            while some := [_typed_row(table, row) for _, row in islice(rows, LEDGER_ROWS_AT_ONCE)]:
                 connection.execute(insert(table), some)
         _count_on(connection)
-        found = {name: rows for name, rows in _counted(connection, all_of=True).items() if rows}
+        found = {name: rows for name, rows in _row_counts(connection, all_of=True).items() if rows}
         if found != counts:
             raise LedgerFileError(
                 f"Rows by table would be {found}, and the file says {counts}",
@@ -97,7 +97,7 @@ def import_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
     return counts
 
 
-def _checked(file: BinaryIO) -> dict[str, int]:
+def _checked_counts(file: BinaryIO) -> dict[str, int]:
     """The file's own counts, once all of it is as it was written."""
     digest, counts, last = hashlib.sha256(), Counter[str](), b""
     for number, line in enumerate(file):
@@ -154,7 +154,7 @@ def _rows(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield name, row
 
 
-def _typed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def _typed_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     """Times as such, the rest as JSON has it."""
     times = {column.name for column in table.columns if isinstance(column.type, UtcDateTime)}
     return {
@@ -168,7 +168,7 @@ def _time(value: object) -> str:
     return value.isoformat()
 
 
-def _counted(connection: Connection, *, all_of: bool = False) -> dict[str, int]:
+def _row_counts(connection: Connection, *, all_of: bool = False) -> dict[str, int]:
     """How many rows each table has; without the ledger's id, which a new one has, too."""
     tables = [table for table in METADATA.sorted_tables if all_of or table is not IDENTITY]
     return {

@@ -94,7 +94,7 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
     return Interval(
         seconds=(now.taken_at - before.taken_at).total_seconds(),
         bytes_in=bytes_in,
-        bytes_out=bytes_in * now.followers + _consumed(before, now, record),
+        bytes_out=bytes_in * now.followers + _consumed_bytes(before, now, record),
         messages=np.where(usable, messages, _UNKNOWN),
         measured=measured,
         least_bytes=np.where(usable, np.where(measured, grown, least), _UNKNOWN),
@@ -133,7 +133,7 @@ def _density(size: Ints, start: Ints, end: Ints) -> Floats:
     return np.where(known & ((offsets > 0) | (end == 0)), density, _UNKNOWN)
 
 
-def _consumed(before: Readings, now: Readings, record: Floats) -> Floats:
+def _consumed_bytes(before: Readings, now: Readings, record: Floats) -> Floats:
     """(P,) bytes that consumer groups have read; NaN where that is not known.
 
     It cannot where a group committed for the first time or went back, nor anywhere while some

@@ -43,9 +43,9 @@ def loads_of(rollup: Rollup) -> pa.Table:
     offset has added.
     """
     columns: dict[str, Any] = {
-        "topic": _named(rollup.topics, rollup),
+        "topic": _topic_names(rollup.topics, rollup),
         "partition": partition_numbers(rollup.keys),
-        "topic_id": _named(rollup.topic_ids, rollup),
+        "topic_id": _topic_names(rollup.topic_ids, rollup),
     }
     numbers, rows = rollup.numbers, len(rollup.keys)
     for name in ("in", "out"):
@@ -71,5 +71,5 @@ def _per(total: Floats, of: Floats) -> Floats:
     return ratio
 
 
-def _named(names: tuple[str, ...], rollup: Rollup) -> list[str]:
+def _topic_names(names: tuple[str, ...], rollup: Rollup) -> list[str]:
     return [names[code] for code in topic_codes(rollup.keys).tolist()]

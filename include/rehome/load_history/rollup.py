@@ -148,7 +148,7 @@ class Rollup:
             topic_ids=tuple(ids[topic] for topic in topics),
             keys=keys,
             numbers={
-                name: _joined(name, len(keys), self.numbers[name], at_old, values, at_new)
+                name: _join(name, len(keys), self.numbers[name], at_old, values, at_new)
                 for name, values in later.numbers.items()
             },
             rates={
@@ -257,7 +257,7 @@ def _ids(rollup: Rollup) -> dict[str, str]:
     return dict(zip(rollup.topics, rollup.topic_ids, strict=True))
 
 
-def _joined(name: str, rows: int, old: Floats, at_old: Ints, new: Floats, at_new: Ints) -> Floats:
+def _join(name: str, rows: int, old: Floats, at_old: Ints, new: Floats, at_new: Ints) -> Floats:
     """Both columns in one, by what the column is: a sum, a maximum, or the latest value."""
     joined = np.zeros(rows)
     kept = at_old >= 0

@@ -217,8 +217,8 @@ def cluster_readings(facts: ClusterGauges) -> Iterator[Reading]:
     """What a sweep, or the end of a plan or a snapshot, knows of its cluster."""
     at = {Label.CLUSTER: facts.cluster_id}
     values: dict[Metric, float | None] = {
-        catalog.SNAPSHOT_TAKEN_AT: _known(facts.snapshot_taken_at),
-        catalog.SWEPT_AT: _known(facts.swept_at),
+        catalog.SNAPSHOT_TAKEN_AT: _seconds_or_none(facts.snapshot_taken_at),
+        catalog.SWEPT_AT: _seconds_or_none(facts.swept_at),
         catalog.PLANS_ORPHANED: facts.orphaned,
         catalog.THROTTLES_OWED: facts.owed,
         catalog.THROTTLES_FOREIGN: facts.foreign,
@@ -266,5 +266,5 @@ def _unix(moment: datetime | None) -> float:
     return 0.0 if moment is None else moment.timestamp()
 
 
-def _known(moment: datetime | None) -> float | None:
+def _seconds_or_none(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()

@@ -67,7 +67,7 @@ def choices_of(summary: PlanSummary) -> Choices | None:
     """What the plan's summary offers; None = nothing."""
     budgets = tuple(_budget(point, summary) for point in summary.curve)
     relaxed = tuple(
-        _relaxed(price, summary)
+        _choice_to_relax(price, summary)
         for price in summary.prices
         if price.method != FREE and (price.bytes_to_move > 0 or price.replica_moves > 0)
     )
@@ -97,7 +97,7 @@ def params_instead(
     return params | {"tolerances": {**params.get("tolerances", {}), value: None}}
 
 
-def _relaxed(price: TargetPrice, summary: PlanSummary) -> Choice:
+def _choice_to_relax(price: TargetPrice, summary: PlanSummary) -> Choice:
     label = f"Without the {name_of(price.resource)} target"
     can_be_asked_for = price.resource in TOLERANCES
     kind = Instead.WITHOUT if can_be_asked_for else None

@@ -68,7 +68,7 @@ class PlanFiles:
             if directory is None or not directory.exists(name):
                 return None
             text = directory.read_text(name)
-            digest = self._expected(name)
+            digest = self._expected_digest(name)
             if digest not in (None, hashlib.sha256(text.encode()).hexdigest()):
                 self.problem = (
                     f"{self.uri}/{name} is not shown: it is not what the plan's task has written"
@@ -81,7 +81,7 @@ class PlanFiles:
             self.problem = f"{self.uri}/{name} is damaged: {error}"
         return None
 
-    def _expected(self, name: str) -> str | None:
+    def _expected_digest(self, name: str) -> str | None:
         """SHA-256 of what a file has to hold; None = it is not known.
 
         Of Kafka's own files, which people may hand to its tools, the summary has it, which the

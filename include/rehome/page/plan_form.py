@@ -70,7 +70,7 @@ class PlanForm:
         }
         if (budget := size(self.budget, "Budget", "500 GB")) is not None:
             params["budget_bytes"] = budget
-        params |= self._written("replication_factor", "replacements")
+        params |= self._filled_fields("replication_factor", "replacements")
         if self.tolerance.strip():
             try:
                 params["tolerance"] = float(self.tolerance.strip().rstrip("%").strip()) / 100
@@ -84,7 +84,7 @@ class PlanForm:
             raise InvalidRequestError(problems)
         return _as_json(params)
 
-    def _written(self, *names: str) -> dict[str, Any]:
+    def _filled_fields(self, *names: str) -> dict[str, Any]:
         """Those of the fields that are not empty."""
         written = {name: getattr(self, name).strip() for name in names}
         return {name: text for name, text in written.items() if text}

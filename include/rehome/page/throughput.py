@@ -53,10 +53,10 @@ def throughput(samples: Sequence[BusiestRate], rates: Sequence[RateChange]) -> T
             upcoming += 1
         target.append(rate_then.target_bytes_per_s if rate_then else None)
         limit.append(rate_then.limit_bytes_per_s if rate_then else None)
-    return Throughput(at, _delivered(at, known, gaps), target, limit)
+    return Throughput(at, _values_between(at, known, gaps), target, limit)
 
 
-def _delivered(
+def _values_between(
     at: Sequence[float], known: Mapping[float, float], gaps: Set[float]
 ) -> list[float | None]:
     """A value for each row that lies between two that are known, with no gap between them."""
@@ -84,10 +84,10 @@ def _gaps(samples: Sequence[BusiestRate]) -> Iterator[float]:
 def _points(samples: Sequence[BusiestRate]) -> Iterator[BusiestRate]:
     """What is drawn: smoothed and averaged, over no gap."""
     polled = [s for s in samples if s.since is None or s.at - s.since <= PACE_WINDOW]
-    yield from _smoothed(_averaged(polled))
+    yield from _smooth(_averages(polled))
 
 
-def _smoothed(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
+def _smooth(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
     """Each as the mean of the last half minute: single polls see single fetches."""
     found: list[BusiestRate] = []
     first, total = 0, 0.0
@@ -101,7 +101,7 @@ def _smoothed(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
     return found
 
 
-def _averaged(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
+def _averages(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
     """Means of equally many samples each, at the last one's time."""
     together = -(-len(samples) // POINTS) or 1
     spans = [samples[at : at + together] for at in range(0, len(samples), together)]

@@ -76,11 +76,11 @@ def report_data(
         throttles=tuple(ledger.throttles(plan_id)),
         samples=read_samples(ledger, plan_id),
         events=tuple(ledger.events(plan_id)),
-        delivered=_delivered(ledger, plan_id),
+        delivered=_delivered_rates(ledger, plan_id),
     )
 
 
-def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ...]:
+def _delivered_rates(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ...]:
     """What the busiest broker delivered, where every broker has reported what it copied, and not
     over a time without polls: a mean over that says nothing.
     """

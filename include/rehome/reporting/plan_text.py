@@ -131,10 +131,10 @@ def done(data: ReportData) -> str:
     sentence += f", {stopped:,} cancelled" if stopped else ""
     sentence += f", {others:,} taken over by another client" if others else ""
     sentence += f", {gone:,} gone: they need no moving any more" if gone else ""
-    return f"{sentence}. {_proved(data)}"
+    return f"{sentence}. {_proof_text(data)}"
 
 
-def _proved(data: ReportData) -> str:
+def _proof_text(data: ReportData) -> str:
     """What a fresh read has shown."""
     proof = data.account.files.verification
     if proof is None:

@@ -94,11 +94,11 @@ def _view(data: ReportData) -> dict[str, Any]:
         "what_happened": _what_happened(data),
         "unusual": unusual(data)[:LINES_SHOWN],
         "unusual_left_out": max(0, len(unusual(data)) - LINES_SHOWN),
-        "picture": broker_picture(plan.summary.brokers, _stored(plan.summary)),
+        "picture": broker_picture(plan.summary.brokers, _bytes_balance(plan.summary)),
         "load_pictures": load_pictures(plan.summary),
         "links": link_picture(plan.summary.links),
         "largest": largest_moves(plan.moves),
-        "bound": _bound(plan.summary),
+        "bound": _bound_text(plan.summary),
         "resource_name": _target_name,
         "curve": progress_curve(data),
         "predicted": data.account.predicted_of_all,
@@ -136,11 +136,11 @@ def _what_happened(data: ReportData) -> list[tuple[str, str]]:
     return [(what, text) for what, text in parts if text]
 
 
-def _stored(summary: PlanSummary) -> ResourceBalance | None:
+def _bytes_balance(summary: PlanSummary) -> ResourceBalance | None:
     return next((item for item in summary.resources if item.resource == Resource.BYTES), None)
 
 
-def _bound(summary: PlanSummary) -> str:
+def _bound_text(summary: PlanSummary) -> str:
     """How far the plan is from the least that any plan moves, or from all that was asked."""
     asked = summary.asked_bound_bytes
     bound = summary.lower_bound_bytes if asked is None else asked

@@ -120,7 +120,7 @@ def _throttles(_: str, facts: Mapping[str, Any]) -> str:
     return f"{count} of other clients while nothing is reassigned: {names}."
 
 
-def _removed(subject: str, facts: Mapping[str, Any]) -> str:
+def _removed_text(subject: str, facts: Mapping[str, Any]) -> str:
     what = subject if subject.startswith("setting ") else f"watch rule {subject}"
     return f"The {what} is ignored. In its place: {facts['successor']}."
 
@@ -143,7 +143,7 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
     FindingKind.EMPTY_BROKER: _empty,
     FindingKind.LEFTOVER_THROTTLE: _throttles,
     FindingKind.FOREIGN_REASSIGNMENT: _partitions("being reassigned by another client"),
-    FindingKind.REMOVED_RULE: _removed,
+    FindingKind.REMOVED_RULE: _removed_text,
 }
 
 _WAITS = {

@@ -57,7 +57,7 @@ def follow_all(
         does not show stay as they are.
     """
 
-    def followed(key: FindingKey, shown: Mapping[FindingKey, Seen]) -> FindingRecord | None:
+    def follow_one(key: FindingKey, shown: Mapping[FindingKey, Seen]) -> FindingRecord | None:
         old = before.get(key)
         if key not in shown and (key[0] in unknown or key in unknown):
             return old
@@ -65,11 +65,11 @@ def follow_all(
 
     shown = {each.key: each for each in seen}
     of_snapshot = [key for key in {*before, *shown} if key[0] is not FindingKind.FLAPPING_BROKER]
-    found = {key: followed(key, shown) for key in of_snapshot}
+    found = {key: follow_one(key, shown) for key in of_snapshot}
     known = [each for each in found.values() if each is not None]
     flaps = {each.key: each for each in flapping(known, taken_at)}
     of_days = [key for key in before if key[0] is FindingKind.FLAPPING_BROKER]
-    found |= {key: followed(key, flaps) for key in {*of_days, *flaps}}
+    found |= {key: follow_one(key, flaps) for key in {*of_days, *flaps}}
     return {key: each for key, each in sorted(found.items()) if each is not None}
 
 

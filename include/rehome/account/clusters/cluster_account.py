@@ -47,7 +47,7 @@ def account_of_cluster(evidence: ClusterEvidence, now: datetime) -> ClusterAccou
     """What follows from the evidence."""
     return ClusterAccount(
         evidence.cluster_id,
-        _seen(evidence.view),
+        _as_seen(evidence.view),
         _imbalance(evidence.view),
         evidence.plan,
         evidence.orphaned,
@@ -59,7 +59,7 @@ def account_of_cluster(evidence: ClusterEvidence, now: datetime) -> ClusterAccou
     )
 
 
-def _seen(view: ClusterView | None) -> Fact[ClusterView]:
+def _as_seen(view: ClusterView | None) -> Fact[ClusterView]:
     if view is None:
         return Unknown(NotKnown.NO_SNAPSHOT)
     return Known(view, view.taken_at, Source.SNAPSHOT)

@@ -61,11 +61,11 @@ def cluster_view(
         racks=racks,
         topics=int(pc.sum(snapshot.topics["visible"]).as_py() or 0),
         partitions=leads.num_rows,
-        under_replicated=_named(_partitions(replicas.filter(pc.invert(replicas["in_isr"])))),
-        offline=_named(_partitions(leads.filter(pc.invert(leads["is_leader_max"])))),
-        reassigning=_named(foreign),
+        under_replicated=_names_of(_partitions(replicas.filter(pc.invert(replicas["in_isr"])))),
+        offline=_names_of(_partitions(leads.filter(pc.invert(leads["is_leader_max"])))),
+        reassigning=_names_of(foreign),
         moving=len(flying) - len(foreign),
-        foreign_throttles=_named([found for found, _ in not_ours]),
+        foreign_throttles=_names_of([found for found, _ in not_ours]),
         throttled=len(settings) - sum(whole for _, whole in not_ours),
         hidden_topics=len(snapshot.hidden_topics),
         unknown_load=_unknown_load(known),
@@ -110,5 +110,5 @@ def _partitions(rows: pa.Table) -> list[TopicPartition]:
     return sorted(TopicPartition(*key) for key in zip(*columns, strict=True))
 
 
-def _named(found: Sequence[object]) -> Named:
+def _names_of(found: Sequence[object]) -> Named:
     return Named(len(found), tuple(map(str, found[:NAMED])))

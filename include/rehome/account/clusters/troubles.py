@@ -76,17 +76,17 @@ def troubles_of(evidence: ClusterEvidence, now: datetime) -> tuple[Trouble, ...]
 
 
 def _of_ledger(evidence: ClusterEvidence, now: datetime) -> Iterator[Trouble]:
-    def known(kind: TroubleKind, *names: str, count: int = 1, said: str = "") -> Trouble:
+    def of_ledger(kind: TroubleKind, *names: str, count: int = 1, said: str = "") -> Trouble:
         return Trouble(kind, Source.LEDGER, now, count, names, said)
 
     for each in evidence.wrong_connections:
-        yield known(TroubleKind.WRONG_CONNECTION, each.connection, said=each.why)
+        yield of_ledger(TroubleKind.WRONG_CONNECTION, each.connection, said=each.why)
     if evidence.plan is not None and evidence.plan_hurts:
-        yield known(TroubleKind.PLAN, evidence.plan.plan_id, count=len(evidence.plan_hurts))
+        yield of_ledger(TroubleKind.PLAN, evidence.plan.plan_id, count=len(evidence.plan_hurts))
     if evidence.owed:
-        yield known(TroubleKind.OWED, count=evidence.owed)
+        yield of_ledger(TroubleKind.OWED, count=evidence.owed)
     if evidence.findings:
-        yield known(TroubleKind.FINDINGS, count=len(evidence.findings))
+        yield of_ledger(TroubleKind.FINDINGS, count=len(evidence.findings))
     for alert in evidence.alerts:
         if alert.failed_channels and alert.closed_at is None:
             why = next(iter(alert.failed_channels.values()))
@@ -95,11 +95,11 @@ def _of_ledger(evidence: ClusterEvidence, now: datetime) -> Iterator[Trouble]:
                 *(TroubleKind.NOT_SENT, Source.LEDGER, now, 1, channels, why), alert.kind.value
             )
     for found in evidence.policy_differences:
-        yield replace(known(TroubleKind.POLICIES_DIFFER), differs=found)
+        yield replace(of_ledger(TroubleKind.POLICIES_DIFFER), differs=found)
 
 
 def _of_snapshot(view: ClusterView) -> Iterator[Trouble]:
-    def seen(kind: TroubleKind, found: Named) -> Iterator[Trouble]:
+    def of_snapshot(kind: TroubleKind, found: Named) -> Iterator[Trouble]:
         if found.count:
             yield Trouble(kind, Source.SNAPSHOT, view.taken_at, found.count, found.first)
 
@@ -108,8 +108,8 @@ def _of_snapshot(view: ClusterView) -> Iterator[Trouble]:
             kind = TroubleKind.BROKER_SILENT if broker.live else TroubleKind.BROKER_DEAD
             names = (str(broker.broker),)
             yield Trouble(kind, Source.SNAPSHOT, view.taken_at, 1, names, broker.problem)
-    yield from seen(TroubleKind.NO_LEADER, view.offline)
-    yield from seen(TroubleKind.UNDER_REPLICATED, view.under_replicated)
-    yield from seen(TroubleKind.FOREIGN_REASSIGNMENTS, view.reassigning)
-    yield from seen(TroubleKind.FOREIGN_THROTTLES, view.foreign_throttles)
-    yield from seen(TroubleKind.HIDDEN_TOPICS, Named(view.hidden_topics, ()))
+    yield from of_snapshot(TroubleKind.NO_LEADER, view.offline)
+    yield from of_snapshot(TroubleKind.UNDER_REPLICATED, view.under_replicated)
+    yield from of_snapshot(TroubleKind.FOREIGN_REASSIGNMENTS, view.reassigning)
+    yield from of_snapshot(TroubleKind.FOREIGN_THROTTLES, view.foreign_throttles)
+    yield from of_snapshot(TroubleKind.HIDDEN_TOPICS, Named(view.hidden_topics, ()))

@@ -57,19 +57,19 @@ def _silent(hurt: Hurt) -> str:
     return f"{brokers_text(hurt.brokers).capitalize()} did not answer the newest poll: {hurt.why}."
 
 
-def _named(hurt: Hurt) -> str:
+def _partition_names(hurt: Hurt) -> str:
     more = [f"{hurt.more:,} more"] if hurt.more else []
     return listed([*hurt.partitions, *more])
 
 
 def _not_cancelled(hurt: Hurt) -> str:
     moves = count_text(hurt.moves, "move in flight", "moves in flight")
-    return f"{moves} could not be cancelled ({_named(hurt)}): {hurt.why}."
+    return f"{moves} could not be cancelled ({_partition_names(hurt)}): {hurt.why}."
 
 
 def _not_throttled(hurt: Hurt) -> str:
     moves = count_text(hurt.moves, "move in flight is", "moves in flight are")
-    return f"{moves} not throttled as they have to be: {_named(hurt)}."
+    return f"{moves} not throttled as they have to be: {_partition_names(hurt)}."
 
 
 def _taken_over(hurt: Hurt) -> str:
@@ -80,7 +80,7 @@ def _taken_over(hurt: Hurt) -> str:
 def _foreign(hurt: Hurt) -> str:
     waits = " The plan starts nothing until that has ended." if hurt.holds else ""
     why = f" That reassignment cannot end: {hurt.why}." if hurt.why else ""
-    return f"Another client reassigns {_named(hurt)}.{waits}{why}"
+    return f"Another client reassigns {_partition_names(hurt)}.{waits}{why}"
 
 
 def _waits(hurt: Hurt) -> str:
@@ -88,7 +88,7 @@ def _waits(hurt: Hurt) -> str:
     return f"{moves}: {hurt.why}."
 
 
-def _outpaced(hurt: Hurt) -> str:
+def _outpaced_text(hurt: Hurt) -> str:
     return f"Copies cannot catch up with producers: {hurt.why}."
 
 
@@ -109,7 +109,7 @@ _TEXTS: Mapping[HurtKind, Callable[[Hurt], str]] = {
     HurtKind.WAITS_FOR_LEADER: _waits,
     HurtKind.WAITS_UNREAD: _waits,
     HurtKind.WAITS_FOR_WINDOW: _waits,
-    HurtKind.OUTPACED: _outpaced,
+    HurtKind.OUTPACED: _outpaced_text,
     HurtKind.ALERT: _alert,
 }
 _STEPS: Mapping[HurtKind, str] = {

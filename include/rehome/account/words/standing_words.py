@@ -46,7 +46,7 @@ def status_of(account: PlanAccount) -> StatusText:
     """A standing in words."""
     stand, tried = account.standing.stand, account.standing.tried
     label, headline = _LABELS[stand](account), _HEADLINES[stand](account)
-    left = _left(account)
+    left = _rest_text(account)
     if tried is not None and account.waits_to_start:
         waits = f" {headline}" if PlanStep.AS_IT_WAITS in account.standing.steps else ""
         label, headline = label_of(tried.cause.kind), f"{tried_text(tried)}{waits}"
@@ -59,7 +59,7 @@ def status_of(account: PlanAccount) -> StatusText:
     return StatusText(label, headline, left, step, here)
 
 
-def _left(account: PlanAccount) -> str:
+def _rest_text(account: PlanAccount) -> str:
     match account.standing.stand:
         case Stand.RUNNING | Stand.HURT | Stand.LEFT_RUNNING | Stand.ROLLED_BACK | Stand.FINISHING:
             return _throttles(account)
@@ -68,7 +68,7 @@ def _left(account: PlanAccount) -> str:
         case Stand.DONE:
             proof = account.files.verification or {}
             return (
-                f"{_gone(len(proof.get('gone', ())))}{_unpaid(account)}"
+                f"{_gone_text(len(proof.get('gone', ())))}{_unpaid_text(account)}"
                 f"{_out_of_isr(len(proof.get('findings', ())))}{_throttles(account)}"
             )
         case Stand.FAILED | Stand.CANCELLED:
@@ -80,7 +80,7 @@ def _left(account: PlanAccount) -> str:
 _WITHOUT_MOVES = (Stand.NOT_REACHED, Stand.AS_ASKED)
 
 
-def _gone(partitions: int) -> str:
+def _gone_text(partitions: int) -> str:
     """A sentence on partitions that need no moving any more; "" = none."""
     if not partitions:
         return ""
@@ -88,7 +88,7 @@ def _gone(partitions: int) -> str:
     return f"{are} gone, as the topic was deleted: these need no moving any more. "
 
 
-def _unpaid(account: PlanAccount) -> str:
+def _unpaid_text(account: PlanAccount) -> str:
     """A sentence on what a budget has left on drained brokers; "" = nothing."""
     found = len((account.files.drained or {}).get("unpaid", ()))
     if not found:
@@ -189,7 +189,7 @@ def _with_cause(what: str) -> _Text:
     return lambda account: f"The plan {what}: {account.record.cause}."
 
 
-def _refused(account: PlanAccount) -> str:
+def _refused_text(account: PlanAccount) -> str:
     found = [group for group in account.findings if group.kind.severity is Severity.ERROR]
     errors = sum(group.count for group in found)
     return f"The dry run refuses this plan: {count_text(errors, 'error')}."
@@ -199,7 +199,7 @@ def _hurt(account: PlanAccount) -> str:
     return f"{hurt_text(worst_hurt(account))[0]} {_done_of_all(account)} so far."
 
 
-def _paused(account: PlanAccount) -> str:
+def _paused_text(account: PlanAccount) -> str:
     words = waits_text(account)
     text = f"The plan is paused: {account.record.cause}." if words is None else words.text
     return f"{text} {_done_of_all(account)}."
@@ -236,7 +236,7 @@ def not_reached_of(account: PlanAccount) -> tuple[str, ...]:
     )
 
 
-def _done(account: PlanAccount) -> str:
+def _done_text(account: PlanAccount) -> str:
     elapsed, proof = account.elapsed, account.files.verification or {}
     took = "" if elapsed is None else f", after {duration_text(elapsed.total.total_seconds())}"
     moved = account.moves.total - len(proof.get("gone", ()))
@@ -244,11 +244,11 @@ def _done(account: PlanAccount) -> str:
     return f"{are} where the plan says{took}. A fresh read proves it."
 
 
-def _rejected(account: PlanAccount) -> str:
+def _rejected_text(account: PlanAccount) -> str:
     return f"The plan was rejected{_by(account)}."
 
 
-def _cancelled(account: PlanAccount) -> str:
+def _cancelled_text(account: PlanAccount) -> str:
     return f"The plan was cancelled{_by(account)}: {account.record.cause}."
 
 
@@ -259,7 +259,7 @@ def _by(account: PlanAccount) -> str:
 _HEADLINES: Mapping[Stand, _Text] = {
     Stand.SUPERSEDED: lambda account: superseded_text(account.overtaken_by or ""),
     Stand.DRY_RUN_TO_COME: _always("The plan is made; its dry run is still to come."),
-    Stand.REFUSED: _refused,
+    Stand.REFUSED: _refused_text,
     Stand.HANDED_OVER: lambda account: handed_over_words(account).text,
     Stand.READY: lambda account: found_sentence(account.findings),
     Stand.GOING_ON: lambda account: found_sentence(account.findings),
@@ -269,7 +269,7 @@ _HEADLINES: Mapping[Stand, _Text] = {
     Stand.LEFT_RUNNING: lambda account: (
         f"{_done_of_all(account)} so far. No run drives the plan now."
     ),
-    Stand.PAUSED: _paused,
+    Stand.PAUSED: _paused_text,
     Stand.FINISHING: _always(
         "Every move has ended. The plan's run takes throttles back and proves the result."
     ),
@@ -285,11 +285,11 @@ _HEADLINES: Mapping[Stand, _Text] = {
     Stand.NOT_ELECTED: _not_elected,
     Stand.NOT_REACHED: _not_reached,
     Stand.AS_ASKED: _always("The cluster was already as asked: nothing had to move."),
-    Stand.DONE: _done,
+    Stand.DONE: _done_text,
     Stand.FAILED_BEFORE: _with_cause("failed before it started"),
     Stand.FAILED: _with_cause("failed"),
-    Stand.REJECTED: _rejected,
-    Stand.CANCELLED_BEFORE: _cancelled,
-    Stand.CANCELLED: _cancelled,
+    Stand.REJECTED: _rejected_text,
+    Stand.CANCELLED_BEFORE: _cancelled_text,
+    Stand.CANCELLED: _cancelled_text,
     Stand.ROLLED_BACK: _with_cause("was rolled back"),
 }

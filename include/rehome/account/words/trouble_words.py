@@ -27,7 +27,7 @@ def troubles_in_short(troubles: Iterable[Trouble]) -> str:
     return ", ".join(_SHORT[kind](counts[kind]) for kind in TroubleKind if counts[kind])
 
 
-def _counted(one: str, many: str) -> Text:
+def _count_of(one: str, many: str) -> Text:
     return lambda trouble: (
         f"{count_text(trouble.count, one, many)}: {_names(trouble)}."
         if trouble.names
@@ -54,7 +54,7 @@ def _differ(trouble: Trouble) -> str:
 
 _TEXTS: Mapping[TroubleKind, Text] = {
     TroubleKind.WRONG_CONNECTION: lambda trouble: f"{trouble.said}.",
-    TroubleKind.NO_LEADER: _counted("partition had no leader", "partitions had no leader"),
+    TroubleKind.NO_LEADER: _count_of("partition had no leader", "partitions had no leader"),
     TroubleKind.BROKER_DEAD: _of_broker("was not alive"),
     TroubleKind.BROKER_SILENT: _of_broker("did not answer every request"),
     TroubleKind.PLAN: lambda trouble: (
@@ -67,14 +67,14 @@ _TEXTS: Mapping[TroubleKind, Text] = {
     TroubleKind.FINDINGS: lambda trouble: (
         f"{count_text(trouble.count, 'finding is open', 'findings are open')}."
     ),
-    TroubleKind.UNDER_REPLICATED: _counted(
+    TroubleKind.UNDER_REPLICATED: _count_of(
         "partition was under-replicated", "partitions were under-replicated"
     ),
-    TroubleKind.FOREIGN_REASSIGNMENTS: _counted(
+    TroubleKind.FOREIGN_REASSIGNMENTS: _count_of(
         "partition was being reassigned by another client",
         "partitions were being reassigned by other clients",
     ),
-    TroubleKind.FOREIGN_THROTTLES: _counted(
+    TroubleKind.FOREIGN_THROTTLES: _count_of(
         "throttle setting was not Rehome's", "throttle settings were not Rehome's"
     ),
     TroubleKind.NOT_SENT: lambda trouble: unsent_text(trouble.alert, trouble.names, trouble.said),

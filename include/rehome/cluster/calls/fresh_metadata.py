@@ -115,9 +115,9 @@ def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, Top
 def _alike(one: TopicDescription, other: TopicDescription | None) -> bool:
     if other is None or one.topic_id != other.topic_id or one.error != other.error:
         return False
-    return _placed(one) == _placed(other)
+    return _placement_of(one) == _placement_of(other)
 
 
-def _placed(topic: TopicDescription) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+def _placement_of(topic: TopicDescription) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Leader and replicas of each partition."""
     return {number: (state.leader, state.replicas) for number, state in topic.partitions.items()}

@@ -174,7 +174,7 @@ class Wire:
             if not first.is_done:
                 first.success((response, node))
 
-        def lost(node: NodeId, error: Exception) -> None:
+        def lose(node: NodeId, error: Exception) -> None:
             waiting.discard(node)
             if not waiting and not first.is_done:
                 first.failure(error)
@@ -182,7 +182,7 @@ class Wire:
         for node in nodes:
             answer = self._greet(node)
             answer.add_callback(functools.partial(won, node))
-            answer.add_errback(functools.partial(lost, node))
+            answer.add_errback(functools.partial(lose, node))
         return first
 
     def _greet(self, node: NodeId) -> Future:

@@ -138,7 +138,7 @@ def _dial(host: str, port: int, where: str, deadline: float) -> socket.socket:
     for family, kind, protocol, _, address in addresses:
         sock = socket.socket(family, kind, protocol)
         try:
-            sock.settimeout(_left(deadline))
+            sock.settimeout(_seconds_left(deadline))
             sock.connect(address)
         except OSError as error:
             sock.close()
@@ -154,7 +154,7 @@ def _secure(
     connection: Connection, plain: socket.socket, host: str, where: str, deadline: float
 ) -> ssl.SSLSocket:
     try:
-        plain.settimeout(_left(deadline))
+        plain.settimeout(_seconds_left(deadline))
         return connection.tls.context().wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
         cause = Unreachable.WRONG_CA
@@ -208,12 +208,12 @@ class _Dialogue:
             return
         handshake = self._ask(SaslHandshakeRequest(mechanism=login.sent_as, version=1))
         if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:  # the listener has no SASL
-            raise self._failed(
+            raise self._failure_of(
                 Unreachable.WRONG_PROTOCOL, "the listener behind this port does not use SASL"
             )
         if handshake.error_code:
             enabled = ", ".join(handshake.mechanisms) or "none"
-            raise self._failed(
+            raise self._failure_of(
                 Unreachable.WRONG_MECHANISM,
                 f"{login.sent_as} is not enabled there; it has {enabled}",
             )
@@ -224,7 +224,7 @@ class _Dialogue:
             )
             if answer.error_code:
                 by_password = isinstance(login, PasswordLogin)
-                raise self._failed(
+                raise self._failure_of(
                     Unreachable.WRONG_PASSWORD if by_password else Unreachable.LOGIN_REFUSED,
                     f"{login.principal} was not authenticated: {answer.error_message}",
                 )
@@ -242,7 +242,7 @@ class _Dialogue:
         try:
             return make(host=host, **login.kafka_python())
         except GSSError as error:
-            raise self._failed(
+            raise self._failure_of(
                 Unreachable.NO_CREDENTIALS, f"there is no Kerberos ticket for it: {error}"
             ) from error
 
@@ -267,37 +267,37 @@ class _Dialogue:
 
         self._protocol.send_request(request)
         try:
-            self._sock.settimeout(_left(self._deadline))
+            self._sock.settimeout(_seconds_left(self._deadline))
             self._sock.sendall(self._protocol.send_bytes())
             responses: list[Any] = []
             while not responses:
-                self._sock.settimeout(_left(self._deadline))
+                self._sock.settimeout(_seconds_left(self._deadline))
                 received = self._sock.recv(65536)
                 if not received:
                     raise ConnectionResetError("closed by the broker")
                 responses = self._protocol.receive_bytes(received)
         except TimeoutError as error:
-            raise self._failed(
+            raise self._failure_of(
                 Unreachable.NO_ANSWER, "it accepts connections but does not answer requests"
             ) from error
         except ssl.SSLError as error:
             # TLS 1.3 reports a refused client certificate only after the handshake.
-            raise self._failed(
+            raise self._failure_of(
                 Unreachable.TLS, f"the broker ended TLS: {error.reason or error}"
             ) from error
         except (ConnectionError, kafka.errors.KafkaProtocolError) as error:
-            raise self._failed(
+            raise self._failure_of(
                 Unreachable.WRONG_PROTOCOL,
                 f"it broke off a {self._connection.security_protocol} conversation; the listener "
                 "behind this port probably speaks another protocol",
             ) from error
         return responses[0][1]
 
-    def _failed(self, cause: Unreachable, what: str) -> ClusterUnreachableError:
+    def _failure_of(self, cause: Unreachable, what: str) -> ClusterUnreachableError:
         return _failure(cause, f"{self._where}: {what}")
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError("deadline passed")

@@ -50,7 +50,7 @@ class ClientCredentials:
                 data=asked,
                 auth=httpx.BasicAuth(self.client_id, self.client_secret),
                 headers={"accept": "application/json"},
-                verify=self._trusted(),
+                verify=self._tls_context(),
                 timeout=timeout_s,
             )
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
@@ -69,7 +69,7 @@ class ClientCredentials:
             raise self._no_token("does not say how long its token lasts (expires_in, exp)")
         return Token(value, min(ends))
 
-    def _trusted(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         try:
             return ssl.create_default_context(cafile=self.ca_location, cadata=self.ca_pem)
         except (OSError, ssl.SSLError) as error:

@@ -192,8 +192,8 @@ def replicas_table(
         "removing": [replica in removing for replica in ids],
         "log_dir": [path for path, _ in now],
         "size_bytes": [size for _, size in now],
-        "log_end_offset": _known(ends, ids),
-        "log_start_offset": _known(starts, ids),
+        "log_end_offset": _known_offsets(ends, ids),
+        "log_start_offset": _known_offsets(starts, ids),
         "future_log_dir": [path for path, _ in later],
         "future_size_bytes": [size for _, size in later],
     }
@@ -231,7 +231,7 @@ def group_offsets_table(groups: Iterable[ConsumerGroup]) -> pa.Table:
     return pa.table(columns, schema=schema.GROUP_OFFSETS)
 
 
-def _known(
+def _known_offsets(
     offsets: Mapping[ReplicaId, int | BrokerError], ids: Iterable[ReplicaId]
 ) -> list[int | None]:
     found = (offsets.get(replica) for replica in ids)

@@ -45,7 +45,7 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
     ends = cluster.log_end_offsets(replicas)
     starts = cluster.log_start_offsets(tables.leader_ids(topics))
     groups = cluster.consumer_groups()
-    hidden = _hidden(cluster, log_dirs.value, topics)
+    hidden = _hidden_topics(cluster, log_dirs.value, topics)
     gone = {replica.broker for replica in replicas} - description.brokers.keys()
     silent: dict[BrokerId, BrokerError] = {
         **dict.fromkeys(gone, NOT_ALIVE),
@@ -69,7 +69,7 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
     )
 
 
-def _hidden(
+def _hidden_topics(
     cluster: ClusterPort, log_dirs: Collection[LogDir], topics: Collection[str]
 ) -> tuple[str, ...]:
     """Topics this principal may not see. Asked by name, so that one which was created or deleted

@@ -115,7 +115,7 @@ _BY_KIND = {
 }
 
 
-def _fixed(item: Infeasible) -> str:
+def _fixed_text(item: Infeasible) -> str:
     if not item.amount:
         return _SENTENCES[Obstacle.FIXED_REPLICAS]
     return f"replicas that may not move hold {_amount(item)}"
@@ -154,7 +154,7 @@ def _amount(item: Infeasible) -> str:
 
 
 _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
-    Obstacle.FIXED_REPLICAS: _fixed,
+    Obstacle.FIXED_REPLICAS: _fixed_text,
     Obstacle.RACKS_ALLOW_NO_MORE: _of_a_rack,
     Obstacle.RACKS_FORCE_MORE: _of_a_rack,
     Obstacle.LARGE_PARTITION: _large,
@@ -217,10 +217,10 @@ def obstacle_text(item: Infeasible) -> str:
     else:
         of_kind = _BY_KIND.get(item.subject.kind, {})
         sentence = of_kind.get(item.obstacle) or _SENTENCES[item.obstacle]
-    return "".join(f"{part}: " for part in _measured(item)) + sentence
+    return "".join(f"{part}: " for part in _measure_texts(item)) + sentence
 
 
-def _measured(item: Infeasible) -> list[str]:
+def _measure_texts(item: Infeasible) -> list[str]:
     """What the target measures and where, ahead of the sentence."""
     kind = item.subject.kind
     if kind is SubjectKind.ALL_TOPICS:

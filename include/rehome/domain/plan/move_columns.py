@@ -55,29 +55,29 @@ def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
     """(n,) a column's values as JSON, without the brackets of lists."""
     column = batch.column(name)
     if name in ("topic", "topic_id"):
-        return _mapped(column, json.dumps)
+        return _replace_each(column, json.dumps)
     if name == "partition":
         return pc.cast(column, pa.string())
     if not name.endswith("_log_dirs"):
-        return _joined(column, pc.cast(column.flatten(), pa.string()))
+        return _join(column, pc.cast(column.flatten(), pa.string()))
     replicas = batch.column(name.removesuffix("_log_dirs"))
     anywhere = pa.repeat(_path(""), len(replicas.flatten()))
-    named = _joined(column, _mapped(column.flatten(), _path))
+    named = _join(column, _replace_each(column.flatten(), _path))
     none = pc.equal(pc.list_value_length(column), 0)
-    return pc.if_else(none, _joined(replicas, anywhere), named)
+    return pc.if_else(none, _join(replicas, anywhere), named)
 
 
 def _path(value: str) -> str:
     return json.dumps(value or ANY_LOG_DIR)
 
 
-def _joined(column: pa.ListArray, values: pa.Array) -> pa.Array:
+def _join(column: pa.ListArray, values: pa.Array) -> pa.Array:
     """(n,) the lists of a column with other values in place of its own, parted by commas."""
     counts = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     return pc.binary_join(lists(values, counts), ",")
 
 
-def _mapped(column: pa.Array, text: Callable[[str], str]) -> pa.Array:
+def _replace_each(column: pa.Array, text: Callable[[str], str]) -> pa.Array:
     """The column with each of its values replaced."""
     encoded = column.dictionary_encode()
     texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())

@@ -126,14 +126,14 @@ class ClusterValues:
 def changes(was: Counting, now: Counting) -> Iterator[Change]:
     """The values that differ, by name. Pure."""
     for name in [*was, *(name for name in now if name not in was)]:
-        if name == ORDER and not _reordered(was.get(name, ()), now.get(name, ())):
+        if name == ORDER and not _is_reordered(was.get(name, ()), now.get(name, ())):
             continue  # a set that came or went is a change of its own
         before, after = (_text(of, name) for of in (was, now))
         if (name in was, was.get(name)) != (name in now, now.get(name)):
             yield Change(name, before, after)
 
 
-def _reordered(was: Collection[str], now: Collection[str]) -> bool:
+def _is_reordered(was: Collection[str], now: Collection[str]) -> bool:
     return [name for name in was if name in now] != [name for name in now if name in was]
 
 

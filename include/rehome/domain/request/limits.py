@@ -237,7 +237,7 @@ def read_broker_sets(value: Any) -> tuple[BrokerSet, ...]:
     :raises InvalidRequestError: names every problem.
     """
     if isinstance(value, str):
-        value = _parsed(value, "broker_sets")
+        value = _parse(value, "broker_sets")
     return _read(_SETS, {"broker_sets": value}, "").broker_sets
 
 
@@ -276,7 +276,7 @@ def broker_sets_to_json(sets: Iterable[BrokerSet]) -> list[dict[str, Any]]:
 
 def _read(adapter: TypeAdapter[_M], value: Any, name: str) -> _M:
     try:
-        return adapter.validate_python(_parsed(value, name) if isinstance(value, str) else value)
+        return adapter.validate_python(_parse(value, name) if isinstance(value, str) else value)
     except ValidationError as error:
         raise InvalidRequestError(
             [
@@ -286,7 +286,7 @@ def _read(adapter: TypeAdapter[_M], value: Any, name: str) -> _M:
         ) from None
 
 
-def _parsed(text: str, name: str) -> Any:
+def _parse(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:

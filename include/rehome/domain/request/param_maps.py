@@ -159,7 +159,7 @@ def given_replicas(value: Any) -> dict[str, tuple[Replicas, ...]]:
     for name, lists in mapping(value).items():
         topic = str(name).strip()
         try:
-            found[topic] = tuple(map(_replicas, _listed(lists)))
+            found[topic] = tuple(map(_replicas, _list_of(lists)))
         except (TypeError, ValueError) as error:
             wrong.append(f"assignments of {shown(topic)}: {error}.")
     if wrong:
@@ -168,13 +168,13 @@ def given_replicas(value: Any) -> dict[str, tuple[Replicas, ...]]:
 
 
 def _replicas(value: Any) -> Replicas:
-    row = tuple(map(broker_id, _listed(value)))
+    row = tuple(map(broker_id, _list_of(value)))
     if twice := sorted({broker for broker in row if row.count(broker) > 1}):
         raise ValueError(f"{list(row)} names broker {twice[0]} more than once")
     return row
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _list_of(value: Any) -> Sequence[Any]:
     if not isinstance(value, list) or not value:
         raise TypeError(
             f"{shown(value)} is no list: each new partition has a list of broker ids of its own"

@@ -93,11 +93,13 @@ class Filled:
         but the parameters themselves.
         """
         texts = (
-            [f"The cluster's targets set {_listed(self.by_targets)}."] if self.by_targets else []
+            [f"The cluster's targets set {_values_text(self.by_targets)}."]
+            if self.by_targets
+            else []
         )
         if self.preset is not Preset.NONE:
-            left = f" It leaves {_listed(self.kept)}." if self.kept else ""
-            sets = _listed(self.by_preset) or "nothing"
+            left = f" It leaves {_values_text(self.kept)}." if self.kept else ""
+            sets = _values_text(self.by_preset) or "nothing"
             texts.insert(0, f"Preset {self.preset} sets {sets}.{left}")
         return " ".join(texts)
 
@@ -137,5 +139,5 @@ def filled(
     return Filled({**params, **set_here}, preset, set_here, kept)
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _values_text(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -51,7 +51,7 @@ def with_targets(
     set_here = {
         name: value
         for name, value in of_use(targets, str(params.get("action") or "")).items()
-        if name not in (*filled.by_preset, *_decided(params, defaults), *chosen)
+        if name not in (*filled.by_preset, *_decided_targets(params, defaults), *chosen)
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
     if _RATES in set_here and "throttle" not in set_here:
@@ -60,7 +60,7 @@ def with_targets(
     return replace(filled, params=params, by_targets=set_here, chosen=frozenset(chosen))
 
 
-def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:
+def _decided_targets(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:
     """Targets about the throttle that a choice of a person, a preset or a plan rules out."""
     decided = set()
     goes_on = not is_blank(params.get("plan_id")) and params.get("action") != Action.ROLLBACK.value

@@ -111,13 +111,13 @@ def filters_cover(
             if hit:
                 found[name].append(item)
 
-    def covered(topic: str, partition: int | None, internal: bool) -> bool:
+    def covers(topic: str, partition: int | None, internal: bool) -> bool:
         return not filters or any(
             not (internal and item.is_pattern) and (partition is None or item.has(partition))
             for item in found[topic]
         )
 
-    return covered
+    return covers
 
 
 def _matches(texts: Sequence[str], expression: str) -> list[bool]:

@@ -87,7 +87,7 @@ class AlertStore(Database):
         with self.writing() as connection:
             rows = _rows(connection, [*(item.key for item in found), *over])
             for item in found:
-                due += _raised(connection, rows.get(item.key), item, now, claimed=claimed)
+                due += _raise_one(connection, rows.get(item.key), item, now, claimed=claimed)
             for key in over:
                 if _closable(rows.get(key), now, quiet_s):
                     _change(connection, key, {"closed_at": now})
@@ -190,7 +190,7 @@ class AlertStore(Database):
             return [_record(row) for row in rows]
 
 
-def _raised(
+def _raise_one(
     connection: Connection,
     row: RowMapping | None,
     item: RaisedAlert,
@@ -232,7 +232,7 @@ def _raised(
 def _due_now(row: RowMapping | None, item: RaisedAlert, now: datetime) -> DueAlert | None:
     if row is None or _new(row, item):
         return DueAlert(item.kind, item.subject, item.alert, new_id())
-    if _claimed(row, now):
+    if _is_claimed(row, now):
         return None
     sent_at = row["sent_at"]
     again = item.again_s is not None and sent_at is not None
@@ -249,7 +249,7 @@ def _due(row: RowMapping, alert: Mapping[str, Any]) -> DueAlert:
 
 
 def _left_over(row: RowMapping, now: datetime) -> bool:
-    if _claimed(row, now):
+    if _is_claimed(row, now):
         return False
     tried_at = row["tried_at"]
     if row["sent_at"] is None or tried_at is None:
@@ -259,7 +259,7 @@ def _left_over(row: RowMapping, now: datetime) -> bool:
     return bool(row["failed_channels"]) and waited
 
 
-def _claimed(row: RowMapping, now: datetime) -> bool:
+def _is_claimed(row: RowMapping, now: datetime) -> bool:
     return row["claimed_until"] is not None and now < row["claimed_until"]
 
 

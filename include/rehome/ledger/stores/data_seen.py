@@ -84,13 +84,15 @@ class DataSeenStore(Database):
 
     def data_seen(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
         """What was last seen of every partition that the plan has started to move."""
-        return self._seen(plan_id, _SEEN)
+        return self._data_by_partition(plan_id, _SEEN)
 
     def lost_data(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
         """Partitions of which messages were lost while the plan moved them."""
-        return self._seen(plan_id, _LOST)
+        return self._data_by_partition(plan_id, _LOST)
 
-    def _seen(self, plan_id: str, query: Select[Any]) -> dict[TopicPartition, DataSeen]:
+    def _data_by_partition(
+        self, plan_id: str, query: Select[Any]
+    ) -> dict[TopicPartition, DataSeen]:
         with self.reading() as connection:
             rows = connection.execute(query, {"of": plan_id}).mappings().all()
         return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}

@@ -116,7 +116,7 @@ class EventStore(Database):
         :param seen: the target of each. What the plan has admitted meanwhile is its own.
         """
         with self.reading() as connection:
-            if not _unreported(seen, _reported(connection, plan_id)):
+            if not _unreported_ones(seen, _reported_ones(connection, plan_id)):
                 return
         own = select(MOVES.c.topic, MOVES.c.partition).where(
             MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED
@@ -124,8 +124,10 @@ class EventStore(Database):
         with self.writing() as connection:
             admitted = {TopicPartition(*row) for row in connection.execute(own)}
             others = {p: target for p, target in seen.items() if p not in admitted}
-            known = _reported(connection, plan_id)
-            for number, (partition, target) in enumerate(_unreported(others, known), len(known)):
+            known = _reported_ones(connection, plan_id)
+            for number, (partition, target) in enumerate(
+                _unreported_ones(others, known), len(known)
+            ):
                 connection.execute(
                     FOREIGN_REASSIGNMENTS.insert().values(
                         plan_id=plan_id,
@@ -183,12 +185,12 @@ def event_of(row: RowMapping) -> Event:
     )
 
 
-def _reported(connection: Connection, plan_id: str) -> set[_Reassignment]:
+def _reported_ones(connection: Connection, plan_id: str) -> set[_Reassignment]:
     rows = connection.execute(_REPORTED, {"of": plan_id})
     return {(TopicPartition(topic, number), tuple(target)) for topic, number, target in rows}
 
 
-def _unreported(
+def _unreported_ones(
     seen: Mapping[TopicPartition, tuple[BrokerId, ...]], known: Collection[_Reassignment]
 ) -> list[_Reassignment]:
     """Those that are not in the ledger, as far as there is place for them."""

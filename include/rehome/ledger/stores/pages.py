@@ -285,7 +285,7 @@ def _move_rows(
 ) -> list[RowMapping]:
     query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
     if wanted.order is not MoveOrder.STATE:
-        ordered = _ordered(query, plan_id, wanted).offset(offset).limit(limit)
+        ordered = _in_order(query, plan_id, wanted).offset(offset).limit(limit)
         return list(connection.execute(ordered).mappings())
     # State by state, each along the index: no sort of all the moves.
     rows: list[RowMapping] = []
@@ -301,7 +301,7 @@ def _move_rows(
     return rows
 
 
-def _ordered(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any]:
+def _in_order(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any]:
     """Sorted as wanted, and what is alike by partition, so that pages do not overlap."""
     partition = MOVES.c.topic, MOVES.c.partition
     match wanted.order:
@@ -318,11 +318,11 @@ def _ordered(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any
             )
             keys = [-func.coalesce(behind.c.bytes_behind, 0)]
         case _:
-            return query.order_by(*_directed(partition, reverse=wanted.reverse))
-    return query.order_by(*_directed(keys, reverse=wanted.reverse), *partition)
+            return query.order_by(*_directions(partition, reverse=wanted.reverse))
+    return query.order_by(*_directions(keys, reverse=wanted.reverse), *partition)
 
 
-def _directed(keys: Collection[ColumnElement[Any]], *, reverse: bool) -> list[ColumnElement[Any]]:
+def _directions(keys: Collection[ColumnElement[Any]], *, reverse: bool) -> list[ColumnElement[Any]]:
     return [key.desc() if reverse else key.asc() for key in keys]
 
 

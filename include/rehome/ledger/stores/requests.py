@@ -60,7 +60,7 @@ class RequestStore(Database):
         :param check: raises what the plan does not allow as it is at that moment.
         """
 
-        def asked(record: PlanRecord) -> Mapping[str, Any]:
+        def request_of(record: PlanRecord) -> Mapping[str, Any]:
             if check is not None:
                 check(record)
             rate = rate_bytes_per_s or record.asked_rate_bytes_per_s
@@ -88,7 +88,7 @@ class RequestStore(Database):
             detail["throttle_by_broker"] = by_broker.to_json()
             said.append("; ".join(by_broker.lines()) or "no throttle of a single broker")
         event = f"{', '.join(said)} requested"
-        self._request(plan_id, actor, Decided.THROTTLE, asked, event, detail)
+        self._request(plan_id, actor, Decided.THROTTLE, request_of, event, detail)
 
     def request_moves(
         self,
@@ -103,7 +103,7 @@ class RequestStore(Database):
         :param check: raises what the plan does not allow as it is at that moment.
         """
 
-        def asked(record: PlanRecord) -> Mapping[str, Any]:
+        def request_of(record: PlanRecord) -> Mapping[str, Any]:
             check(record)
             changed = [Term.UNTHROTTLED] if record.unthrottled else []
             terms = asked_anew(record.terms_asked_by, changed, actor)
@@ -111,17 +111,17 @@ class RequestStore(Database):
 
         event = f"{count_text(moves_per_broker, 'move')} at once for each broker requested"
         detail = {"max_moves_per_broker": moves_per_broker}
-        self._request(plan_id, actor, Decided.MOVES_AT_ONCE, asked, event, detail)
+        self._request(plan_id, actor, Decided.MOVES_AT_ONCE, request_of, event, detail)
 
     def hand_over(self, plan_id: str, actor: str) -> None:
         """Have the next maintenance window carry out what a dry run has planned."""
         now = self._clock()
 
-        def asked(record: PlanRecord) -> Mapping[str, Any]:
+        def request_of(record: PlanRecord) -> Mapping[str, Any]:
             terms = asked_anew(record.terms_asked_by, [Term.WINDOW], actor)
             return {"for_window_at": now, "terms_asked_by": terms}
 
-        self._request(plan_id, actor, Decided.HAND_OVER, asked)
+        self._request(plan_id, actor, Decided.HAND_OVER, request_of)
 
     def handed_over(self, cluster_id: str, dag_id: str = "") -> list[PlanRecord]:
         """Plans of a cluster that wait for its next window, the one handed over first first.
@@ -174,7 +174,7 @@ class RequestStore(Database):
         :raises LeaseHeldError: its run, or another one, holds the cluster and is alive.
         """
         with self.writing() as connection:
-            row = _known(connection, plan_id)
+            row = _row_of(connection, plan_id)
             state = PlanState(row["state"])
             driver = driver_name(row["dag_id"] and dag_id, run_id)
             planned = record_of(row).may_be_begun_by(dag_id)
@@ -238,7 +238,7 @@ class RequestStore(Database):
     ) -> None:
         """Record it, with an event in the decision's own words unless there are better ones."""
         with self.writing() as connection:
-            row = _known(connection, plan_id)
+            row = _row_of(connection, plan_id)
             if PlanState(row["state"]).ended:
                 raise PlanConflictError(
                     f"Plan {plan_id} has ended already: it is {row['state']}",
@@ -292,7 +292,7 @@ def _asked_by_run(
     return asked_anew(record.terms_asked_by, changed, actor)
 
 
-def _known(connection: Connection, plan_id: str) -> RowMapping:
+def _row_of(connection: Connection, plan_id: str) -> RowMapping:
     row = select_plan(connection, plan_id)
     if row is None:
         raise unknown_plan(plan_id)

@@ -98,7 +98,7 @@ class SampleStore(Database):
             put_gains(connection, plan_id, sample.sampled_at, gains)
             if flows is not None:
                 put_flows(connection, plan_id, flows)
-            progressed = last is not None and _progressed(last, sample)
+            progressed = last is not None and _has_progressed(last, sample)
             if progressed:
                 connection.execute(_PROGRESS, {"of": plan_id, "at": sample.sampled_at})
             return Recorded(kept=True, progressed=progressed)
@@ -148,7 +148,7 @@ def newest_samples(
     return [_sample(row) for row in reversed(rows)]
 
 
-def _progressed(last: ProgressSample, now: ProgressSample) -> bool:
+def _has_progressed(last: ProgressSample, now: ProgressSample) -> bool:
     moved = (last.bytes_done, last.moves_done) != (now.bytes_done, now.moves_done)
     return moved or now.messages_behind < last.messages_behind
 

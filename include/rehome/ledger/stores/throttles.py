@@ -85,7 +85,7 @@ class ThrottleStore(Database):
         if not entries:
             return
         with self.writing() as connection:
-            now, known = self._clock(), _known(connection, entries)
+            now, known = self._clock(), _rows_of(connection, entries)
             places = set(map(_place, gone))
             new, changed = [], []
             for entry in entries:
@@ -96,7 +96,7 @@ class ThrottleStore(Database):
                 if row is None:
                     new.append(_row(self, entry))
                 else:
-                    merged = _row(self, _merged(_entry(row), entry, revises=revises))
+                    merged = _row(self, _merge(_entry(row), entry, revises=revises))
                     changed.append(merged | {"at": row["entry_id"]})
             if new:
                 connection.execute(_NEW, new)
@@ -113,7 +113,7 @@ class ThrottleStore(Database):
         if not entries:
             return
         with self.writing() as connection:
-            now, known = self._clock(), _known(connection, entries)
+            now, known = self._clock(), _rows_of(connection, entries)
             changed = []
             for entry in entries:
                 row = known.get(_place(entry))
@@ -160,13 +160,13 @@ class ThrottleStore(Database):
     def mark_throttles_reported(self, entries: Sequence[ThrottleEntry]) -> None:
         """Record that these entries were reported, and how often each was gone by then."""
         with self.writing() as connection:
-            known = _known(connection, entries)
+            known = _rows_of(connection, entries)
             for entry in entries:
                 at = {"at": known[_place(entry)]["entry_id"]}
                 connection.execute(_UPDATE, at | {"times_alerted": entry.times_gone})
 
 
-def _merged(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
+def _merge(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
     if not known.state.open:
         return new
     if known.state is ThrottleState.INTENDED:
@@ -186,7 +186,9 @@ def _merged(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> Throt
     )
 
 
-def _known(connection: Connection, entries: Collection[ThrottleEntry]) -> dict[_Place, RowMapping]:
+def _rows_of(
+    connection: Connection, entries: Collection[ThrottleEntry]
+) -> dict[_Place, RowMapping]:
     """The rows of these entries that there are, by place."""
     places = sorted({_place(entry) for entry in entries})
     found: dict[_Place, RowMapping] = {}

@@ -63,7 +63,7 @@ class RateMark:
 
 def rate_picture(data: ReportData) -> RatePicture | None:
     """What was set and what was delivered; None with fewer than two samples."""
-    rates, lines = data.account.rates, _smoothed(data.delivered)
+    rates, lines = data.account.rates, _smooth(data.delivered)
     delivered = list(chain.from_iterable(lines))
     if not rates or len(delivered) < 2:
         return None
@@ -105,7 +105,7 @@ def _marks(rates: Sequence[RateChange], begin: datetime, span_s: float) -> Itera
         yield RateMark(number, _WIDTH * percent / 100, percent, tone, labelled)
 
 
-def _smoothed(
+def _smooth(
     delivered: Sequence[tuple[datetime, float]], seconds: float = 30
 ) -> list[list[tuple[datetime, float]]]:
     """Means of half a minute each, and at most some hundred: single polls see single fetches."""

@@ -55,7 +55,7 @@ class Columns:
     def of(cls, snapshot: Snapshot) -> Columns:
         """Of a snapshot's tables."""
         table = snapshot.replicas
-        topics, codes = _encoded(table["topic"])
+        topics, codes = _encode(table["topic"])
         number, position = _ints(table["partition"]), _ints(table["position"])
         order = np.lexsort((position, number, codes))
         codes, number, position = codes[order], number[order], position[order]
@@ -68,7 +68,7 @@ class Columns:
             _bools(table[name])[order] for name in ("is_leader", "in_isr", "adding", "removing")
         )
         size, end = _ints(table["size_bytes"])[order], _ints(table["log_end_offset"])[order]
-        dirs, log_dir = _encoded(table["log_dir"])
+        dirs, log_dir = _encode(table["log_dir"])
         count = len(starts)
         leader = np.full(count, _UNKNOWN, np.int64)
         leader[part[leads]] = ids[broker[leads]]
@@ -151,7 +151,7 @@ class Columns:
         return found
 
 
-def _encoded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Any]:
+def _encode(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Any]:
     """Distinct texts, sorted, and each row's index into them; -1 = null."""
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):

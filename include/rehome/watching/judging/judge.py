@@ -201,15 +201,15 @@ def _partitions(columns: Columns, rules: WatchRules) -> Iterator[Seen]:
     settled = ~columns.in_flight
     under = settled & (columns.in_sync < columns.factor)
     if under.any():
-        yield Seen(FindingKind.UNDER_REPLICATED, "", _named(columns, under))
+        yield Seen(FindingKind.UNDER_REPLICATED, "", _named_facts(columns, under))
     below = settled & (columns.in_sync < columns.min_isr)
     if below.any():
-        yield Seen(FindingKind.UNDER_MIN_ISR, "", _named(columns, below))
+        yield Seen(FindingKind.UNDER_MIN_ISR, "", _named_facts(columns, below))
     skewed = settled & columns.preferred_in_sync & (columns.leader != columns.preferred)
     skewed &= columns.leader >= 0
     part = skewed.mean() if len(skewed) else 0.0
     if part > rules.leader_skew_fraction:
-        facts = {**_named(columns, skewed), "part": round(float(part), 4)}
+        facts = {**_named_facts(columns, skewed), "part": round(float(part), 4)}
         yield Seen(FindingKind.LEADER_SKEW, "", facts)
 
 
@@ -224,7 +224,7 @@ def _racks(
         return
     bad = badly_spread(snapshot, columns, groups, usable) & ~columns.in_flight
     if bad.any():
-        yield Seen(FindingKind.RACK_VIOLATION, "", _named(columns, bad))
+        yield Seen(FindingKind.RACK_VIOLATION, "", _named_facts(columns, bad))
 
 
 def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterator[Seen]:
@@ -312,7 +312,7 @@ def _disks(forecast: Iterable[DiskForecast], days: float) -> Iterator[Seen]:
             yield Seen(FindingKind.DISK_FULL_SOON, f"broker {row.broker}", about)
 
 
-def _named(columns: Columns, chosen: Any) -> dict[str, Any]:
+def _named_facts(columns: Columns, chosen: Any) -> dict[str, Any]:
     first = columns.names(chosen, MOST_NAMED)
     named = [f"{topic}-{partition}" for topic, partition in first]
     return {"count": int(chosen.sum()), "partitions": named}

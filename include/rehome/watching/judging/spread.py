@@ -136,7 +136,9 @@ def off_their_share(
     def fair(values: Any, share: Any, totals: Any) -> Any:
         if not groups.several:
             return values.sum() * share / share.sum()
-        return max_min_fair(totals.astype(float), _allowed(groups, ids), share.astype(float))
+        return max_min_fair(
+            totals.astype(float), _allowed_brokers(groups, ids), share.astype(float)
+        )
 
     count = len(groups.brokers)
     held = columns.bytes[chosen]
@@ -149,7 +151,7 @@ def off_their_share(
             yield from _off(name, ids, values, even, rules.traffic_tolerance)
 
 
-def _allowed(groups: TopicGroups, ids: Any) -> Any:
+def _allowed_brokers(groups: TopicGroups, ids: Any) -> Any:
     """(G, B) brokers that each group may use; all of them for a group that may use none."""
     allowed = np.stack(
         [np.isin(ids, groups.allowed(group, ids.tolist())) for group in range(len(groups.brokers))]

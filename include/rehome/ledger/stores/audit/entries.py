@@ -84,12 +84,12 @@ class AuditStore(Database):
 def audit_record(row: RowMapping) -> AuditRecord:
     """An audit row as a value."""
     values = {name: row[name] for name in _VALUES}
-    values["decision"] = _known(Decided, row["decision"])
-    values["door"] = _known(Door, row["door"])
+    values["decision"] = _member_of(Decided, row["decision"])
+    values["door"] = _member_of(Door, row["door"])
     return AuditRecord(number=row["audit_id"], **values)
 
 
-def _known(kind: type[Decided] | type[Door], text: str) -> Any:
+def _member_of(kind: type[Decided] | type[Door], text: str) -> Any:
     try:
         return kind(text)
     except ValueError:

@@ -175,7 +175,7 @@ class BindingStore(Database):
     def bind_entry(self, name: str, cluster_id: str, read_by: str = "") -> None:
         """Bind an entry of the clusters file at its first use; one that is bound stays so."""
         with self.reading() as transaction:
-            if _bound(transaction, Bound.ENTRY, name) is not None:
+            if _bound_to(transaction, Bound.ENTRY, name) is not None:
                 return
         with self.writing() as transaction:
             self._bind_first(transaction, Bound.ENTRY, name, cluster_id, read_by)
@@ -208,7 +208,7 @@ class BindingStore(Database):
                 )
             now = self._clock()
             for kind, name in chosen.items():
-                before = None if name is None else _bound(transaction, kind, name)
+                before = None if name is None else _bound_to(transaction, kind, name)
                 if name is None or before == cluster_id:
                     continue
                 here = (BINDINGS.c.kind == kind) & (BINDINGS.c.name == name)
@@ -228,7 +228,7 @@ class BindingStore(Database):
         self, transaction: Connection, kind: Bound, name: str, cluster_id: str, read_by: str
     ) -> None:
         """Bind what is not bound, inside a transaction."""
-        if _bound(transaction, kind, name) is not None:
+        if _bound_to(transaction, kind, name) is not None:
             return
         now = self._clock()
         _insert(transaction, now, kind, name, cluster_id, REHOME, read_by)
@@ -255,7 +255,7 @@ def _of_program(decision: Decided, cluster_id: str, detail: Mapping[str, Any]) -
     return AuditEntry(decision, Door.TASK, cluster_id=cluster_id, detail=detail)
 
 
-def _bound(transaction: Connection, kind: Bound, name: str) -> str | None:
+def _bound_to(transaction: Connection, kind: Bound, name: str) -> str | None:
     found: str | None = transaction.execute(_BOUND, {"of": kind, "named": name}).scalar()
     return found
 

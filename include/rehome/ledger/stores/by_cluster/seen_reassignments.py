@@ -98,7 +98,7 @@ class SeenReassignmentStore(Database):
             this one.
         """
         with self.writing() as connection:
-            known = _known(connection.execute(_of(cluster_id)).mappings())
+            known = _records_of(connection.execute(_of(cluster_id)).mappings())
             if any(at < each.read_at for each in known.values()):
                 return {p: each for p, each in known.items() if p in seen and each.shows(seen[p])}
             stay = {p: each for p, each in known.items() if p in seen and each.shows(seen[p])}
@@ -126,7 +126,7 @@ class SeenReassignmentStore(Database):
     def seen_reassignments(self, cluster_id: str) -> dict[TopicPartition, KnownReassignment]:
         """What was in flight on a cluster when it was last read."""
         with self.reading() as connection:
-            return _known(connection.execute(_of(cluster_id)).mappings())
+            return _records_of(connection.execute(_of(cluster_id)).mappings())
 
 
 def _of(cluster_id: str) -> Any:
@@ -165,7 +165,7 @@ def _row(cluster_id: str, partition: TopicPartition, known: KnownReassignment) -
     }
 
 
-def _known(rows: Iterable[RowMapping]) -> dict[TopicPartition, KnownReassignment]:
+def _records_of(rows: Iterable[RowMapping]) -> dict[TopicPartition, KnownReassignment]:
     return {
         TopicPartition(row["topic"], row["partition"]): KnownReassignment(
             row["seen_id"],

@@ -93,21 +93,21 @@ class CauseStore(Database):
 
     def cause_of(self, dag_id: str, run_id: str) -> Cause | None:
         """The most specific cause of a run; None = none was recorded, or it is over."""
-        found = self._ended(_RUN, {"of_dag": dag_id, "of_run": run_id})
+        found = self._ended_runs(_RUN, {"of_dag": dag_id, "of_run": run_id})
         return found[0].cause if found else None
 
     def ended_runs_of(self, plan_id: str) -> list[EndedRun]:
         """Runs about a plan that something has ended or refused, the last one first."""
-        return self._ended(_PLAN, {"of": plan_id})
+        return self._ended_runs(_PLAN, {"of": plan_id})
 
     def ended_runs(self, newest: int, since: datetime) -> list[EndedRun]:
         """Runs that something has ended or refused after this moment, the last one first."""
         about = {"since": since, "newest": newest}
         with self.reading() as connection:
             runs = [(dag_id, run_id) for dag_id, run_id in connection.execute(_NEWEST, about)]
-            return self._ended(_RUNS, {"runs": runs}) if runs else []
+            return self._ended_runs(_RUNS, {"runs": runs}) if runs else []
 
-    def _ended(self, query: Executable, about: Mapping[str, Any]) -> list[EndedRun]:
+    def _ended_runs(self, query: Executable, about: Mapping[str, Any]) -> list[EndedRun]:
         with self.reading() as connection:
             rows = connection.execute(query, about).mappings().all()
         by_run: dict[tuple[str, str], list[RowMapping]] = {}
