@@ -23,7 +23,7 @@ The plan's id is in the logs and in the report of its run.
 - `run`: a new run of `reassign_partitions` carries out the very plan that a dry run has made.
 - `next_window`: the next run of `rebalance_in_window` on its cluster carries that plan out.
 - `pause`: nothing more is started; the plan is paused when what is in flight has ended. No
-  window goes on with it before it is resumed.
+  window resumes it before a person does.
 - `resume`: a paused plan goes on in a new run of `reassign_partitions`.
 - `change_throttle`: holds from the next poll on.
 - `cancel`: cancels what is in flight of the plan, and takes its throttles back. Its run fails.

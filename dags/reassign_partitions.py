@@ -36,7 +36,7 @@ A run has one plan. Whatever of it you clear carries that plan on, or says why n
 trigger a new run.
 
 To stop a run: mark it failed. To take a finished plan back: action `rollback` with its plan id.
-To go on with a paused plan: its plan id, with the throttle and the window of the new run. To carry
+To resume a paused plan: its plan id, with the throttle and the window of the new run. To carry
 out the very plan of a dry run: `control_reassignment` with action `run`.
 `control_reassignment` also pauses, resumes, slows down, cancels and rolls back a plan by its id.
 """

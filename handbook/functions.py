@@ -21,14 +21,14 @@ JOINTS: Mapping[str, str] = {
     "Warehouse.plan Warehouse.rollups PlanDirectory.save PlanDirectory.load "
     "PlanDirectory.write_json PlanDirectory.read_json read_snapshot",
     "load_history.daily_rollups": "pending_days roll_up window",
-    "load_history.known_rates": "LoadHistory.read LoadHistory.rated",
+    "load_history.known_rates": "LoadHistory.read LoadHistory.with_rates",
     "load_history.forecast": "load_report",
     "domain.clock": "utc_now monotonic_s sleep new_id replaced_by",
     "domain.broker_rates": "BrokerRates.at_most BrokerRates.above",
-    "field_descriptions": "described",
+    "field_descriptions": "describe_fields",
     "settings": "Settings.load settings_described",
     "domain.request.parse_request": "parse_request",
-    "domain.request.presets": "filled",
+    "domain.request.presets": "fill_in",
     "domain.request.targets": "with_targets",
     "domain.request.cluster_values": "ClusterValues.of changes",
     "domain.request.partition_counts": "parse_partition_counts",
@@ -37,7 +37,7 @@ JOINTS: Mapping[str, str] = {
     "domain.plan.kafka_json": "reassignment_json rollback_json",
     "domain.reassignment_file": "parse_reassignment",
     "clusters.clusters_file": "clusters_of ClustersFile.through",
-    "clusters.binding": "misled",
+    "clusters.binding": "misled_through",
     "clusters.window_settings": "entry_of_settings",
     "clusters.overlaps": "overlap_notes",
     "clusters.due": "why_not_due",
@@ -55,7 +55,7 @@ JOINTS: Mapping[str, str] = {
     "Ledger.question_of Ledger.approve Ledger.record_answer Ledger.add_audit "
     "Ledger.raise_alerts Ledger.record_sent",
     "execution.access.own_cluster": "OwnCluster.of_plan",
-    "execution.access.connection_policy": "ConnectionPolicy.parse ConnectionPolicy.bounded "
+    "execution.access.connection_policy": "ConnectionPolicy.parse ConnectionPolicy.request_within "
     "ConnectionPolicy.require",
     "execution.access.cluster_policy": "strictest",
     "execution.access.lease": "hold",

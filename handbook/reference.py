@@ -32,7 +32,7 @@ from rehome.domain.request.limits import BrokerLimits, BrokerSet
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.policy_keys import PolicyKeys
-from rehome.field_descriptions import Described, described
+from rehome.field_descriptions import Described, describe_fields
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ledger.base.records import ThrottleState
 from rehome.settings import Settings
@@ -65,7 +65,7 @@ def settings_page() -> str:
     """Every setting with its default."""
     rows = [
         (f"`{item.name}`", _values(item), _code(item.shown_default), item.description)
-        for item in described(Settings)
+        for item in describe_fields(Settings)
     ]
     rules = [
         (f"`{item.name}`", _values(item), _code(item.shown_default), item.description)
@@ -100,7 +100,7 @@ def _code(text: str) -> str:
 def connection_page() -> str:
     """Every key of a connection, and of its policy."""
     rows = [_key_row(key) for key in (*KEYS, OF_POLICY)]
-    limits = [(f"`{key.name}`", key.kind, key.description) for key in described(PolicyKeys)]
+    limits = [(f"`{key.name}`", key.kind, key.description) for key in describe_fields(PolicyKeys)]
     return f"""# Connection
 
 Rehome reads an Airflow connection of its own type `rehome_kafka`, or of the Kafka provider's type
@@ -124,11 +124,16 @@ it](../security.md#what-may-be-done-through-a-connection).
 
 def clusters_page() -> str:
     """Every key of the clusters file."""
-    rows = [(f"`{item.name}`", item.kind, item.description) for item in described(ClusterEntry)]
-    limits = [
-        (f"`{item.name}`", _values(item), item.description) for item in described(BrokerLimits)
+    rows = [
+        (f"`{item.name}`", item.kind, item.description) for item in describe_fields(ClusterEntry)
     ]
-    sets = [(f"`{item.name}`", _values(item), item.description) for item in described(BrokerSet)]
+    limits = [
+        (f"`{item.name}`", _values(item), item.description)
+        for item in describe_fields(BrokerLimits)
+    ]
+    sets = [
+        (f"`{item.name}`", _values(item), item.description) for item in describe_fields(BrokerSet)
+    ]
     return f"""# Clusters file
 
 Below `clusters`, one mapping for each cluster by its name: small letters and digits, with single -,

@@ -64,10 +64,17 @@ _FILLED = re.compile(rf"(?P<value>\{{\{{?[^{{}}]*\}}\}}?|%d) (?P<noun>{_NOUNS})\
 _COUNTS = re.compile(r"\bcount(_text)?\(|\|\s*count")
 _NO_NUMBER = ("of ", "all ", "plan ")
 """Before a value: ``3 of 4 partitions`` names a whole, hardly ever one; and a plan moves."""
-_BANNED = re.compile(
-    r"\b(somebody|someone|anybody|whoever|told|tells you|named like|riddle|that is not well)\b",
-    re.I,
-)
+_LIST = ROOT / "docs" / "glossary.md"
+_HEADING = "## Words that are not used"
+
+
+def unused_words() -> tuple[str, ...]:
+    """The words of the glossary that messages do not have."""
+    rows = re.findall(r"^\| (.+?) \| .+ \|$", _LIST.read_text().partition(_HEADING)[2], re.M)
+    return tuple(word for row in rows[1:] for word in row.split(", "))
+
+
+_BANNED = re.compile(rf"\b({'|'.join(unused_words())})\b", re.I)
 _NO_SUBJECT = re.compile(r"(It|Its|They|Their|Them)\b")
 """At the beginning of an error or an answer: nothing before it says what is meant."""
 _END = re.compile(r"(?<=[.!?:;])\s+|\n")

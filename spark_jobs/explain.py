@@ -24,7 +24,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import RESOURCE_NAMES
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.explain.explainer import Explainer
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return CANNOT
     unmeasured = explainer.unmeasured()
     if unmeasured:
-        names = listed([RESOURCE_NAMES[resource] for resource in unmeasured])
+        names = join_names([RESOURCE_NAMES[resource] for resource in unmeasured])
         texts.append(f"Not judged, for the snapshot does not have them per partition: {names}.")
     print("\n\n".join(texts))
     return 0
@@ -64,7 +64,7 @@ def _explainer(options: argparse.Namespace) -> Explainer:
     if options.history is not None:
         demands = Demands(window_days=options.history_days, min_hours=options.min_history_hours)
         history = LoadHistory.read(Warehouse(options.history), snapshot, demands)
-        snapshot = history.rated(snapshot)
+        snapshot = history.with_rates(snapshot)
     return Explainer(snapshot, request, plan)
 
 

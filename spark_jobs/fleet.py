@@ -247,7 +247,7 @@ def _evidence(member: FleetCluster) -> Evidence:
     assert member.request is not None
     limits, snapshot = _proof_of(member).limits, read_snapshot(member.uri)
     if member.request.caps and member.history is not None:
-        snapshot = member.history.rated(snapshot)
+        snapshot = member.history.with_rates(snapshot)
     return evidence_of(snapshot, member.plan, member.request, limits, member.files)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome.clusters.clusters_file import clusters_of
 from rehome.clusters.filled_requests import request_by
-from rehome.directory import opened
+from rehome.directory import open_uri
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.places.uris import refuse_other_scheme
@@ -203,7 +203,7 @@ def read_parameters(path: str) -> Mapping[str, Any]:
     """
     refuse_other_scheme(path)
     try:
-        fs, name = opened(path)
+        fs, name = open_uri(path)
         with fs.open(name, "r", encoding="utf-8") as file:
             content = json.load(file)
     except (OSError, ValueError) as error:

@@ -21,7 +21,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "include"))
 
 from rehome.errors import InvalidRequestError
-from rehome.load_history.daily_rollups import last_days, merged
+from rehome.load_history.daily_rollups import last_days, merge_rollups
 from rehome.load_history.load_profile import LOADS, loads_of
 from rehome.load_history.rollup import Rollup
 from rehome.places.path_parts import id_of
@@ -89,7 +89,7 @@ def _loads_of_group(table: pa.Table) -> pa.Table:
     days = table.column("of_day")
     ordered = sorted(pc.unique(days).to_pylist())
     parts = (table.filter(pc.equal(days, day)) for day in ordered)
-    found = loads_of(merged(Rollup.from_table(part) for part in parts))
+    found = loads_of(merge_rollups(Rollup.from_table(part) for part in parts))
     name = pa.array([id_of(table.column("of_cluster")[0].as_py())] * len(found), pa.string())
     return found.append_column("cluster", name)
 

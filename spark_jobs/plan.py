@@ -137,7 +137,7 @@ def _planned(
     files, plan = _with_files(by_history(snapshot, history, solve))
     report = load_report(snapshot, plan, history, options.forecast_days)
     # The gate goes by rates where brokers have caps on them.
-    seen = history.rated(snapshot) if request.caps else snapshot
+    seen = history.with_rates(snapshot) if request.caps else snapshot
     evidence = evidence_of(seen, plan, request, limits, files)
     return Planned(plan, evidence, files, history, report)
 
@@ -159,7 +159,7 @@ def demands_of(options: argparse.Namespace) -> Demands:
 
 def by_history(snapshot: Snapshot, history: LoadHistory, solve: Callable[[Snapshot], Plan]) -> Plan:
     """The plan by the rates that the history knows; it says what that lacks."""
-    plan = solve(history.rated(snapshot))
+    plan = solve(history.with_rates(snapshot))
     by = plan.summary.planned_by.replace(NO_HISTORY, history.shortcoming())
     by = " ".join(filter(None, (by, history.estimates())))
     return replace(plan, summary=replace(plan.summary, planned_by=by))

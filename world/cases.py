@@ -1,6 +1,6 @@
 """Named scripts: what people have broken Rehome with, and what seeds have found, as short as it is.
 
-Each says what it shows; ``tests/world/cases/test_cases.py`` says whether that is mended.
+Each says what it shows; ``tests/world/cases/test_cases.py`` says whether that is fixed.
 """
 
 from __future__ import annotations

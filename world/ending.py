@@ -32,13 +32,13 @@ SETTLED_S = 700.0
 
 
 def become_quiet(stage: Stage) -> None:
-    """All that was broken is mended: brokers, ledgers, clocks, reassignments that cannot end;
+    """All that was broken is fixed: brokers, ledgers, clocks, reassignments that cannot end;
     DAGs are not paused, and nothing is produced any more, so that copies end.
     """
     for topic in stage.script.topics:
         for number in range(len(topic.partitions)):
             stage.model.actions.produce(TopicPartition(topic.name, number), 0)
-    stage.fate.mend()
+    stage.fate.fix()
     _end_what_never_ends(stage)
     stage.time.ahead.clear()
     if stage.elsewhere is not None:

@@ -96,7 +96,7 @@ class Fate:
         for name in ("", *self._topics):
             self._model.actions.allow(self._rights(name))
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         """All that was broken is whole: brokers run on disks that work, rights are there. What is
         lost stays away.
         """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.plan.summary import PlanSummary
 
 
@@ -31,4 +31,4 @@ def plan_of_moves(
         rack_violations_after=0,
         brokers=(),
     )
-    return sealed(Plan(plan_id, cluster_id, "reassign", tuple(moves), summary))
+    return seal(Plan(plan_id, cluster_id, "reassign", tuple(moves), summary))

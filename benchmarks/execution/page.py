@@ -34,7 +34,7 @@ from local.process.waiting import wait_until
 from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.flows import BrokerFlow, FlowSample, RateReason
@@ -94,7 +94,7 @@ def in_progress(url: str, warehouse: str, options: argparse.Namespace) -> tuple[
     rng = np.random.default_rng(1)
     moves = moves_of(options.moves, options.brokers, rng)
     plan = plan_of_moves(PLAN, "bench", moves, 50 * MB)
-    plan = sealed(
+    plan = seal(
         replace(plan, summary=replace(plan.summary, brokers=loads_of(moves, options.brokers)))
     )
     directory = PlanDirectory(f"{warehouse}/plans/{PLAN}")

@@ -155,7 +155,7 @@ def measured(warehouse: Warehouse, options: argparse.Namespace) -> dict[str, Any
         model_s = time.perf_counter() - started
     started = time.perf_counter()
     snapshot = read_snapshot(warehouse.snapshots(CLUSTER)[-1])
-    LoadHistory.read(warehouse, snapshot).rated(snapshot)
+    LoadHistory.read(warehouse, snapshot).with_rates(snapshot)
     plan_s = time.perf_counter() - started
     rollups = options.directory.glob("rollups/**/*.parquet")
     return {

@@ -24,7 +24,7 @@ class StoreDriverError(RehomeError):
     """What fsspec opens a store with is not installed."""
 
 
-def opened(uri: str) -> tuple[Any, str]:
+def open_uri(uri: str) -> tuple[Any, str]:
     """The file system of a URI that was allowed, and the path in it.
 
     :raises StoreDriverError: its driver is missing.
@@ -52,7 +52,7 @@ class Directory:
     def __init__(self, uri: str) -> None:
         refuse_other_scheme(uri)
         self.uri = uri if uri.endswith("://") else uri.rstrip("/")
-        self.fs, self.path = opened(self.uri)
+        self.fs, self.path = open_uri(self.uri)
 
     def exists(self, name: str) -> bool:
         """Whether the file is there."""

@@ -71,7 +71,7 @@ class Described:
     examples: tuple[Any, ...]
 
 
-def described(model: type[BaseModel]) -> tuple[Described, ...]:
+def describe_fields(model: type[BaseModel]) -> tuple[Described, ...]:
     """Every field of a model, in its order."""
     return tuple(_field(name, info) for name, info in model.model_fields.items())
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from rehome import setting_types as types
 from rehome.domain.request import limits
 from rehome.errors import InvalidRequestError
-from rehome.field_descriptions import Described, Shown, Unit, ValueText, described
+from rehome.field_descriptions import Described, Shown, Unit, ValueText, describe_fields
 from rehome.places_settings import PlacesSettings
 from rehome.setting_problems import CORRECT_SETTINGS, given_settings, problems_of
 
@@ -319,7 +319,7 @@ class Settings(PlacesSettings):
 
 def settings_described() -> tuple[Described, ...]:
     """Every setting as data, for documents; ``env_name`` has its environment variable."""
-    return described(Settings)
+    return describe_fields(Settings)
 
 
 def known_settings() -> dict[str, Described]:

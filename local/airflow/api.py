@@ -122,7 +122,7 @@ class AirflowApi:
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         """What a person does who approves or rejects in the UI.
 
-        :param option: its first word: the one to approve goes on with a code.
+        :param option: its first word: the one to approve resumes a code.
         """
         where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
         offered = self.ask("GET", where)["options"]

@@ -56,7 +56,7 @@ def journal(
 
 
 def _rows_of(alerts: Iterable[Alert]) -> list[RaisedAlert]:
-    return [with_links(alert).raised(_again_s(alert)) for alert in alerts]
+    return [with_links(alert).to_raise(_again_s(alert)) for alert in alerts]
 
 
 def _again_s(alert: Alert) -> float:
@@ -68,10 +68,10 @@ def remind(ledger: Ledger) -> None:
     """Remind people of approvals that are missing, on every cluster. What a person
     answers meanwhile is not raised again.
     """
-    from rehome.alerts.approval_reminders import unanswered
+    from rehome.alerts.approval_reminders import unanswered_reminders
 
-    reminders, over = unanswered(ledger, utc_now())
-    raised = [each.raised(with_links(each.alert), _again_s(each.alert)) for each in reminders]
+    reminders, over = unanswered_reminders(ledger, utc_now())
+    raised = [each.to_raise(with_links(each.alert), _again_s(each.alert)) for each in reminders]
     send(ledger.raise_alerts(raised, over))
 
 

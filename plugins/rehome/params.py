@@ -20,7 +20,7 @@ from rehome.domain.request.presets import PRESETS
 from rehome.domain.run.control_parameters import ControlParams
 from rehome.domain.run.foreign.foreign_request import ForeignAction, ForeignParams, parse_foreign
 from rehome.errors import InvalidRequestError
-from rehome.field_descriptions import Described, described
+from rehome.field_descriptions import Described, describe_fields
 
 IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
 """What runs of windows do by default. A run that a person triggers names its action: a form that is
@@ -178,7 +178,7 @@ def presets_table() -> str:
 def _form(model: type[BaseModel], first: Mapping[str, Any] | None = None) -> Iterator[Any]:
     """Name and Param of each field, in the model's order."""
     schemas = model.model_json_schema()["properties"]
-    for field in described(model):
+    for field in describe_fields(model):
         schema = schemas[field.name]
         # The form reads examples as choices; those of structures stand in the description.
         examples = schema.pop("examples", None)

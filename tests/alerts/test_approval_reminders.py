@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rehome.alerts.alert import Alert
-from rehome.alerts.approval_reminders import Reminder, reminder_of, unanswered
+from rehome.alerts.approval_reminders import Reminder, reminder_of, unanswered_reminders
 from rehome.alerts.due_alerts import approval_waits
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.states import PlanState
@@ -55,7 +55,7 @@ def ask(ledger: Ledger, attempt: str, *until: datetime | None) -> None:
 def sent(ledger: Ledger, reminder: Reminder, *, reminds: bool = True) -> int:
     """How many alerts are sent of it."""
     alert = reminder.alert
-    raised = reminder.raised(alert, HOUR_S) if reminds else alert.raised(HOUR_S)
+    raised = reminder.to_raise(alert, HOUR_S) if reminds else alert.to_raise(HOUR_S)
     due = ledger.raise_alerts([raised])
     for item in due:
         ledger.record_sent(item, alert.text, {"mail": ""})
@@ -63,7 +63,7 @@ def sent(ledger: Ledger, reminder: Reminder, *, reminds: bool = True) -> int:
 
 
 def reminded(ledger: Ledger, now: datetime) -> int:
-    reminders, over = unanswered(ledger, now)
+    reminders, over = unanswered_reminders(ledger, now)
     ledger.raise_alerts([], over)
     return sum(sent(ledger, each) for each in reminders)
 
@@ -108,8 +108,8 @@ def test_no_reminder_is_raised_once_a_person_has_answered(ledger: Ledger) -> Non
 def test_no_reminder_is_sent_for_a_plan_that_has_ended(ledger: Ledger) -> None:
     asked(ledger)
     ledger.transition("p1", PlanState.CANCELLED, "cancelled", "ann")
-    assert unanswered(ledger, NOW) == ([], [(AlertKind.APPROVAL_WAITING, "p1")])
+    assert unanswered_reminders(ledger, NOW) == ([], [(AlertKind.APPROVAL_WAITING, "p1")])
 
 
 def test_the_catalog_lets_it_be_sent_again() -> None:
-    assert Alert(AlertKind.APPROVAL_WAITING, "p1", "").raised(60.0).again_s == 60.0
+    assert Alert(AlertKind.APPROVAL_WAITING, "p1", "").to_raise(60.0).again_s == 60.0

@@ -12,10 +12,18 @@ import pytest
 
 from tests.imports import ROOT
 
-DONE = ("plugins/rehome", "include/rehome/execution")
-"""Folders whose names are sorted out. Others follow; none is taken off the list."""
+NOT_YET = ("include/rehome/planning",)
+"""Folders whose names are not sorted out yet."""
 
-LEFT = {"include/rehome/execution/access/connection_policy.py"}
+DONE = (
+    "plugins/rehome",
+    *(
+        each.relative_to(ROOT).as_posix()
+        for each in sorted((ROOT / "include" / "rehome").iterdir())
+        if each.relative_to(ROOT).as_posix() not in NOT_YET and "__" not in each.name
+    ),
+)
+"""Folders and modules whose names are sorted out: all others, so that none is taken off."""
 
 IRREGULAR = frozenset(
     {
@@ -45,13 +53,14 @@ def names(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("folder", DONE)
 def test_no_function_has_a_participle_for_its_name(folder: str) -> None:
-    paths = (path.relative_to(ROOT) for path in (ROOT / folder).rglob("*.py"))
+    place = ROOT / folder
+    found_in = [place] if place.is_file() else place.rglob("*.py")
+    paths = (path.relative_to(ROOT) for path in found_in)
     found = {
         path.as_posix(): [
             name for name in names(ast.parse(path.read_text())) if is_participle(name)
         ]
         for path in paths
-        if path.as_posix() not in LEFT
     }
     assert {path: wrong for path, wrong in found.items() if wrong} == {}
 

@@ -20,7 +20,7 @@ from rehome.clusters.clusters_file import (
 from rehome.domain.clock import utc_now
 from rehome.domain.request.param_maps import rates_by_broker
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.presets import Filled, filled
+from rehome.domain.request.presets import Filled, fill_in
 from rehome.domain.request.request import Preset
 from rehome.domain.request.targets import target_problems, with_targets
 from rehome.domain.run.askers import Askers
@@ -170,7 +170,7 @@ TARGETS = {"tolerance": 0.1, "throttle": 7000, "weights": {"1": 2}, "tolerances"
 
 
 def asked(targets: Mapping[str, Any] = TARGETS, **params: object) -> Filled:
-    return with_targets(filled({**DEFAULTS, **params}, DEFAULTS, None), targets, DEFAULTS)  # type: ignore[arg-type]
+    return with_targets(fill_in({**DEFAULTS, **params}, DEFAULTS, None), targets, DEFAULTS)  # type: ignore[arg-type]
 
 
 def test_targets_fill_what_neither_a_person_nor_a_preset_has_chosen() -> None:
@@ -253,7 +253,7 @@ def test_no_target_of_a_single_broker_is_above_a_throttle_that_was_chosen(chosen
 @pytest.mark.parametrize("choice", ["unthrottled", "export"])
 def test_targets_of_single_brokers_are_left_out_where_a_run_can_have_none(choice: str) -> None:
     targets = read_clusters(RATES_OF_FILE).clusters["berlin"].targets
-    params = filled({**FORM_DEFAULTS, "action": "rebalance", choice: True}, FORM_DEFAULTS, utc_now)
+    params = fill_in({**FORM_DEFAULTS, "action": "rebalance", choice: True}, FORM_DEFAULTS, utc_now)
     found = with_targets(params, targets, FORM_DEFAULTS)
     assert not parse_request({**found.params, "dry_run": True}).throttle_by_broker
 
@@ -262,13 +262,13 @@ def test_a_plan_that_goes_on_gets_no_rates_of_targets_after_a_person_has_removed
     """Control says "none any more" by an empty value; a form that was left alone sends null."""
     targets = read_clusters(RATES_OF_FILE).clusters["berlin"].targets
     run = {**FORM_DEFAULTS, "action": "rebalance", "plan_id": "p1", "throttle_by_broker": {}}
-    found = with_targets(filled(run, FORM_DEFAULTS, utc_now), targets, FORM_DEFAULTS)
+    found = with_targets(fill_in(run, FORM_DEFAULTS, utc_now), targets, FORM_DEFAULTS)
     assert found.params["throttle_by_broker"] == {}
 
 
 def test_a_target_unthrottled_refuses_no_run_that_names_rates_of_single_brokers() -> None:
     run = {**FORM_DEFAULTS, "action": "rebalance", "throttle_by_broker": {"4": 5_000_000}}
-    params = filled(run, FORM_DEFAULTS, utc_now)
+    params = fill_in(run, FORM_DEFAULTS, utc_now)
     found = with_targets(params, {"unthrottled": True}, FORM_DEFAULTS)
     request = parse_request({**found.params, "dry_run": True})
     assert not request.unthrottled

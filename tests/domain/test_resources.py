@@ -10,8 +10,8 @@ from rehome.domain.resources import (
     RATES,
     RESOURCE_FACTS,
     Resource,
-    led,
-    placed,
+    led_resources,
+    placed_resources,
 )
 
 
@@ -23,7 +23,7 @@ def test_every_resource_is_declared_and_comes_with_replicas_or_leaders() -> None
 
 def test_a_resource_has_the_same_row_wherever_it_has_one() -> None:
     """So optional ones come last, and a row is there as soon as a later one is."""
-    for every, rows in ((PLACED, placed), (LED, led)):
+    for every, rows in ((PLACED, placed_resources), (LED, led_resources)):
         optional = [resource in OPTIONAL for resource in every]
         assert optional == sorted(optional)
         for last in range(optional.index(True), len(every)):

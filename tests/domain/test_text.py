@@ -14,7 +14,7 @@ from rehome.domain.text import (
     clock_text,
     count_text,
     duration_text,
-    listed,
+    join_names,
     minute_text,
     rate_in,
     second_text,
@@ -79,5 +79,5 @@ def test_one_is_singular_and_many_are_not() -> None:
 
 
 def test_names_are_listed_with_an_and_before_the_last() -> None:
-    assert [listed("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert [join_names("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert [brokers_text([3]), brokers_text([3, 4])] == ["broker 3", "brokers 3 and 4"]

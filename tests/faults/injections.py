@@ -52,7 +52,7 @@ class Injection(ABC):
     def __init__(self, site: Site, moment: Moment) -> None:
         self.site = site
         self.moment = moment
-        self.mended = False
+        self.fixed = False
 
     def around(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """In the place of the call that is struck."""
@@ -71,7 +71,7 @@ class Injection(ABC):
         """Whether it is to end now; asked after every step once it has struck."""
         return not self.lasting
 
-    def mend(self) -> None:  # noqa: B027 - most faults have nothing to end
+    def fix(self) -> None:  # noqa: B027 - most faults have nothing to end
         """End what it has begun."""
 
 
@@ -108,7 +108,7 @@ class ControllerRestarted(Injection):
     def strike(self) -> None:
         self.site.cluster.stop_controller()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.site.cluster.start_controller()
         wait_until(self._answers, "the controller to answer", 240)
 
@@ -151,7 +151,7 @@ class BystanderKilled(BrokerKilled):
     def due(self) -> bool:
         return self.broker not in self.site.alive()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.site.cluster.restart(self.broker)
 
 
@@ -160,7 +160,7 @@ class DestinationRestarted(BrokerKilled):
         """As soon as the run has had the chance to see that it is away."""
         return self.broker not in self.site.alive()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.site.cluster.restart(self.broker)
 
 
@@ -175,7 +175,7 @@ class BrokerStopped(Injection):
     def due(self) -> bool:
         return time.monotonic() - self._since > STOPPED_S
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.site.cluster.resume(self.broker)
 
 
@@ -209,7 +209,7 @@ class ForeignReassignment(Injection):
     def strike(self) -> None:
         start(self.site, TopicPartition(self.topic, 0), self.target)
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         assert TopicPartition(self.topic, 0) in self.site.gateway.list_reassignments()
         self.site.set_theirs(ConfigResource.broker(ELSEWHERE), FOLLOWER_RATE, "80000000")
 
@@ -274,7 +274,7 @@ class RightsRevoked(Injection):
         left = {partition.topic for partition, s in states.items() if s is not MoveState.DONE}
         return left == {self.site.other}
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.site.give_rights(self.site.other)
 
 
@@ -287,7 +287,7 @@ class LedgerLocked(Injection):
         self._writer = sqlite3.connect(_file(self.site), isolation_level=None)
         self._writer.execute("BEGIN IMMEDIATE")
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._writer.rollback()
         self._writer.close()
 
@@ -300,7 +300,7 @@ class LedgerAway(Injection):
             name.rename(name.with_name(f"away-{name.name}"))
         _file(self.site).mkdir()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         _file(self.site).rmdir()
         for name in _file(self.site).parent.glob("away-*"):
             name.rename(name.with_name(name.name.removeprefix("away-")))

@@ -111,12 +111,12 @@ class Run:
     def _mended(self) -> bool:
         """End the fault when it is time; whether it is over, or goes on for good."""
         injection = self._injection
-        if injection is None or injection.mended or injection.lasting:
+        if injection is None or injection.fixed or injection.lasting:
             return self._strike.struck
         if self._strike.struck and injection.due():
-            injection.mend()
-            injection.mended = True
-        return injection.mended
+            injection.fix()
+            injection.fixed = True
+        return injection.fixed
 
     def _hurry(self, tasks: Tasks) -> None:
         """Copies crawl until the fault is over, so that they are in flight when it strikes."""

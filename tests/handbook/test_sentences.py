@@ -25,6 +25,8 @@ from handbook.sentences import (
     ("source", "faulty"),
     [
         ('text = f"{count} moves wait"', True),
+        ('text = "A run goes on with the plan."', True),  # a word of the glossary's list
+        ('text = "A run resumes the plan."', False),
         ("text = f\"{count_text(count, 'move')} wait\"", False),
         ("text = f\"{count_text(count, 'topic has', 'topics have')} replicas left\"", False),
         ('text = f"{done} of {count} moves done"', False),

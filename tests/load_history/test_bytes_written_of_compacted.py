@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rehome.load_history.bytes_written import between
-from rehome.load_history.daily_rollups import merged
+from rehome.load_history.daily_rollups import merge_rollups
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.load_history.load_profile import loads_of
 from rehome.load_history.rollup import Rollup, rollup_of
@@ -31,7 +31,7 @@ def day(kept: list[int]) -> Rollup:
         log.size -= 100 * MB - size
         now = read({"t": log}, 10 * (number + 1))
         step = rollup_of(between(before, now, so_far.record_bytes(now)), now, "")
-        so_far, before = merged([so_far, step]), now
+        so_far, before = merge_rollups([so_far, step]), now
     return so_far
 
 

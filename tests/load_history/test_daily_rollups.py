@@ -13,7 +13,7 @@ from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.load_history.daily_rollups import (
     last_days,
-    merged,
+    merge_rollups,
     pending_days,
     roll_up,
 )
@@ -185,7 +185,7 @@ def test_a_window_reaches_back_from_the_newest_day() -> None:
 
 
 def test_merging_nothing_gives_nothing() -> None:
-    nothing = merged([])
+    nothing = merge_rollups([])
     assert same(nothing, Rollup.from_table(nothing.table()))
     assert np.array_equal(nothing.keys, np.zeros(0))
 

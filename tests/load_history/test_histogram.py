@@ -29,7 +29,7 @@ def histogram(times: list[tuple[float, float]], row: int = 0, rows: int = 1) -> 
     for rate, seconds in times:
         rates = np.full(rows, np.nan)
         rates[row] = rate
-        total = total.merged(Histogram.of(rates, seconds))
+        total = total.merge(Histogram.of(rates, seconds))
     return total
 
 
@@ -52,19 +52,19 @@ def test_parts_merged_in_any_order_are_the_whole(
 ) -> None:
     whole = histogram(times)
     one, other = histogram(times[:cut]), histogram(times[cut:])
-    for merged in (one.merged(other), other.merged(one)):
+    for merged in (one.merge(other), other.merge(one)):
         assert np.array_equal(merged.keys, whole.keys)
         assert np.allclose(merged.seconds, whole.seconds)
 
 
 def test_rows_do_not_mix_and_survive_being_moved_and_stored() -> None:
     one, other = [(1e3, 60.0), (1e6, 600.0)], [(5e2, 1180.0), (5e4, 80.0)]
-    both = histogram(one, 0, 3).merged(histogram(other, 2, 3))
+    both = histogram(one, 0, 3).merge(histogram(other, 2, 3))
     p95 = both.quantile(0.95, 3)
     assert p95[0] == pytest.approx(1e6, rel=0.05)
     assert np.isnan(p95[1])
     assert p95[2] == pytest.approx(5e4, rel=0.05)
-    moved = both.moved(np.array([1, -1, 4]))
+    moved = both.move_rows(np.array([1, -1, 4]))
     assert np.array_equal(moved.quantile(0.95, 5)[[1, 4]], p95[[0, 2]])
     lengths, bins, seconds = moved.to_lists(5)
     again = Histogram.from_lists(lengths, bins.astype(np.int64), seconds)

@@ -56,7 +56,7 @@ def test_a_history_that_is_long_enough_gives_the_planner_its_rates(cluster: Clus
     snapshot = now(cluster)
     found = history(cluster, snapshot)
     assert problems(found) == {"bytes_in": [], "bytes_out": [], "growth": []}
-    arrays = ClusterArrays.from_snapshot(found.rated(snapshot))
+    arrays = ClusterArrays.from_snapshot(found.with_rates(snapshot))
     wanted = np.arange(PARTITIONS) * RATE
     assert arrays.bytes_in == pytest.approx(wanted, rel=0.049)
     assert arrays.bytes_out == pytest.approx(wanted, rel=0.049), "one follower each"
@@ -69,7 +69,7 @@ def test_a_plan_is_made_by_rates_once_they_are_known(cluster: Cluster) -> None:
     snapshot = now(cluster)
     request = parse_request({"action": "rebalance", "tolerance": 0.9, "throttle": 1_000_000})
     assert not make_plan(snapshot, request, PlanOptions(plan_id="p")).moves, "the disks are level"
-    rated = history(cluster, snapshot).rated(snapshot)
+    rated = history(cluster, snapshot).with_rates(snapshot)
     assert make_plan(rated, request, PlanOptions(plan_id="p")).moves, "the traffic is not"
 
 
@@ -82,14 +82,14 @@ def test_without_history_nothing_is_known_and_it_says_so(cluster: Cluster) -> No
         "bytes_out": [reported],
         "growth": [reported],
     }
-    assert found.rated(snapshot).replicas.equals(snapshot.replicas)
+    assert found.with_rates(snapshot).replicas.equals(snapshot.replicas)
 
 
 def test_a_short_history_is_too_thin(cluster: Cluster) -> None:
     watched(cluster, hours=2 / 3)
     found = history(cluster, now(cluster))
     assert problems(found)["bytes_in"] == ["the history covers 0.7 h of the 1 h it takes"]
-    assert not found.known("growth")
+    assert not found.is_known("growth")
 
 
 def test_an_old_history_is_not_used(cluster: Cluster) -> None:
@@ -97,7 +97,7 @@ def test_an_old_history_is_not_used(cluster: Cluster) -> None:
     snapshot = now(cluster, LAST + 60 * 30)
     found = history(cluster, snapshot)
     assert problems(found)["bytes_in"] == ["the history ends 30.0 h before the snapshot"]
-    assert "bytes_in_per_s" not in found.rated(snapshot).replicas.column_names
+    assert "bytes_in_per_s" not in found.with_rates(snapshot).replicas.column_names
 
 
 def test_a_group_that_does_not_answer_costs_the_bytes_out_and_nothing_else(
@@ -113,8 +113,8 @@ def test_a_group_that_does_not_answer_costs_the_bytes_out_and_nothing_else(
         "the history covers 0.0 h of the 1 h it takes",
         "offsets are not known of group auditors: not allowed",
     ]
-    assert found.known("bytes_in")
-    columns = found.rated(snapshot).replicas.column_names
+    assert found.is_known("bytes_in")
+    columns = found.with_rates(snapshot).replicas.column_names
     assert "bytes_in_per_s" in columns
     assert "bytes_out_per_s" not in columns
 
@@ -147,7 +147,7 @@ def test_a_topic_created_anew_has_none_of_its_namesakes_history(cluster: Cluster
     rows = Rows()
     rows.topics[0]["topic_id"] = "another"
     found = history(cluster, now(cluster, rows=rows))
-    assert not found.known("bytes_in")
+    assert not found.is_known("bytes_in")
     assert np.isnan(found.rates["bytes_in"]).all()
 
 

@@ -15,7 +15,7 @@ import yaml
 from monitoring.statsd_mapping import statsd_mapping
 from rehome.metrics import catalog
 from rehome.metrics.catalog import METRICS, MetricKind
-from rehome.metrics.naming import dotted, in_prometheus
+from rehome.metrics.naming import dotted_name, in_prometheus
 
 ROOT = Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "monitoring"
@@ -102,7 +102,7 @@ def test_panels_are_apart_and_ask_the_source_that_is_chosen() -> None:
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_the_mapping_turns_a_dotted_name_into_its_labels(metric: catalog.Metric) -> None:
     values = {label: f"v-{label}" for label in metric.labels}
-    line = f"airflow.{dotted(metric, values)}"
+    line = f"airflow.{dotted_name(metric, values)}"
     matching = [rule for rule in statsd_mapping()["mappings"] if _matches(rule["match"], line)]
     (rule,) = matching
     parts = line.split(".")

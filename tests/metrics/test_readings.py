@@ -25,7 +25,7 @@ from rehome.execution.progress.progress import Progress
 from rehome.ledger.store import Ledger
 from rehome.metrics import catalog
 from rehome.metrics.catalog import METRICS, MetricKind, MetricSubject
-from rehome.metrics.naming import dotted
+from rehome.metrics.naming import dotted_name
 from rehome.metrics.readings import (
     FOUND_BY_POLLS,
     ClusterGauges,
@@ -53,7 +53,7 @@ AT = T0 + timedelta(seconds=10)
 def names(readings: Iterable[Reading]) -> dict[str, float]:
     """Name with labels → value; each only once."""
     reported = list(readings)
-    found = {dotted(reading.metric, reading.labels): reading.value for reading in reported}
+    found = {dotted_name(reading.metric, reading.labels): reading.value for reading in reported}
     assert len(found) == len(reported)
     return {name.removeprefix("rehome."): value for name, value in found.items()}
 

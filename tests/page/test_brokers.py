@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.pace import PlanPace
 from rehome.domain.plan.summary import BrokerLoad
-from rehome.page.brokers import BROKERS_SHOWN, broker_lines, shifted
+from rehome.page.brokers import BROKERS_SHOWN, broker_lines, shift_by_broker
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -15,7 +15,7 @@ T0 = datetime(2030, 1, 1, tzinfo=UTC)
 
 def test_brokers_gain_and_lose_what_finished_moves_copied() -> None:
     done = [move("t", 0, (4, 1), (2, 1), 100), move("t", 1, (4, 1), (1, 4), 70)]
-    assert shifted(done) == {2: 100, 4: -100}
+    assert shift_by_broker(done) == {2: 100, 4: -100}
 
 
 def test_a_brokers_rate_is_the_accounts() -> None:

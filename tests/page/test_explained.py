@@ -9,7 +9,7 @@ import pytest
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import InvalidRequestError
 from rehome.load_history.known_rates import Demands
-from rehome.page.explained import explained
+from rehome.page.explained import explanations
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from rehome.warehouse import Warehouse
@@ -33,19 +33,19 @@ def plan_dir(tmp_path: Path) -> str:
 
 
 def test_each_partition_and_broker_has_its_text(plan_dir: str) -> None:
-    first, second = explained(plan_dir, None, ["t-0"], [0])
+    first, second = explanations(plan_dir, None, ["t-0"], [0])
     assert "t-0" in first
     assert "broker 0" in second.lower()
-    with_history = explained(plan_dir, Demands(7, 24.0), ["t-0"], [])
+    with_history = explanations(plan_dir, Demands(7, 24.0), ["t-0"], [])
     assert with_history == [first]
 
 
 @pytest.mark.parametrize("name", ["t", "t-", "-1", "t-x", "t-٣"])
 def test_what_is_no_partition_is_named(plan_dir: str, name: str) -> None:
     with pytest.raises(InvalidRequestError, match="is no partition"):
-        explained(plan_dir, None, [name], [])
+        explanations(plan_dir, None, [name], [])
 
 
 def test_what_the_plan_does_not_know_is_named(plan_dir: str) -> None:
     with pytest.raises(InvalidRequestError, match="Unknown partition"):
-        explained(plan_dir, None, ["gone-0"], [])
+        explanations(plan_dir, None, ["gone-0"], [])

@@ -18,7 +18,7 @@ from rehome.account.times import ends_of
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.clock import utc_now
 from rehome.domain.configs import ConfigResource
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.causes.cause import Cause, CauseKind
@@ -237,7 +237,7 @@ def test_a_running_plan_does_not_ask_the_warehouse_for_its_end(
 def test_a_follower_counts_what_each_broker_gains_once(tmp_path: Path) -> None:
     made = make_plan("p1")  # 100 bytes each: from broker 1 to 3
     loads = (BrokerLoad(1, 200, 0, 2, 0, 0, 0, 0, 200), BrokerLoad(3, 0, 200, 0, 2, 0, 0, 200, 0))
-    plan = sealed(replace(made, summary=replace(made.summary, brokers=loads)))
+    plan = seal(replace(made, summary=replace(made.summary, brokers=loads)))
     directory = PlanDirectory((tmp_path / "plan").as_uri())
     directory.save(plan, parse_request({"action": "rebalance"}))
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:

@@ -15,7 +15,7 @@ from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.base.records import Event, SetBy, ThrottleState
 from rehome.reporting.charts.rate_chart import rate_picture
 from rehome.reporting.data import ReportData
-from rehome.reporting.plan_text import asked_for, done, ended_note, planned_note
+from rehome.reporting.plan_text import asked_for, done_text, ended_note, planned_note
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import (
     MB,
@@ -85,17 +85,19 @@ def test_the_note_is_one_sentence_before_the_plan_starts_and_says_the_end_afterw
 
 
 def test_nothing_is_said_to_have_moved_before_the_start() -> None:
-    assert done(dry_run_only()) == "Nothing was moved."
+    assert done_text(dry_run_only()) == "Nothing was moved."
     assert time_taken(dry_run_only().account) == ""
 
 
 def test_what_a_fresh_read_has_shown_is_said_of_places_and_of_data() -> None:
     lost = {"orders-0": "messages are lost"}
     proof = {"ok": False, "partitions": 3, "problems": {}, "lost": lost, "data_unknown": {}}
-    sentence = done(with_files(failed_end(), verification=proof))
+    sentence = done_text(with_files(failed_end(), verification=proof))
     assert sentence.endswith("replicas where the plan says, but messages of 1 partition lost.")
     differs = {**proof, "problems": {"orders-1": "still in flight"}}
-    assert done(with_files(failed_end(), verification=differs)).endswith("A fresh read differs.")
+    assert done_text(with_files(failed_end(), verification=differs)).endswith(
+        "A fresh read differs."
+    )
 
 
 def test_a_proof_is_announced_only_where_it_is_to_come() -> None:
@@ -104,7 +106,7 @@ def test_a_proof_is_announced_only_where_it_is_to_come() -> None:
         (unproved, "Nothing was verified yet."),
         (failed_end(), "Nothing was verified."),
     ):
-        assert done(data).endswith(text)
+        assert done_text(data).endswith(text)
         assert text in page(data).text
 
 

@@ -26,7 +26,7 @@ from rehome.ledger.store import Ledger
 from rehome.reporting.charts.rate_chart import rate_picture
 from rehome.reporting.collect import report_data, write_plan_report
 from rehome.reporting.data import ReportData
-from rehome.reporting.plan_text import done, planned_note
+from rehome.reporting.plan_text import done_text, planned_note
 from rehome.reporting.report import MOVES_SHOWN, render
 from rehome.warehouse import Warehouse
 from tests.reporting.pages import Page, page
@@ -276,7 +276,7 @@ def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None
     summary = replace(reached, infeasible=(cap,))
     limited = with_files(replace(data, plan=replace(data.plan, summary=summary)), summary=summary)
     assert "not reached" in status_of(limited.account).headline
-    assert done(limited) == "Nothing was moved. The report says what is in the way."
+    assert done_text(limited) == "Nothing was moved. The report says what is in the way."
     note = planned_note(limited.request, summary, limited.account.files.tried)
     assert note.endswith(": nothing can be moved, and what was asked for is not reached.")
     assert planned_note(data.request, reached, None).endswith("nothing has to change.")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rehome.load_history.daily_rollups import merged, window
+from rehome.load_history.daily_rollups import merge_rollups, window
 from rehome.load_history.load_profile import LOADS, loads_of
 from rehome.load_history.rollup import Rollup
 from rehome.warehouse import Warehouse
@@ -79,5 +79,5 @@ def test_the_rows_of_some_topics_merge_as_they_do_among_all(warehouse: Warehouse
     Cluster(warehouse.uri).roll_up()
     days = [warehouse.rollups("test").read(day) for day in warehouse.rollups("test").days()]
     half = [table.slice(0, 6) for table in days]
-    some = loads_of(merged(map(Rollup.from_table, half)))
-    assert some.equals(loads_of(merged(map(Rollup.from_table, days))).slice(0, 6))
+    some = loads_of(merge_rollups(map(Rollup.from_table, half)))
+    assert some.equals(loads_of(merge_rollups(map(Rollup.from_table, days))).slice(0, 6))

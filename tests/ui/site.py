@@ -23,7 +23,7 @@ from rehome.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
@@ -89,7 +89,7 @@ class Site:
         action = params["action"]
         figures = {"action": action, "brokers": loads_of(chosen), **(figures or {})}
         summary = replace(made.summary, **figures)
-        plan = sealed(replace(made, action=action, summary=summary))
+        plan = seal(replace(made, action=action, summary=summary))
         directory = PlanDirectory((self.warehouse / "plans" / plan_id).as_uri())
         directory.save(plan, parse_request(params))
         directory.write_json("gates.json", list(gates_json()))
@@ -158,7 +158,7 @@ class Site:
         ledger.add_samples(plan.plan_id, statuses, sample, flows)
 
     def tried_again(self, plan_id: str, dry_run: Mapping[str, Any]) -> None:
-        """A run that was to go on with a plan has tried it out."""
+        """A run that was to resume a plan has tried it out."""
         PlanDirectory(self.ledger.plan(plan_id).plan_dir).write_json("dry_run.json", dict(dry_run))
         self.ledger.add_event(EventKind.REQUEST, "", plan_id=plan_id)
 

@@ -198,9 +198,7 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         keep(page, "a paused heal that was refused")
         site.tried_again("p1", first)
         paused_dags.add("rebalance_in_window")
-        expect(head.locator(".headline")).to_contain_text(
-            "No window goes on with it, because rebal"
-        )
+        expect(head.locator(".headline")).to_contain_text("No window resumes it, because rebal")
         expect(head).to_contain_text("Unpause rebalance_in_window.")
         site.ledger.request_pause("p1", "ann")
         expect(head.locator(".headline")).to_contain_text("A person has paused this plan")

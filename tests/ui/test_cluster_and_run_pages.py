@@ -118,7 +118,7 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "1 finding" in client("viewer").get("clusters").text
     assert client("viewer").get("clusters/unknown").status_code == 404
     assert "could not be sent" not in text
-    left = Alert(AlertKind.FOREIGN_LEFTOVERS, "test", "", cluster_id="test").raised(60)
+    left = Alert(AlertKind.FOREIGN_LEFTOVERS, "test", "", cluster_id="test").to_raise(60)
     (due,) = site.ledger.raise_alerts([left])
     site.ledger.record_sent(due, "", {"mail": "", "chat": "it answers 503"})
     text = client("viewer").get("clusters/test").text

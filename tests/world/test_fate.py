@@ -1,4 +1,4 @@
-"""What befalls a cluster: disks, log dirs, rights; and that all of it is mended in the end."""
+"""What befalls a cluster: disks, log dirs, rights; and that all of it is fixed in the end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_log_dir_that_fails_is_whole_again_in_the_end(cluster: Cluster) -> Non
     assert cluster.does(What.LOG_DIR_FAILED, 1, 0)
     disks = cluster.model.world.nodes[1].disks
     assert [disk.online for _, disk in sorted(disks.items())] == [False, True]
-    cluster.fate.mend()
+    cluster.fate.fix()
     cluster.pass_by(60.0)
     assert all(disk.online for disk in disks.values())
     assert cluster.model.world.nodes[1].running
@@ -57,7 +57,7 @@ def test_a_disk_that_others_fill_has_little_left_until_the_end(cluster: Cluster)
     node = cluster.model.world.nodes[2]
     path = sorted(node.disks)[1]
     assert node.disks[path].capacity - node.used(path) == pytest.approx(FULL_BUT)
-    cluster.fate.mend()
+    cluster.fate.fix()
     assert node.disks[path].other_bytes == 0.0
 
 

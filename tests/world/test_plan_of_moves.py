@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from tests.ledger.small_plans import move
 from world.plan_of_moves import plan_of_moves
 
@@ -14,5 +14,5 @@ def test_its_summary_says_what_its_moves_copy() -> None:
     said = plan.summary
     assert (said.partitions, said.replica_moves, said.bytes_to_move) == (2, 2, 200)
     assert (said.plan_id, said.cluster_id, said.rate_bytes_per_s) == ("p", "c", 5)
-    assert plan.plan_hash == sealed(plan).plan_hash != ""
+    assert plan.plan_hash == seal(plan).plan_hash != ""
     assert plan.plan_hash != plan_of_moves("p", "c", moves[:1], 5).plan_hash

@@ -24,7 +24,7 @@ from world.running.scheduler import Actor, Ended, Scheduler
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """A task has handed over to a trigger; it goes on with a method of its operator."""
+    """A task has handed over to a trigger; it resumes a method of its operator."""
 
     trigger: Any
     method: str
@@ -33,7 +33,7 @@ class Deferral:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """A task waits for a person's answer; it goes on with a method of its operator.
+    """A task waits for a person's answer; it resumes a method of its operator.
 
     :param lasts_s: how long; None = as long as it takes.
     """
@@ -144,7 +144,7 @@ class TriggerProcess(Process):
 def attempt(operator: Any, context: Mapping[str, Any], resumed: Deferral | None) -> Any:
     """One process of a task: as Airflow's task runner calls it.
 
-    :param resumed: what it goes on with; None = it begins.
+    :param resumed: what it resumes; None = it begins.
     :returns: what the operator returns, or what Airflow is to do now.
     """
     ExecutorSafeguard.tracker.set(operator)

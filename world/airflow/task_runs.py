@@ -184,7 +184,7 @@ class TaskRun:
         return self.process
 
     def _be_woken(self, deferral: Deferral) -> Deferral:
-        """What the task goes on with."""
+        """What the task resumes."""
         airflow = self.run.airflow
         while True:
             self.state = TaskState.DEFERRED
@@ -202,7 +202,7 @@ class TaskRun:
             airflow.scheduler.wait(NOTICED_S)  # then another triggerer takes it over
 
     def _be_answered(self, asks: Asks) -> Deferral:
-        """What the task goes on with, once a person has answered, or nobody has in time."""
+        """What the task resumes, once a person has answered, or nobody has in time."""
         scheduler = self.run.airflow.scheduler
         self.state, self.asks, self._answer = TaskState.AWAITING_INPUT, asks, None
         until = NEVER if asks.lasts_s is None else scheduler.at_s + asks.lasts_s

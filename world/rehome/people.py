@@ -100,7 +100,7 @@ class Person:
         return self.airflow.runs or adopting
 
     def that_carry_on(self, name: str) -> Iterator[str]:
-        """Names of the runs that go on with the plan that a run has adopted."""
+        """Names of the runs that resume the plan that a run has adopted."""
         adopting = (run for run in self.airflow.others if run.name == name)
         adopted = {plan_id for run in adopting if (plan_id := plan_of(run))}
         yield from (run.name for run in self.airflow.runs if plan_of(run) in adopted)

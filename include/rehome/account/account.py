@@ -58,7 +58,7 @@ class PlanAccount:
     :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
         partitions.
     :param controls: what a person may ask of it now, the usual first.
-    :param resume_refused: why the last run that was to go on with it did not, while it is paused;
+    :param resume_refused: why the last run that was to resume it did not, while it is paused;
         None = none was refused, or its dry run was not read.
     :param hurts: what keeps it from going on as it should, by what to do about it.
     :param findings: of its gates and its newest dry run, by kind, the worst first.

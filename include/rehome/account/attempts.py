@@ -116,7 +116,7 @@ def controls_of(evidence: PlanEvidence) -> tuple[Control, ...]:
 
 
 def resume_refused_by(evidence: PlanEvidence) -> RefusedResume | None:
-    """Why the last run that was to go on with the plan, which is paused, has changed nothing."""
+    """Why the last run that was to resume the plan, which is paused, has changed nothing."""
     return refused_by(evidence.files.tried) if evidence.record.state is PlanState.PAUSED else None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rehome.domain.run.findings import Finding, FindingGroup, Severity, grouped
+from rehome.domain.run.findings import Finding, FindingGroup, Severity, group_findings
 
 Gates = Iterable[Mapping[str, Any]]
 """As ``gates.json`` has them."""
@@ -19,7 +19,7 @@ def findings_of(tried: Mapping[str, Any] | None, gates: Gates = ()) -> tuple[Fin
     :param tried: ``dry_run.json``; None = there was no dry run.
     """
     by_dry_run = map(Finding.from_json, (tried or {}).get("findings", ()))
-    return grouped([*_of_gates(gates), *by_dry_run])
+    return group_findings([*_of_gates(gates), *by_dry_run])
 
 
 def _of_gates(gates: Gates) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ class RequestState(enum.StrEnum):
     PLANNING = "planning"
     """Its run is on its way to a plan."""
     STARTING = "starting"
-    """Its run is about to carry out a plan that is there, or to go on with it."""
+    """Its run is about to carry out a plan that is there, or to resume it."""
     REFUSED = "refused"
     """Something has to change before such a request can go through."""
     FAILED = "failed"

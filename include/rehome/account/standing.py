@@ -10,7 +10,7 @@ from rehome.account.attempts import Barred, attempt_of, barred_by, controls_of
 from rehome.account.counts import PlanMoves, PlanThrottles
 from rehome.account.evidence import PlanEvidence
 from rehome.domain.actions import Action
-from rehome.domain.plan.infeasible_lines import missed
+from rehome.domain.plan.infeasible_lines import misses_of
 from rehome.domain.run.causes.cause import CauseKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState
@@ -273,7 +273,7 @@ def _of_done(evidence: PlanEvidence, moves: PlanMoves, throttles: PlanThrottles)
     if moves.total:
         return Stand.DONE
     infeasible = () if files.summary is None else files.summary.infeasible
-    less = record.cut_by_budget or missed(infeasible)
+    less = record.cut_by_budget or misses_of(infeasible)
     return Stand.NOT_REACHED if less else Stand.AS_ASKED
 
 

@@ -61,7 +61,7 @@ class Alert:
         """What there is one of at a time."""
         return self.kind, self.subject
 
-    def raised(self, alert_again_s: float) -> RaisedAlert:
+    def to_raise(self, alert_again_s: float) -> RaisedAlert:
         """As the ledger takes it."""
         return RaisedAlert(
             self.kind,

@@ -67,7 +67,7 @@ def throttles_left(count: int) -> AlertText:
     )
 
 
-def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> AlertText:
+def owed_text(settings: Sequence[str], copies: Sequence[str], connection: str) -> AlertText:
     """Settings and copies of a plan that runs no more.
 
     :param settings: throttles and cordons, each with why it is owed.
@@ -92,7 +92,7 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Ale
     )
 
 
-def orphaned(record: PlanRecord, in_flight: int) -> AlertText:
+def orphaned_text(record: PlanRecord, in_flight: int) -> AlertText:
     """A plan runs, and its run sends no heartbeat.
 
     :param in_flight: moves that the ledger has as such.
@@ -144,7 +144,7 @@ def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
     )
 
 
-def held() -> AlertText:
+def held_text() -> AlertText:
     """Another client's reassignment goes first."""
     return (
         "The plan waits for another client's reassignment to end.",
@@ -156,7 +156,7 @@ def held() -> AlertText:
     )
 
 
-def stalled(
+def stalled_text(
     since: datetime,
     now: datetime,
     waits_for: str,
@@ -247,7 +247,7 @@ def window_will_be_missed(
     )
 
 
-def outpaced(where: Sequence[str]) -> AlertText:
+def outpaced_text(where: Sequence[str]) -> AlertText:
     """Producers write more than the throttle lets through."""
     return (
         f"At this rate {first_names(where, '; ')}. The time left is not known.",

@@ -27,15 +27,17 @@ class Reminder:
     alert: Alert
     of: str
 
-    def raised(self, alert: Alert, alert_again_s: float) -> RaisedAlert:
+    def to_raise(self, alert: Alert, alert_again_s: float) -> RaisedAlert:
         """As the ledger takes it.
 
         :param alert: the reminder's, with its links.
         """
-        return replace(alert.raised(alert_again_s), reminds_of=self.of)
+        return replace(alert.to_raise(alert_again_s), reminds_of=self.of)
 
 
-def unanswered(ledger: Ledger, now: datetime) -> tuple[list[Reminder], list[tuple[AlertKind, str]]]:
+def unanswered_reminders(
+    ledger: Ledger, now: datetime
+) -> tuple[list[Reminder], list[tuple[AlertKind, str]]]:
     """Approvals that people wait for, of whatever cluster; and those that can no longer be given:
     their deadline has passed, or their plan has ended.
     """

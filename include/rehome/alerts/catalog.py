@@ -68,7 +68,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "A run has failed: its plan ended badly or was cancelled, or there was no plan.",
         "It is one event. A run that is cleared and fails again is reported again; of scheduled "
         "runs that make no plan, such as sweeps, the DAG counts, not the run.",
-        "Read the report and mend the cause, then trigger a new run; or roll back what was moved.",
+        "Read the report and fix the cause, then trigger a new run; or roll back what was moved.",
     ),
     CatalogEntry(
         AlertKind.ORPHANED,
@@ -76,7 +76,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.ERROR,
         Repeats.AGAIN,
         "The sweep finds a plan that runs, and whose run has sent no heartbeat for `lease_s`.",
-        "The run polls again, another run goes on with the plan, or the plan has ended.",
+        "The run polls again, another run resumes the plan, or the plan has ended.",
         "Resume the plan in a new run, or cancel it.",
     ),
     CatalogEntry(
@@ -204,7 +204,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.INFO,
         Repeats.ONCE,
         "The window has ended, and some of the plan is left.",
-        "A run goes on with the plan, or it has ended. The next window's end is reported again.",
+        "A run resumes the plan, or it has ended. The next window's end is reported again.",
         "None where `rebalance_in_window` is unpaused, and for heals; else resume it.",
     ),
     CatalogEntry(
@@ -277,7 +277,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.INFO,
         Repeats.ONCE,
         "A person has paused the plan, and its run has ended.",
-        "A run goes on with the plan, or it has ended.",
+        "A run resumes the plan, or it has ended.",
         "Resume the plan, or cancel it: a paused plan holds its cluster.",
     ),
     CatalogEntry(

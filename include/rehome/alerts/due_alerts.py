@@ -118,7 +118,7 @@ def orphan(record: PlanRecord, in_flight: int, *, dag_paused: bool = False) -> A
 
     :param in_flight: moves that the ledger has as such.
     """
-    words = alert_text.dag_paused if dag_paused else alert_text.orphaned
+    words = alert_text.dag_paused if dag_paused else alert_text.orphaned_text
     kind = AlertKind.DAG_PAUSED if dag_paused else AlertKind.ORPHANED
     text, next_step = words(record, in_flight)
     return Alert(kind, text=text, next_step=next_step, **about_plan(record))
@@ -152,7 +152,7 @@ def owed_alerts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[Aler
 
 def owed_alert(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()) -> Alert:
     """Of what a plan owes."""
-    words = alert_text.owed(list(settings), copies, record.planned_through or "")
+    words = alert_text.owed_text(list(settings), copies, record.planned_through or "")
     about = about_plan(record)
     about["facts"] |= {"throttles_owed": list(settings), "copies_owed": list(copies)}
     return Alert(AlertKind.OWED, text=words[0], next_step=words[1], **about)

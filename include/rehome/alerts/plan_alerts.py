@@ -77,7 +77,7 @@ def _of_running(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKi
     if plan.dag_paused:
         yield AlertKind.DAG_PAUSED, alert_text.dag_paused(record, flying)
     elif plan.orphaned:
-        yield AlertKind.ORPHANED, alert_text.orphaned(record, flying)
+        yield AlertKind.ORPHANED, alert_text.orphaned_text(record, flying)
     if record.refused_cancels:
         words = alert_text.not_cancelled(record, patience.gives_up_s)
         yield AlertKind.NOT_CANCELLED, words
@@ -113,7 +113,7 @@ def _of_stillness(plan: PlanAccount, patience: Patience) -> Iterator[tuple[Alert
     """A plan that only waits for others is said to be held until its stillness is worth more."""
     moved_at = plan.record.last_progress_at
     if moved_at is not None and plan.now - moved_at > timedelta(seconds=patience.alert_s):
-        words = alert_text.stalled(
+        words = alert_text.stalled_text(
             moved_at,
             plan.now,
             held_back_text(plan.polled),
@@ -124,14 +124,14 @@ def _of_stillness(plan: PlanAccount, patience: Patience) -> Iterator[tuple[Alert
         )
         yield AlertKind.STALLED, words
     elif plan.held:
-        yield AlertKind.HELD, alert_text.held()
+        yield AlertKind.HELD, alert_text.held_text()
 
 
 def _of_producers(plan: PlanAccount) -> Iterator[tuple[AlertKind, AlertText]]:
     """By the poll itself, or as a poll has found it that still counts."""
     if plan.outpaced is not None:
         if plan.outpaced:
-            yield AlertKind.OUTPACED, alert_text.outpaced(plan.outpaced)
+            yield AlertKind.OUTPACED, alert_text.outpaced_text(plan.outpaced)
         return
     for each in plan.raised:
         if each.kind is AlertKind.OUTPACED and each.closed_at is None:

@@ -237,7 +237,7 @@ def _next_step(plans: Sequence[PlanAccount]) -> str:
     :param plans: of the run, the last one first.
     """
     if any(map(_owes, plans)):
-        return alert_text.owed((), (), plans[0].record.planned_through or "")[1]
+        return alert_text.owed_text((), (), plans[0].record.planned_through or "")[1]
     last = next((plan for plan in plans if plan.state is PlanState.PAUSED), plans[0])
     waits = waits_text(last)
     step, _ = next_step_of(last)

@@ -97,7 +97,7 @@ class MisledError(RehomeError):
         )
 
 
-def misled(
+def misled_through(
     connection: str, cluster_id: str, file: ClustersFile, bindings: Bindings
 ) -> Misled | None:
     """Why nothing acts through a connection; None = it leads to what it is bound to.
@@ -140,7 +140,7 @@ def entries_for(cluster_id: str, file: ClustersFile, bindings: Bindings) -> list
 
 def all_misled(file: ClustersFile, bindings: Bindings) -> list[Misled]:
     """Every connection through which nothing acts, by where each was last seen to lead."""
-    found = (misled(name, leads, file, bindings) for name, leads in bindings.leads.items())
+    found = (misled_through(name, leads, file, bindings) for name, leads in bindings.leads.items())
     return [each for each in found if each is not None]
 
 

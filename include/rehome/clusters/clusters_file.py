@@ -32,7 +32,7 @@ from pydantic import (
 
 from rehome.clusters.own_settings import settings_problems
 from rehome.clusters.watch_rules import WatchRules
-from rehome.clusters.yaml_text import parsed
+from rehome.clusters.yaml_text import parse_yaml
 from rehome.domain.request.limits import (
     BrokerCaps,
     BrokerSet,
@@ -335,7 +335,7 @@ def read_clusters(text: str) -> ClustersFile:
     :raises ClustersFileError: names every problem with its place: ``clusters.berlin.windows[0]``.
     :raises yaml.YAMLError: it is no YAML.
     """
-    content, problems = parsed(text)
+    content, problems = parse_yaml(text)
     if problems:
         raise ClustersFileError(problems)
     if not isinstance(content, Mapping) or "clusters" not in content:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rehome.clusters.clusters_file import ClustersFile
 from rehome.domain.request.parameters import ReassignmentParams
-from rehome.domain.request.validation import given
+from rehome.domain.request.validation import read_params
 from rehome.execution.access.words.policy_words import refusal_text
 
 
@@ -17,7 +17,7 @@ def refused_target_notes(file: ClustersFile) -> list[str]:
     for name, entry in file.clusters.items():
         if entry.policy is None or not entry.targets:
             continue
-        pace = given(ReassignmentParams, dict(entry.targets)).values
+        pace = read_params(ReassignmentParams, dict(entry.targets)).values
         refused = entry.policy.refused_pace(
             pace.throttle if isinstance(pace.throttle, int) else None,
             unthrottled=pace.unthrottled,

@@ -16,7 +16,7 @@ from pydantic import (
 
 from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.errors import InvalidRequestError
-from rehome.field_descriptions import Described, Shown, Unit, ValueText, described
+from rehome.field_descriptions import Described, Shown, Unit, ValueText, describe_fields
 from rehome.setting_types import SecondsOrNone
 
 REMOVED: Mapping[str, str] = {
@@ -224,4 +224,4 @@ class WatchRules(BaseModel):
 
 def rules_described() -> tuple[Described, ...]:
     """Every rule as data, for forms and documents."""
-    return described(WatchRules)
+    return describe_fields(WatchRules)

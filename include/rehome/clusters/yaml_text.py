@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 
-def parsed(text: str) -> tuple[Any, list[str]]:
+def parse_yaml(text: str) -> tuple[Any, list[str]]:
     """Content, and a sentence for each key that is given twice in its mapping.
 
     :raises yaml.YAMLError: it is no YAML.

@@ -108,17 +108,17 @@ RESOURCE_NAMES: Mapping[Resource, str] = {r: f.words for r, f in RESOURCE_FACTS.
 """As a sentence says them."""
 
 
-def asked(tolerances: Mapping[str, float | None]) -> frozenset[Resource]:
+def asked_resources(tolerances: Mapping[str, float | None]) -> frozenset[Resource]:
     """The optional resources that these tolerances of a request give a limit."""
     return frozenset(r for r in OPTIONAL if tolerances.get(r) not in (None, LOOSE))
 
 
-def placed(tolerances: Mapping[str, float | None]) -> tuple[Resource, ...]:
+def placed_resources(tolerances: Mapping[str, float | None]) -> tuple[Resource, ...]:
     """Those of :data:`PLACED` that have a row, by the tolerances of a request."""
     return _with_rows(PLACED, tolerances)
 
 
-def led(tolerances: Mapping[str, float | None]) -> tuple[Resource, ...]:
+def led_resources(tolerances: Mapping[str, float | None]) -> tuple[Resource, ...]:
     """Those of :data:`LED` that have a row, by the tolerances of a request."""
     return _with_rows(LED, tolerances)
 
@@ -129,6 +129,6 @@ def _with_rows(
     """The first ones, up to the last that counts: a resource has the same row in every array. Those
     between that are not asked for may be spread in any way.
     """
-    wanted = asked(tolerances)
+    wanted = asked_resources(tolerances)
     counts = [r not in OPTIONAL or r in wanted for r in resources]
     return resources[: len(counts) - counts[::-1].index(True)]

@@ -82,7 +82,7 @@ def amount_text(resource: Resource, amount: float) -> str:
     return f"{amount:,.0f} {one}{'' if amount == 1 else 's'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
@@ -99,7 +99,7 @@ def first_names(names: Sequence[str], separator: str = ", ", *, count: int | Non
 
 def brokers_text(brokers: Sequence[int]) -> str:
     """``broker 3`` or ``brokers 3 and 4``."""
-    return f"broker{'' if len(brokers) == 1 else 's'} {listed([str(b) for b in brokers])}"
+    return f"broker{'' if len(brokers) == 1 else 's'} {join_names([str(b) for b in brokers])}"
 
 
 def brokers_are(brokers: Sequence[int]) -> str:

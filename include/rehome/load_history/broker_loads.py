@@ -30,7 +30,7 @@ class BrokerLoads:
 
     def rated(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the rates that are known well enough to plan by."""
-        return self.history.rated(snapshot)
+        return self.history.with_rates(snapshot)
 
     def problems(self) -> str:
         """Why some are not known; "" = all are."""
@@ -39,7 +39,7 @@ class BrokerLoads:
 
     def by_broker(self, snapshot: Snapshot) -> Mapping[BrokerId, Mapping[str, float | None]]:
         """Broker → what is known of it, named as in ``BrokerState``."""
-        arrays = ClusterArrays.from_snapshot(self.history.rated(snapshot))
+        arrays = ClusterArrays.from_snapshot(self.history.with_rates(snapshot))
         brokers = arrays.brokers.ids.tolist()
         loads: dict[BrokerId, dict[str, float | None]] = {broker: {} for broker in brokers}
         if arrays.bytes_in is not None:
@@ -51,7 +51,7 @@ class BrokerLoads:
             sent = np.bincount(arrays.leader[led], arrays.bytes_out[led], len(brokers)).tolist()
             for broker, rate in zip(brokers, sent, strict=True):
                 loads[broker]["sent_bytes_per_s"] = rate
-        if self.history.known(GROWTH):
+        if self.history.is_known(GROWTH):
             for item in disk_forecast(snapshot, None, self.history, days=1):
                 loads[item.broker]["days_until_full"] = item.days_until_full
         return loads

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
-from rehome.load_history.key_codes import found_at, picked, recoded, topic_codes
+from rehome.load_history.key_codes import found_at, pick, recode, topic_codes
 from rehome.load_history.log_readings import Readings
 
 _UNKNOWN = np.nan
@@ -64,15 +64,15 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
     :param record_bytes: (P,) mean size of a record as measured so far, NaN where it is not: then
         the log's own mean is taken. Of compacted logs the most that an offset has added so far.
     """
-    at = found_at(now.keys, recoded(before.keys, before.topics, now.topics))
+    at = found_at(now.keys, recode(before.keys, before.topics, now.topics))
     at = np.where(_same_topic(before, now)[topic_codes(now.keys)], at, -1)
-    end, leader = picked(before.log_end, at), picked(before.leader, at)
+    end, leader = pick(before.log_end, at), pick(before.leader, at)
     read = (at >= 0) & (end >= 0) & (now.log_end >= 0) & (leader >= 0) & (now.leader >= 0)
     messages = np.where(read, now.log_end - end, 0)
     usable = read & (messages >= 0)
     changed = read & (leader != now.leader)
 
-    size, start = picked(before.size_bytes, at), picked(before.log_start, at)
+    size, start = pick(before.size_bytes, at), pick(before.log_start, at)
     sized = usable & ~changed & (size >= 0) & (now.size_bytes >= 0)
     grown = now.size_bytes - size
     kept = sized & (start >= 0) & (start == now.log_start) & (grown >= 0)
@@ -109,7 +109,7 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
 def _was_compacted(before: Readings, at: Ints) -> Mask:
     """(P,) whether the cleaner was allowed to work at the beginning of the interval."""
     compacted = before.compacted[topic_codes(before.keys)].astype(np.int64)
-    was: Mask = picked(compacted, at) > 0
+    was: Mask = pick(compacted, at) > 0
     return was
 
 
@@ -152,11 +152,11 @@ def _consumed_bytes(before: Readings, now: Readings, record: Floats) -> Floats:
         group = codes[of.group_of] if len(codes) else of.group_of
         return np.where(partition >= 0, group * partitions + partition, -1), partition
 
-    was, _ = commits(before, recoded(before.group_keys, before.topics, now.topics))
+    was, _ = commits(before, recode(before.group_keys, before.topics, now.topics))
     later, partition = commits(now, now.group_keys)
     there = later >= 0
     at = found_at(later[there], was)
-    advanced = np.where(at >= 0, now.committed[there] - picked(before.committed, at), -1)
+    advanced = np.where(at >= 0, now.committed[there] - pick(before.committed, at), -1)
     partition = partition[there]
     total = np.bincount(partition, np.maximum(advanced, 0), partitions)
     unclear = np.bincount(partition[advanced < 0], minlength=partitions) > 0

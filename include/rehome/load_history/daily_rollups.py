@@ -78,7 +78,7 @@ def roll_up(pending: PendingDay, pace: SnapshotPace) -> Span:
         if before is not None and (at - before.taken_at).total_seconds() < pace.shortest_s:
             continue
         now = _readings(uri)
-        rollup = rollup.merged(_step(before, now, rollup, pace))
+        rollup = rollup.merge(_step(before, now, rollup, pace))
         before = now
     rollups.write(pending.day, rollup.table())
     return rollup.span
@@ -87,7 +87,9 @@ def roll_up(pending: PendingDay, pace: SnapshotPace) -> Span:
 def window(warehouse: Warehouse, cluster_id: str, days: int) -> Rollup:
     """The rollups of a cluster's last days in one, ``days`` back from the newest."""
     rollups = warehouse.rollups(cluster_id)
-    return merged(Rollup.from_table(rollups.read(day)) for day in last_days(rollups.days(), days))
+    return merge_rollups(
+        Rollup.from_table(rollups.read(day)) for day in last_days(rollups.days(), days)
+    )
 
 
 def last_days(days: Iterable[str], count: int) -> list[str]:
@@ -99,11 +101,11 @@ def last_days(days: Iterable[str], count: int) -> list[str]:
     return [day for day in ordered if datetime.fromisoformat(day) >= first]
 
 
-def merged(rollups: Iterable[Rollup]) -> Rollup:
+def merge_rollups(rollups: Iterable[Rollup]) -> Rollup:
     """Rollups of spans that follow each other in one."""
     total = Rollup()
     for rollup in rollups:
-        total = total.merged(rollup)
+        total = total.merge(rollup)
     return total
 
 

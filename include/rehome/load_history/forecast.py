@@ -71,7 +71,7 @@ def disk_forecast(
 
 def load_report(snapshot: Snapshot, plan: Plan, history: LoadHistory, days: int) -> dict[str, Any]:
     """What a plan's load.json holds. Without a known growth there is no forecast."""
-    known = history.known(GROWTH)
+    known = history.is_known(GROWTH)
     forecast = disk_forecast(snapshot, plan, history, days) if known else ()
     return {
         "history": asdict(history.span),

@@ -59,7 +59,7 @@ class Histogram:
         lengths = np.bincount(self.keys // BINS, minlength=rows).astype(np.int64)
         return lengths, (self.keys % BINS).astype(np.int16), self.seconds
 
-    def moved(self, to: Ints) -> Histogram:
+    def move_rows(self, to: Ints) -> Histogram:
         """With row n at ``to[n]``, and without those that go to -1. ``to`` ascends otherwise."""
         if not len(self.keys) or (to == np.arange(len(to))).all():
             return self
@@ -67,7 +67,7 @@ class Histogram:
         kept = rows >= 0
         return Histogram(rows[kept] * BINS + self.keys[kept] % BINS, self.seconds[kept])
 
-    def merged(self, other: Histogram) -> Histogram:
+    def merge(self, other: Histogram) -> Histogram:
         """Both added up. Fast where ``other`` is the smaller, or has few bins of its own."""
         if not len(self.keys):
             return other

@@ -27,7 +27,7 @@ def partition_numbers(keys: Ints) -> Ints:
     return keys & ((1 << _PARTITION_BITS) - 1)
 
 
-def recoded(keys: Ints, topics: Sequence[str], into: Sequence[str]) -> Ints:
+def recode(keys: Ints, topics: Sequence[str], into: Sequence[str]) -> Ints:
     """The keys in the coding of ``into``; -1 where a topic is not in it. Both are sorted."""
     place = {topic: code for code, topic in enumerate(into)}
     codes = np.array([place.get(topic, -1) for topic in topics], np.int64)
@@ -54,7 +54,7 @@ def found_at(wanted: Ints, among: Ints) -> Ints:
     return np.where(among[index] == wanted, index, -1)
 
 
-def picked(values: Ints, at: Ints) -> Ints:
+def pick(values: Ints, at: Ints) -> Ints:
     """``values`` in the order of ``at``; -1, which means unknown, where ``at`` is -1."""
     if not len(values):
         return np.full(len(at), -1, np.int64)

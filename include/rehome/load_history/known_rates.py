@@ -187,7 +187,7 @@ class LoadHistory:
             ),
         )
 
-    def known(self, resource: str) -> bool:
+    def is_known(self, resource: str) -> bool:
         """Whether there is enough history of a resource to plan by it."""
         return any(item.resource == resource and item.known for item in self.resources)
 
@@ -209,7 +209,7 @@ class LoadHistory:
             if item.known and item.estimated_partitions
         )
 
-    def rated(self, snapshot: Snapshot) -> Snapshot:
+    def with_rates(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the rates that are known well enough to plan by.
 
         Columns ``bytes_in_per_s`` and ``bytes_out_per_s`` of its replicas repeat a partition's
@@ -218,7 +218,7 @@ class LoadHistory:
         at = found_at(_keys(snapshot.replicas, self.topics), self.keys)
         replicas = snapshot.replicas
         for resource in _RATES:
-            if self.known(resource):
+            if self.is_known(resource):
                 rates = pa.array(self.rates[resource][at], from_pandas=True)
                 replicas = replicas.append_column(f"{resource}_per_s", rates)
         return replace(snapshot, replicas=replicas)

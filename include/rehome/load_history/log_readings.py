@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rehome.domain.array_types import Ints, Mask
-from rehome.load_history.key_codes import codes_of, distinct, found_at, integers, keys_of, picked
+from rehome.load_history.key_codes import codes_of, distinct, found_at, integers, keys_of, pick
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "topics": ("topic", "topic_id", "visible", "cleanup_policy"),
@@ -86,11 +86,11 @@ def readings_of(taken_at: datetime, tables: Mapping[str, pa.Table]) -> Readings:
         topic_ids=tuple(str(found) for found in topics.column("topic_id").to_pylist()),
         compacted=np.array(["compact" in policy for policy in policies], bool),
         keys=keys,
-        leader=picked(integers(replicas.column("broker"))[led], at),
+        leader=pick(integers(replicas.column("broker"))[led], at),
         followers=np.maximum(np.bincount(owner[staying], minlength=len(keys)) - 1, 0),
-        size_bytes=picked(integers(replicas.column("size_bytes"))[led], at),
-        log_start=picked(integers(replicas.column("log_start_offset"))[led], at),
-        log_end=picked(integers(replicas.column("log_end_offset"))[led], at),
+        size_bytes=pick(integers(replicas.column("size_bytes"))[led], at),
+        log_start=pick(integers(replicas.column("log_start_offset"))[led], at),
+        log_end=pick(integers(replicas.column("log_end_offset"))[led], at),
         groups=group_names,
         group_of=codes_of(offsets.column("group"), group_names)[seen],
         group_keys=keys_of(group_topics, integers(offsets.column("partition")))[seen],

@@ -22,7 +22,7 @@ from rehome.load_history.key_codes import (
     found_at,
     keys_of,
     partition_numbers,
-    recoded,
+    recode,
     topic_codes,
 )
 from rehome.load_history.log_readings import Readings
@@ -117,7 +117,7 @@ class Rollup:
         """(P of ``now``,) mean size of a record where it was measured, or the most that one has
         added to a compacted log; else NaN.
         """
-        at = found_at(recoded(now.keys, now.topics, self.topics), self.keys)
+        at = found_at(recode(now.keys, now.topics, self.topics), self.keys)
         written, messages = self.numbers["measured_bytes"], self.numbers["measured_messages"]
         added = self.numbers["added_per_record"]
         mean = np.where(added > 0, added, np.nan)
@@ -128,7 +128,7 @@ class Rollup:
             return np.full(len(now.keys), np.nan)
         return np.where((at >= 0) & known[topic_codes(now.keys)], mean[at], np.nan)
 
-    def merged(self, later: Rollup) -> Rollup:
+    def merge(self, later: Rollup) -> Rollup:
         """Both spans in one; ``later`` follows.
 
         A topic that was created anew in between begins anew: what the one of the same name did
@@ -137,7 +137,7 @@ class Rollup:
         topics = tuple(sorted({*self.topics, *later.topics}))
         before = _ids(self)
         ids = before | _ids(later)
-        old, new = (recoded(r.keys, r.topics, topics) for r in (self, later))
+        old, new = (recode(r.keys, r.topics, topics) for r in (self, later))
         gone = np.array([before.get(t, ids[t]) != ids[t] for t in topics], bool)
         if len(old):
             old = np.where(gone[topic_codes(old)], -1, old)
@@ -152,7 +152,7 @@ class Rollup:
                 for name, values in later.numbers.items()
             },
             rates={
-                name: self.rates[name].moved(at_old).merged(later.rates[name].moved(at_new))
+                name: self.rates[name].move_rows(at_old).merge(later.rates[name].move_rows(at_new))
                 for name in _DIRECTIONS
             },
             span=self.span.then(later.span),

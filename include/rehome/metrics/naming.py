@@ -15,7 +15,7 @@ def safe(value: str) -> str:
     return _NOT_IN_NAMES.sub("_", value)
 
 
-def dotted(metric: Metric, labels: Mapping[Label, str]) -> str:
+def dotted_name(metric: Metric, labels: Mapping[Label, str]) -> str:
     """The name with its labels' values, for StatsD without tags: ``rehome.plan.moves.ID.done``."""
     return ".".join((metric.name, *(safe(labels[label]) for label in metric.labels)))
 

@@ -34,7 +34,7 @@ class BrokerLine:
     moves_out: int = 0
 
 
-def shifted(moves: Iterable[Move]) -> Counter[BrokerId]:
+def shift_by_broker(moves: Iterable[Move]) -> Counter[BrokerId]:
     """What finished moves have brought each broker, less what they took away."""
     found: Counter[BrokerId] = Counter()
     for move in moves:

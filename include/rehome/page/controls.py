@@ -192,7 +192,7 @@ def _pause(view: PlanView) -> tuple[str, ...]:
         f"{flying} go on until they have ended, {view.record.goes_on}."
         if view.account.moves.in_flight
         else "",
-        f"{count_text(waiting, 'move')} wait until the plan is resumed; no window goes on with it "
+        f"{count_text(waiting, 'move')} wait until the plan is resumed; no window resumes it "
         "before.",
         "" if free else "Its throttles are taken back once nothing is in flight.",
     )
@@ -203,7 +203,7 @@ def _resume(view: PlanView) -> tuple[str, ...]:
     if view.record.state is PlanState.RUNNING:
         return (f"The request to pause is withdrawn: {waiting} go on.",)
     return (
-        f"A new run of reassign_partitions goes on with {waiting}.",
+        f"A new run of reassign_partitions resumes {waiting}.",
         left_sentence(view.account.bytes),
         "Where a person had to approve the plan, and the throttle or the window differ, that run "
         "asks for another approval.",

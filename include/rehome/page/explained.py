@@ -9,7 +9,7 @@ from threading import Lock
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import RESOURCE_NAMES
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 from rehome.errors import InvalidRequestError
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.explain.explainer import Explainer
@@ -21,7 +21,7 @@ KEPT_EXPLAINERS = 2
 _MAKING = Lock()
 
 
-def explained(
+def explanations(
     plan_dir: str, demands: Demands | None, partitions: Sequence[str], brokers: Sequence[BrokerId]
 ) -> list[str]:
     """A text for each partition and each broker, and one for what could not be judged.
@@ -37,7 +37,7 @@ def explained(
     texts = [partition_text(explainer.partition(each)) for each in named]
     texts += [broker_text(explainer.broker(broker)) for broker in brokers]
     if unmeasured := explainer.unmeasured():
-        names = listed([RESOURCE_NAMES[resource] for resource in unmeasured])
+        names = join_names([RESOURCE_NAMES[resource] for resource in unmeasured])
         texts.append(f"Not judged, for the snapshot does not have them per partition: {names}.")
     return texts
 
@@ -51,7 +51,7 @@ def _explainer(plan_dir: str, demands: Demands | None) -> Explainer:
     warehouse = directory.uri.rsplit("/", 2)[0]
     snapshot = read_snapshot(f"{warehouse}/snapshots/{plan.summary.snapshot}")
     if demands is not None:
-        snapshot = LoadHistory.read(Warehouse(warehouse), snapshot, demands).rated(snapshot)
+        snapshot = LoadHistory.read(Warehouse(warehouse), snapshot, demands).with_rates(snapshot)
     return Explainer(snapshot, request, plan)
 
 

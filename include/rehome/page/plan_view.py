@@ -15,14 +15,14 @@ from rehome.account.words.standing_words import StatusText, not_reached_of, stat
 from rehome.alerts.alert import Alert
 from rehome.alerts.plan_alerts import Patience, alerts_of
 from rehome.domain.kafka import BrokerId
-from rehome.domain.plan.infeasible_lines import limit_lines, missed
+from rehome.domain.plan.infeasible_lines import limit_lines, misses_of
 from rehome.domain.run.flows import RateChange, silence_s
 from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.paging import BusiestRate, Mark
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.page.brokers import BrokerLine, broker_lines, shifted
+from rehome.page.brokers import BrokerLine, broker_lines, shift_by_broker
 from rehome.page.files import PlanFiles, files_of
 from rehome.page.throughput import Throughput, throughput
 from rehome.reporting.titles import title_of
@@ -121,7 +121,7 @@ class PlanFollower:
         """
         with self._lock:
             after = self._delivered[-1].at if self._delivered else None
-            self._delivered += self._ledger.delivered(self._plan_id, after)
+            self._delivered += self._ledger.delivered_rates(self._plan_id, after)
             return throughput(self._delivered, rates)
 
     @property
@@ -152,7 +152,7 @@ class PlanFollower:
             outlook=outlook,
             dag_paused=asked.dag_paused,
         )
-        self._gained.update(shifted(self._evidence.newly_done))
+        self._gained.update(shift_by_broker(self._evidence.newly_done))
         account = account_of(evidence, now)
         brokers, left_out = self._brokers(files, account)
         patience = Patience(self._patience(account.record), self._gives_up_s)
@@ -169,7 +169,7 @@ class PlanFollower:
             brokers_left_out=left_out,
             files_problem=files.problem,
             not_reached=not_reached_of(account),
-            not_reached_in_all=len(missed(infeasible)),
+            not_reached_in_all=len(misses_of(infeasible)),
             limits=limit_lines(infeasible),
         )
 

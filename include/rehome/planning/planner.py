@@ -15,7 +15,7 @@ from rehome.domain.actions import Action, Trait
 from rehome.domain.plan.figures import TargetPrice
 from rehome.domain.plan.move_table import MoveCounts, MoveTable
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.plan.summary import BrokerLoad, PlanSummary
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.pace import Pace
@@ -122,7 +122,7 @@ def guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
     """
     unasked = request.action is not Action.SET_REPLICATION_FACTOR
     if unasked and plan.allow_replication_factor_change:
-        return sealed(replace(plan, allow_replication_factor_change=False))
+        return seal(replace(plan, allow_replication_factor_change=False))
     return plan
 
 
@@ -247,7 +247,7 @@ def assemble(
         weakened=what_is_weakened(snapshot, moves),
         **found,
     )
-    return sealed(
+    return seal(
         Plan(
             plan_id=options.plan_id,
             cluster_id=snapshot.cluster_id,

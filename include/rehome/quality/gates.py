@@ -14,7 +14,7 @@ from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.engine.frames import frame_of
-from rehome.quality.engine.many_clusters import among_clusters, judged_together, stacked
+from rehome.quality.engine.many_clusters import among_clusters, judged_together, stack_tables
 from rehome.quality.engine.results import GateResult
 from rehome.quality.engine.rules import Rule
 from rehome.quality.engine.runner import run_gate
@@ -152,7 +152,9 @@ def check_evidences(
     def together(names: Sequence[str]) -> GateResult:
         first = evidences[names[0]]
         tables = {
-            table: frame_of(spark, stacked({name: evidences[name].tables[table] for name in names}))
+            table: frame_of(
+                spark, stack_tables({name: evidences[name].tables[table] for name in names})
+            )
             for table in first.tables
         }
         rules = among_clusters(first.rules)

@@ -10,7 +10,7 @@ from typing import Any
 from rehome.account.evidence import files_read, read_evidence, read_samples
 from rehome.account.words.standing_words import status_of
 from rehome.account.words.step_words import waits_text
-from rehome.domain.run.flows import answered
+from rehome.domain.run.flows import complete_samples
 from rehome.domain.run.paused.paused_plan import Outlook
 from rehome.domain.run.progress import PACE_WINDOW
 from rehome.ledger.store import Ledger
@@ -85,7 +85,7 @@ def _delivered_rates(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, floa
     over a time without polls: a mean over that says nothing.
     """
     found = ledger.flows(plan_id)
-    complete = set(answered([sample for sample, _ in found]))
+    complete = set(complete_samples([sample for sample, _ in found]))
     return tuple(
         (sample.at, busiest)
         for sample, busiest in found

@@ -9,7 +9,7 @@ from typing import Any
 
 from rehome.account.words.byte_words import bytes_sentence
 from rehome.account.words.time_words import time_taken
-from rehome.domain.plan.infeasible_lines import missed
+from rehome.domain.plan.infeasible_lines import misses_of
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.request.request import Preset
 from rehome.domain.run.event_kind import AnyKind, EventKind
@@ -54,7 +54,7 @@ def planned_note(
 
 def not_reached(summary: PlanSummary) -> bool:
     """Whether a plan leaves something that was asked for as it is."""
-    return bool(missed(summary.infeasible)) or summary.cut_by_budget
+    return bool(misses_of(summary.infeasible)) or summary.cut_by_budget
 
 
 def leaders_text(summary: PlanSummary) -> str:
@@ -83,7 +83,7 @@ def ended_note(data: ReportData, label: str, next_step: str, waits: str = "") ->
     ]
     if data.started:
         copied = bytes_sentence(data.account.bytes) if data.plan.moves else ""
-        parts += [done(data), copied, time_taken(data.account)]
+        parts += [done_text(data), copied, time_taken(data.account)]
     if data.account.state is not PlanState.DONE:
         parts.append(f"Next: {next_step}")
     return " ".join(filter(None, parts))
@@ -112,7 +112,7 @@ def asked_for(data: ReportData) -> str:
     )
 
 
-def done(data: ReportData) -> str:
+def done_text(data: ReportData) -> str:
     """What was moved so far."""
     moves = data.account.moves
     if not moves.total and not_reached(data.plan.summary):

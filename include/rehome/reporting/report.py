@@ -39,7 +39,7 @@ from rehome.reporting.data import ReportData
 from rehome.reporting.plan_files import PLAN_FILES
 from rehome.reporting.plan_text import (
     asked_for,
-    done,
+    done_text,
     not_verified,
     unusual,
 )
@@ -119,7 +119,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "rate_picture": rate_picture(data),
         "rate_changes": list(enumerate(data.account.rates, start=1))[-LINES_SHOWN:],
         "rate_changes_left_out": max(0, len(data.account.rates) - LINES_SHOWN),
-        "rate_reason": rates.shown,
+        "rate_reason": rates.change_text,
         "not_verified": not_verified(data),
         "problems": _problems(data),
         "events": data.events[-LINES_SHOWN:],
@@ -132,7 +132,11 @@ def _view(data: ReportData) -> dict[str, Any]:
 
 def _what_happened(data: ReportData) -> list[tuple[str, str]]:
     """The head of the report, before what is left and what to do."""
-    parts = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data.account))]
+    parts = [
+        ("Asked", asked_for(data)),
+        ("Done", done_text(data)),
+        ("Time", time_taken(data.account)),
+    ]
     return [(what, text) for what, text in parts if text]
 
 

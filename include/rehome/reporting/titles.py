@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehome.domain.actions import ACTION_FACTS, Action
-from rehome.domain.text import brokers_text, listed
+from rehome.domain.text import brokers_text, join_names
 from rehome.ledger.base.records import PlanRecord
 
 
@@ -28,9 +28,9 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
             return f"{verb} to {request.get('replication_factor')}"
         case Action.REPLACE:
             pairs = (request.get("replacements") or {}).items()
-            return f"{verb} {listed([f'broker {old} by {new}' for old, new in pairs])}"
+            return f"{verb} {join_names([f'broker {old} by {new}' for old, new in pairs])}"
         case Action.EVACUATE_LOG_DIRS if request.get("log_dirs"):
-            return f"{verb} {listed(request['log_dirs'])}"
+            return f"{verb} {join_names(request['log_dirs'])}"
         case Action.ROLLBACK:
             return f"{verb} {request.get('plan_id')}"
         case _:

@@ -9,7 +9,7 @@ from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.parameters import USED_BY, ReassignmentParams
-from rehome.domain.request.validation import given
+from rehome.domain.request.validation import read_params
 from rehome.domain.resources import Resource
 from rehome.domain.run.watched.finding import FindingRecord
 from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
@@ -56,7 +56,7 @@ def remedy(
     :param drained: brokers that a person has emptied, and means to keep empty.
     """
     action = action_of(finding.kind)
-    own = given(ReassignmentParams, targets).values
+    own = read_params(ReassignmentParams, targets).values
     params: dict[str, Any] = {
         "action": action.value,
         **throttle_of(rules, targets),
@@ -74,25 +74,25 @@ def remedy(
             params["replication_factor"] = finding.facts["replication_factor"]
         case Action.REBALANCE:
             params |= _tolerances(finding, rules, own)
-    if left_empty := excluded(action, targets, drained):
+    if left_empty := excluded_brokers(action, targets, drained):
         params["exclude_brokers"] = left_empty
     if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
         params["budget_bytes"] = rules.budget_bytes
     return params
 
 
-def excluded(
+def excluded_brokers(
     action: Action, targets: Mapping[str, Any], drained: Collection[BrokerId]
 ) -> list[BrokerId]:
     """Brokers on which a remedy places nothing; [] = it leaves that to the cluster's targets."""
     if not drained or action not in USED_BY["exclude_brokers"]:
         return []
-    return sorted({*given(ReassignmentParams, targets).values.exclude_brokers, *drained})
+    return sorted({*read_params(ReassignmentParams, targets).values.exclude_brokers, *drained})
 
 
 def throttle_of(rules: WatchRules, targets: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of the cluster's throttle, but never more than the rules' largest."""
-    own, largest = given(ReassignmentParams, targets).values, rules.largest_throttle
+    own, largest = read_params(ReassignmentParams, targets).values, rules.largest_throttle
     most = min(own.throttle_max or largest, largest)
     throttle: dict[str, Any] = {
         "throttle": min(own.throttle, largest) if isinstance(own.throttle, int) else own.throttle,

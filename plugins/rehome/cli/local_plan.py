@@ -22,7 +22,7 @@ from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.errors import ClusterError
 from rehome.clusters.clusters_file import ClustersFileError, clusters_of
 from rehome.clusters.filled_requests import request_by
-from rehome.domain.request.presets import filled
+from rehome.domain.request.presets import fill_in
 from rehome.errors import InvalidRequestError, RehomeError, first_problems
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import OwnCluster
@@ -191,11 +191,11 @@ def _request(
 ) -> tuple[ReassignmentRequest, ClusterEntry | None]:
     """The request, within the policy of the clusters file's entry; and that entry."""
     file = clusters_of(settings)
-    asked = filled(params, {}, _no_window).params
+    asked = fill_in(params, {}, _no_window).params
     request = request_by({**asked, "dry_run": True}, file, now)
     entry = file.through(params.get("kafka_config_id"))
     if entry is not None and entry.policy is not None:
-        request = entry.policy.bounded(request, now)
+        request = entry.policy.request_within(request, now)
     return request, entry
 
 

@@ -13,7 +13,7 @@ from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.topic_filters import filters_in
 from rehome.domain.request.validation import Read
-from rehome.field_descriptions import Described, described, mark
+from rehome.field_descriptions import Described, describe_fields, mark
 
 NOT_OPTIONS = frozenset({"action", "dry_run", "plan_id"})
 """What a command says by itself: it makes a plan of its own, and changes nothing."""
@@ -35,7 +35,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         _HEAD,
         "Lists are parted by commas. An object is written as JSON, or as @FILE that holds it.",
     )
-    for field in described(ReassignmentParams):
+    for field in describe_fields(ReassignmentParams):
         if field.name in NOT_OPTIONS:
             continue
         names = [f"--{field.name.replace('_', '-')}"]

@@ -20,7 +20,7 @@ from rehome.airflow_versions import stats
 from rehome.domain.clock import utc_now
 from rehome.errors import RehomeError
 from rehome.metrics.catalog import MetricKind
-from rehome.metrics.naming import dotted, safe
+from rehome.metrics.naming import dotted_name, safe
 from rehome.run.ports import PlanMetrics, RunMetrics
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _send(reading: Reading, chosen: Way) -> None:
     if chosen is Way.TAGS:
         tags = {label.value: safe(reading.labels[label]) for label in metric.labels}
     else:
-        name = dotted(metric, reading.labels)
+        name = dotted_name(metric, reading.labels)
     if metric.kind is MetricKind.GAUGE:
         stats.gauge(name, reading.value, tags=tags)
     else:

@@ -67,7 +67,7 @@ def tell(context: RunContext, found: Misled) -> None:
 
 def _look(context: RunContext, cluster_id: str) -> Misled | None:
     """Record where the task's connection leads; why nothing acts through it."""
-    from rehome.clusters.binding import entry_name, misled
+    from rehome.clusters.binding import entry_name, misled_through
 
     ledger, connection, read_by = context.ledger, context.connection, _reader(context)
     ledger.record_connection(connection, cluster_id, read_by)
@@ -78,7 +78,7 @@ def _look(context: RunContext, cluster_id: str) -> Misled | None:
         file = clusters.file()
     except ClustersFileError:  # whatever needs it says so
         file = NO_FILE
-    found = misled(connection, cluster_id, file, ledger.bindings())
+    found = misled_through(connection, cluster_id, file, ledger.bindings())
     entry = entry_name(connection, file)
     if found is None and entry:
         ledger.bind_entry(entry, cluster_id, read_by)
@@ -90,9 +90,9 @@ def known_misled(ledger: Ledger, connection: str, cluster_id: str) -> Misled | N
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    from rehome.clusters.binding import misled
+    from rehome.clusters.binding import misled_through
 
-    return misled(connection, cluster_id, clusters.file(), ledger.bindings())
+    return misled_through(connection, cluster_id, clusters.file(), ledger.bindings())
 
 
 def all_known_misled(ledger: Ledger) -> list[Misled]:

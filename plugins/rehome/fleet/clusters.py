@@ -16,7 +16,7 @@ from rehome.clusters.clusters_file import (
     connections_named,
 )
 from rehome.clusters.window_settings import entry_of_settings
-from rehome.domain.request.presets import Filled, filled
+from rehome.domain.request.presets import Filled, fill_in
 from rehome.domain.request.request import upgraded_params
 from rehome.domain.request.targets import only_exported, with_targets
 from rehome.execution.access.open_windows import CronWindows
@@ -167,7 +167,7 @@ def fill_params(params: Mapping[str, Any], now: datetime, chosen: Collection[str
     """
     connection = str(params.get("kafka_config_id") or "")
     entry = through(connection)
-    found = filled(upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(connection, now))
+    found = fill_in(upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(connection, now))
     if entry is not None:
         found = with_targets(found, entry.targets, FORM_DEFAULTS, chosen)
     return only_exported(found)

@@ -120,7 +120,7 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
     request = parse_request(clusters.fill_params(asked, now).params, now=now)
     request = with_limits(request, settings.caps, settings.broker_sets)
     policy = policies.policy_of_cluster(ledger, due.cluster_id, due.connection)
-    return policy.bounded(request, now)
+    return policy.request_within(request, now)
 
 
 def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def _forecast(
     from rehome.load_history.forecast import disk_forecast
     from rehome.load_history.known_rates import GROWTH
 
-    if history is None or not history.known(GROWTH):
+    if history is None or not history.is_known(GROWTH):
         return None
     return disk_forecast(snapshot, None, history, settings.forecast_days)
 

@@ -171,7 +171,7 @@ def _with_rates(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """With what the history knows of the traffic, as a plan is made with it."""
     asked = settings.history_days, settings.min_history_hours
     known = extras().loads.read(installation.warehouse(), snapshot, *asked)
-    return snapshot if known is None else known.rated(snapshot)
+    return snapshot if known is None else known.with_rates(snapshot)
 
 
 def renew_request(

@@ -79,7 +79,7 @@ class DomainAwayError(NotHealedError):
 
 def asking(ledger: Ledger, cluster_id: str, connection: str) -> PlanRecord | None:
     """The plan about which a run of the windows' DAG waits for a person; None = none does."""
-    asked = ledger.unanswered(cluster_id, clusters.window_dag(connection))
+    asked = ledger.unanswered_question(cluster_id, clusters.window_dag(connection))
     if asked is None:
         return None
     plan = ledger.plan(asked.question.plan_id)
@@ -202,7 +202,7 @@ def is_pending(start: StartRecord, now: datetime) -> bool:
 
 
 def of_plan(plan: PlanRecord, starts: Sequence[StartRecord]) -> StartRecord | None:
-    """The newest start that has led to a plan, or has gone on with it."""
+    """The newest start that has led to a plan, or has resumed it."""
     driver = (plan.dag_id, plan.run_id)
     return next(
         (s for s in starts if s.plan_id == plan.plan_id or (s.dag_id, s.run_id) == driver), None

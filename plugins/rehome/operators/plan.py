@@ -84,7 +84,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         return self._record(context, directory, request)
 
     def _made_already(self, context: RunContext) -> str | None:
-        """The id of the plan that the run has recorded, or goes on with."""
+        """The id of the plan that the run has recorded, or resumes."""
         look_only = context.params.get("dry_run") and context.named_plan_id is not None
         find = plan_of_run.recorded_plan if look_only else plan_of_run.carried_on
         record = find(context)

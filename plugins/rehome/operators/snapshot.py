@@ -46,7 +46,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
     """Reads the cluster into the warehouse; returns the snapshot's URI.
 
     :param for_request: also check the run's parameters, and that no other plan is active on the
-        cluster: what cannot work must not start. A paused plan that the run is to go on with,
+        cluster: what cannot work must not start. A paused plan that the run is to resume,
         or that waits for this run's window, is taken up; if the cluster has changed too much
         for one that waits, it is given up, and the run makes a new one. What a dry run has planned
         is taken up last: what fails before leaves it to another run. In a window, that is what a
@@ -180,7 +180,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _refuse_misled(self, context: RunContext, cluster: ClusterGateway) -> None:
         """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
-        that is gone on with, its own cluster is known.
+        that is resumed, its own cluster is known.
         """
         found_id, named = cluster.describe_cluster().cluster_id, context.named_plan_id
         if named is not None:
@@ -208,7 +208,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             self.log.warning("A run that changes the cluster would be refused: %s", error.what)
 
     def _settle_plan(self, context: RunContext, cluster: ClusterGateway) -> str | None:
-        """Go on with a paused plan, or see that a new one may be made; or the id of what a dry run
+        """Resume a paused plan, or see that a new one may be made; or the id of what a dry run
         has planned and the run is to carry out.
         """
         from rehome.execution.access.lease import is_orphaned
@@ -283,7 +283,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         return None
 
     def _go_on(self, context: RunContext, cluster: ClusterGateway, plan_id: str) -> bool:
-        """Whether the run goes on with a plan that waits; else that is given up."""
+        """Whether the run resumes a plan that waits; else that is given up."""
         try:
             recorded_plans.refuse_broken_limits(context, plan_id)
             self._take_up(context, cluster, plan_id)

@@ -181,7 +181,7 @@ class ClearThrottleOperator(ClusterOperator):
                 return
             plan_id = record.plan_id
             if not context.drives(record):
-                self.log.info("Run %s goes on with the plan: it will clear.", record.driver)
+                self.log.info("Run %s resumes the plan: it will clear.", record.driver)
                 return
             if not record.state.active and not context.ledger.throttles(plan_id, open_only=True):
                 # Nothing of it is on the cluster, which another plan may hold by now.

@@ -39,9 +39,9 @@ def refuse_lowering(
     :param asks: whether a person will be asked to approve it.
     :raises LowersReplicationError: it is nobody's.
     """
-    from rehome.domain.plan.failure_domains import weakened
+    from rehome.domain.plan.failure_domains import weaknesses_of
 
-    lost = weakened(plan.moves, {})
+    lost = weaknesses_of(plan.moves, {})
     if lost and not asks and not _of_a_person(context, record):
         raise LowersReplicationError(plan.plan_id, "; ".join(map(str, lost)))
 

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from rehome import installation
 from rehome.domain.actions import Action
 from rehome.domain.request.param_types import checked_plan_id
-from rehome.domain.request.presets import filled
+from rehome.domain.request.presets import fill_in
 from rehome.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome.fleet import clusters, policies
 from rehome.ledger.base.records import driver_name
@@ -149,7 +149,7 @@ class RunContext:
         return frozenset(requested.conf)
 
     @cached_property
-    def filled(self) -> Filled:
+    def fill_in(self) -> Filled:
         """The parameters of the run, with what its preset and its cluster's targets fill in.
 
         :raises ClustersFileError: the clusters file cannot be used.
@@ -159,14 +159,14 @@ class RunContext:
     @property
     def params(self) -> Mapping[str, Any]:
         """The same, without what has set them."""
-        return self.filled.params
+        return self.fill_in.params
 
     @property
     def _identifying(self) -> Mapping[str, Any]:
         """Those that say which plan is the run's, with what its preset fills in. No cluster has a
         target for them: what a run has begun is found, and ended, whatever the clusters file says.
         """
-        return filled(self._own_given, FORM_DEFAULTS, lambda: self.dag_run.run_after).params
+        return fill_in(self._own_given, FORM_DEFAULTS, lambda: self.dag_run.run_after).params
 
     @property
     def _own_given(self) -> Mapping[str, Any]:
@@ -223,7 +223,7 @@ class RunContext:
 
     @property
     def named_plan_id(self) -> str | None:
-        """The id of the plan that the task is asked to go on with, or to act on.
+        """The id of the plan that the task is asked to resume, or to act on.
 
         :raises InvalidRequestError: no plan can have this id.
         """

@@ -88,7 +88,7 @@ def known_plan(context: RunContext, plan_id: str) -> PlanRecord | None:
 
 
 def carried_on(context: RunContext) -> PlanRecord | None:
-    """The run's plan, to go on with: it is open, or done; None = the run has made none yet.
+    """The run's plan, to resume: it is open, or done; None = the run has made none yet.
 
     :raises PlanConflictError: another run has taken it up, or it has ended otherwise.
     :raises UnknownPlanError: see :func:`recorded_plan`.

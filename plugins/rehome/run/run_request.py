@@ -73,13 +73,13 @@ def request_of(context: RunContext) -> ReassignmentRequest:
     """
     begun = context.dag_run.run_after
     if context.in_follow_up:
-        return policy_of(context).bounded(_follow_up_request(context), begun)
+        return policy_of(context).request_within(_follow_up_request(context), begun)
     params, end = dict(context.params), context.window_end
     if end is not None:
         params["window_end"] = end
     settings = context.settings
     request = with_limits(parse_request(params, now=begun), settings.caps, settings.broker_sets)
-    return policy_of(context).bounded(request, begun)
+    return policy_of(context).request_within(request, begun)
 
 
 def refuse_closed_window(context: RunContext) -> None:
@@ -109,7 +109,7 @@ def _request_of_plan(context: RunContext, record: PlanRecord) -> ReassignmentReq
         if not context.in_follow_up and record.plan_id != context.new_plan_id:
             own = replace(own, approval=own.approval or request_of(context).approval)
         begun = context.dag_run.run_after
-        return context.policy_for(record).bounded(own, begun)
+        return context.policy_for(record).request_within(own, begun)
     except ClustersFileError:
         if not record.state.active:
             raise

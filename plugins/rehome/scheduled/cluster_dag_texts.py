@@ -31,7 +31,7 @@ REBALANCE_IN_WINDOW = f"""
 {flow_picture("rebalance_in_window")}
 
 A run starts when a window opens, and has nothing in flight when it closes. What does not fit
-waits: the next window goes on with the same plan, unless another client has moved its partitions
+waits: the next window resumes the same plan, unless another client has moved its partitions
 meanwhile; then that plan is given up. A plan that a person has paused waits for that person.
 A plan of a dry run that was handed over to the next window, by a person or to heal a finding, comes
 before one of its own. With `own_plan: false` in the clusters file, or without one with

@@ -71,7 +71,9 @@ def account(
         if cluster_id in (each.cluster_id, each.bound_id)
     ]
     now = utc_now()
-    return account_of_cluster(read_cluster(ledger, cluster_id, now).seen(view, wrong, window), now)
+    return account_of_cluster(
+        read_cluster(ledger, cluster_id, now).with_seen(view, wrong, window), now
+    )
 
 
 def in_flight(cluster_id: str, ledger: Ledger) -> tuple[Flight, ...]:

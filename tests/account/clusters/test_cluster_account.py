@@ -48,7 +48,7 @@ def test_what_the_ledger_has_of_a_cluster_is_read_and_said_to_be_so_now(
         cluster_id, now, after_snapshot([seen], WatchRules(), longest_gap=timedelta(hours=1))
     )
     (due,) = ledger.raise_alerts(
-        [Alert(AlertKind.FOREIGN_LEFTOVERS, "x", "", cluster_id=cluster_id).raised(60)]
+        [Alert(AlertKind.FOREIGN_LEFTOVERS, "x", "", cluster_id=cluster_id).to_raise(60)]
     )
     ledger.record_sent(due, "", {"chat": "it answers 503"})
     evidence = read_cluster(ledger, cluster_id, now)
@@ -70,7 +70,9 @@ def test_what_a_snapshot_shows_is_said_to_be_so_when_it_was_taken() -> None:
     rows = Rows()
     rows.lose(2)
     view = cluster_view(rows.snapshot())
-    evidence = ClusterEvidence("c1").seen(view, [WrongConnection("kafka_prod", "it leads away")])
+    evidence = ClusterEvidence("c1").with_seen(
+        view, [WrongConnection("kafka_prod", "it leads away")]
+    )
     account = account_of_cluster(evidence, NOW)
     assert account.seen == Known(view, view.taken_at, Source.SNAPSHOT)
     wrong, leaderless, dead, lagging = account.troubles
@@ -84,10 +86,10 @@ def test_what_a_snapshot_shows_is_said_to_be_so_when_it_was_taken() -> None:
 
 def test_how_uneven_a_cluster_is_is_unknown_where_a_broker_has_not_said_its_sizes() -> None:
     view = cluster_view(Rows().snapshot())
-    evidence = ClusterEvidence("c1").seen(view)
+    evidence = ClusterEvidence("c1").with_seen(view)
     assert isinstance(account_of_cluster(evidence, NOW).imbalance, Known)
     (rack, brokers), *others = view.racks
     silent = replace(brokers[0], size_bytes=None)
     unread = replace(view, racks=((rack, (silent, *brokers[1:])), *others))
-    found = account_of_cluster(evidence.seen(unread), NOW).imbalance
+    found = account_of_cluster(evidence.with_seen(unread), NOW).imbalance
     assert found == Unknown(NotKnown.SIZES_UNREAD)

@@ -11,7 +11,7 @@ from local.process.waiting import wait_until
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.kafka import ReplicaId
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 from rehome.execution.throttle.keys import CORDONED
 from tests.dags.site import Site
 from tests.versions.since import copies_end, cordons
@@ -77,5 +77,5 @@ def test_cordoned_log_dirs_are_emptied_off_the_broker_where_it_has_no_other(
         return [path.name for path in dirs if path.is_dir() and not path.name.endswith("-delete")]
 
     wait_until(lambda: not on_disk(), "nothing to lie there")
-    assert f"Log dirs {listed(sorted(names))} are empty." in run.log
+    assert f"Log dirs {join_names(sorted(names))} are empty." in run.log
     assert not site.ledger.throttles(open_only=True)

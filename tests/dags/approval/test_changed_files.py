@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.states import PlanState
 from rehome.warehouse import PlanDirectory
@@ -120,4 +120,4 @@ def send_elsewhere(site: Site) -> None:
     plan, request = directory.load(), parse_request(record.request)
     (move,) = plan.moves
     directory.discard()
-    directory.save(sealed(replace(plan, moves=(replace(move, target=(4, 2)),))), request)
+    directory.save(seal(replace(plan, moves=(replace(move, target=(4, 2)),))), request)

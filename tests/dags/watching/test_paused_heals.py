@@ -1,4 +1,4 @@
-"""Heals that the end of a window has paused, on real brokers: the next window goes on with them."""
+"""Heals that the end of a window has paused, on real brokers: the next window resumes them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_next_window_goes_on_with_a_paused_heal_as_with_any_plan(
     assert "when the next window opens, at " in reported.only("paused_at_window_end")["next_step"]
     seen.rules(policies={"empty_broker": "heal"}, largest_throttle=FAST)
     open_the_next(monkeypatch)
-    assert seen.at(30) == [], "its window goes on with it"
+    assert seen.at(30) == [], "its window resumes it"
 
     run = seen.rehome(seen.cluster, dag="rebalance_in_window", throttle=FAST)
     assert run.state == "success", run.log

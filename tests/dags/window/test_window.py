@@ -87,9 +87,7 @@ def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     assert "1 done, 1 pending" in paused["text"]
     assert "It goes on when the next window opens, at " in paused["next_step"]
     assert "if rebalance_in_window is unpaused" in paused["next_step"]
-    assert (
-        "No window goes on with it, because rebalance_in_window is paused in Airflow" in first.note
-    )
+    assert "No window resumes it, because rebalance_in_window is paused in Airflow" in first.note
 
     window("* * * * *")
     then = site.run(dag=DAG, throttle=FAST, **drain)

@@ -16,7 +16,7 @@ from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.move_table import MOVES_SCHEMA, moves_from_table, moves_table
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
+from rehome.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_changed, seal
 from rehome.domain.plan.summary import BrokerLoad, PlanSummary, summary_from_json, summary_to_json
 from rehome.domain.resources import Resource
 
@@ -72,7 +72,7 @@ def a_plan(moves: tuple[Move, ...] = MOVES_OF_T) -> Plan:
             ),
         ),
     )
-    return sealed(Plan("p", "c", "drain", moves, summary))
+    return seal(Plan("p", "c", "drain", moves, summary))
 
 
 def test_the_hash_does_not_depend_on_the_order_of_moves_or_on_sizes_and_sentences() -> None:
@@ -126,7 +126,7 @@ def test_a_plan_is_acted_on_only_as_it_was_recorded() -> None:
             with pytest.raises(PlanChangedError, match=message):
                 refuse_changed(other, "p", plan.plan_hash)
     with pytest.raises(PlanChangedError, match="their moves have the hash"):
-        refuse_changed(sealed(other_moves), "p", plan.plan_hash)
+        refuse_changed(seal(other_moves), "p", plan.plan_hash)
 
 
 def test_moves_survive_parquet_and_come_back_in_partition_order() -> None:

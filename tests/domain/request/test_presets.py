@@ -11,7 +11,7 @@ import pytest
 from rehome.domain.actions import Action
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.request.presets import PRESETS, Filled, filled
+from rehome.domain.request.presets import PRESETS, Filled, fill_in
 from rehome.domain.request.request import Preset, request_to_params
 from rehome.errors import InvalidRequestError
 
@@ -29,7 +29,7 @@ DEFAULTS = {
 
 
 def fill(**given: Any) -> Filled:
-    return filled({**DEFAULTS, **given}, DEFAULTS, lambda: CLOSES)
+    return fill_in({**DEFAULTS, **given}, DEFAULTS, lambda: CLOSES)
 
 
 def test_a_preset_fills_what_was_left_alone_and_keeps_what_was_chosen() -> None:

@@ -109,10 +109,10 @@ class Drive:
             return
         _say(f"  {fault}")
         if fault in (Fault.SCHEDULER_KILLED, Fault.TRIGGERER_KILLED):
-            self._faults.mend(fault)
+            self._faults.fix(fault)
         else:
             self._follow(run, until_s=lasts_s)
-            self._faults.mend(fault)
+            self._faults.fix(fault)
         self.struck.append(Struck(fault, begin, datetime.now(UTC)))
 
     def _follow(

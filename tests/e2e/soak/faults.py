@@ -55,11 +55,11 @@ class Act:
     """How a fault is caused and ended.
 
     :param strike: False = there was nothing that it could strike.
-    :param mend: None = it is over at once.
+    :param fix: None = it is over at once.
     """
 
     strike: Callable[[str], bool]
-    mend: Callable[[], None] | None = None
+    fix: Callable[[], None] | None = None
 
 
 class Faults:
@@ -108,11 +108,11 @@ class Faults:
         """Cause it; False = there was nothing to strike."""
         return self._acts[fault].strike(run_id)
 
-    def mend(self, fault: Fault) -> None:
+    def fix(self, fault: Fault) -> None:
         """End it."""
         act = self._acts[fault]
-        if act.mend is not None:
-            act.mend()
+        if act.fix is not None:
+            act.fix()
 
     def mend_all(self) -> None:
         """Everything runs again that may have been ended, and what others have set is deleted."""

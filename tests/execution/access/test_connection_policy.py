@@ -36,7 +36,7 @@ def test_without_a_policy_everything_is_allowed() -> None:
     found.require("drain", 10**12, BY_DAY)
     found.require_control(Control.CHANGE_THROTTLE, 10**12)
     found.require_approver(None, ASKED)
-    assert found.bounded(REQUEST, BY_DAY) == REQUEST
+    assert found.request_within(REQUEST, BY_DAY) == REQUEST
     assert replace(found, connection="") == ANYTHING
 
 
@@ -108,14 +108,14 @@ def test_stopping_is_always_allowed_and_going_on_is_not() -> None:
 
 def test_a_request_is_held_to_the_window_the_throttle_and_the_approval() -> None:
     strict = policy(approval=True, largest_throttle=1000, windows=[NIGHTLY])
-    bounded = strict.bounded(replace(REQUEST, throttle_min=2000), AT_NIGHT)
+    bounded = strict.request_within(replace(REQUEST, throttle_min=2000), AT_NIGHT)
     assert bounded.approval
     assert (bounded.throttle_min, bounded.throttle_max) == (1000, 1000)
     assert bounded.window_end == datetime(2030, 1, 15, 4, tzinfo=UTC)
     sooner = datetime(2030, 1, 15, 3, tzinfo=UTC)
-    assert strict.bounded(replace(REQUEST, window_end=sooner), AT_NIGHT).window_end == sooner
+    assert strict.request_within(replace(REQUEST, window_end=sooner), AT_NIGHT).window_end == sooner
     later = datetime(2030, 1, 15, 9, tzinfo=UTC)
-    assert strict.bounded(replace(REQUEST, window_end=later), AT_NIGHT).window_end == at(
+    assert strict.request_within(replace(REQUEST, window_end=later), AT_NIGHT).window_end == at(
         "2030-01-15T05:00+01:00"
     )
 
@@ -125,9 +125,9 @@ def test_a_run_that_waits_for_a_window_is_held_to_its_end() -> None:
     just_before = at("2030-01-15T00:59+01:00")
     found = policy(windows=[NIGHTLY])
     found.require("rebalance", None, just_before + timedelta(minutes=2))
-    assert found.bounded(REQUEST, just_before).window_end == at("2030-01-15T05:00+01:00")
+    assert found.request_within(REQUEST, just_before).window_end == at("2030-01-15T05:00+01:00")
     once = policy(windows=[{"from": "2030-01-15T01:00:00Z", "until": "2030-01-15T05:00:00Z"}])
-    assert once.bounded(REQUEST, BY_DAY).window_end is None, "none opens again"
+    assert once.request_within(REQUEST, BY_DAY).window_end is None, "none opens again"
 
 
 ASKED = Askers("ann", "bob", {Term.RATE: "bob", Term.WINDOW: "carl", Term.ADDITIONAL: "ann"})
@@ -187,7 +187,7 @@ def test_a_window_is_open_for_elapsed_time_from_its_opening_on_the_local_clock(
 def test_a_window_of_one_time_opens_once() -> None:
     once = {"from": "2030-01-15T01:00:00+01:00", "until": "2030-01-15T05:00:00+01:00"}
     found = policy(windows=[once])
-    assert found.bounded(REQUEST, AT_NIGHT).window_end == at(once["until"])
+    assert found.request_within(REQUEST, AT_NIGHT).window_end == at(once["until"])
     with pytest.raises(PolicyError, match="opens at 2030-01-15 00:00 UTC"):
         found.require("drain", None, at("2030-01-14T00:00+00:00"))
     with pytest.raises(PolicyError, match="none opens again"):
@@ -217,7 +217,7 @@ def test_a_policy_bounds_single_brokers_whatever_a_plan_asks_for() -> None:
     found = policy(
         largest_throttle=5_000_000, largest_throttle_by_broker={"3": {"follower": 1_000_000}}
     )
-    bounded = found.bounded(
+    bounded = found.request_within(
         replace(REQUEST, throttle_by_broker=BrokerRates({1: 2_000_000})), BY_DAY
     )
     assert bounded.own_rates(4_000_000) == BrokerRates({1: 2_000_000}, {3: 1_000_000})

@@ -272,7 +272,7 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
     with pytest.raises(NotContinuedError) as taken_up:
         check("dag/run-3")
     assert taken_up.value.refusal.why is NotContinued.TAKEN_UP
-    with pytest.raises(PlanConflictError, match="No run can go on with plan p1: it is planned"):
+    with pytest.raises(PlanConflictError, match="No run can resume plan p1: it is planned"):
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
     with pytest.raises(StateRefusedError) as refused:
         controller.control(Control.RUN, "p1")

@@ -15,7 +15,7 @@ from rehome.domain.run.flows import (
     RateChange,
     RateReason,
     Strain,
-    answered,
+    complete_samples,
 )
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.run_policy import Policy
@@ -185,7 +185,7 @@ def test_polls_that_leave_a_broker_out_count_as_missing_and_so_do_those_after_th
     assert governed(view(flows, asked)) is not None
     silent = (*flows[:8], replace(flows[8], flows=(), silent=(5,)), *flows[9:])
     assert governed(view(silent, asked)) is None
-    assert answered(silent) == (*flows[:8], *flows[10:])
+    assert complete_samples(silent) == (*flows[:8], *flows[10:])
 
 
 def test_a_raise_that_brings_nothing_is_taken_back_and_not_tried_again() -> None:

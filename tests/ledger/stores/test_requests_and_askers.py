@@ -33,7 +33,7 @@ def asked_by(ledger: Ledger) -> dict[Term, str]:
 
 
 def taken_up(ledger: Ledger, by: str, run_id: str, rate: int | None = None, **params: Any) -> None:
-    """Have a run of a person go on with the plan, which has paused."""
+    """Have a run of a person resume the plan, which has paused."""
     plan = ledger.plan("p1")
     if plan.state is PlanState.PLANNED:
         ledger.approve("p1", plan.plan_hash, "carl")

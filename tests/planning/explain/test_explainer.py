@@ -276,7 +276,9 @@ def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(
     recorded.roll_up()
     snapshot = replace(Rows().snapshot(), taken_at=START + timedelta(minutes=81))
     recorded.warehouse.write_snapshot(snapshot)
-    rated = LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0)).rated(snapshot)
+    rated = LoadHistory.read(recorded.warehouse, snapshot, Demands(min_hours=1.0)).with_rates(
+        snapshot
+    )
     request = parse_request({"action": "rebalance", "tolerance": 0.9})
     made = make_plan(rated, request, PlanOptions(plan_id="p"))
     directory = recorded.warehouse.plan("p")

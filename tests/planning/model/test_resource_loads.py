@@ -11,7 +11,7 @@ import pytest
 from benchmarks.clusters import CASES, Case, build
 from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.resources import Resource, placed
+from rehome.domain.resources import Resource, placed_resources
 from rehome.planning.model.arrays import ClusterArrays, broker_sums
 from rehome.planning.model.resource_loads import placed_weights
 from rehome.planning.rebalance.rebalance import plan_rebalance
@@ -35,7 +35,7 @@ def deviations(arrays: ClusterArrays, rows: np.ndarray) -> dict[str, float]:
     """The furthest that any broker is from the mean, per resource."""
     loads = {
         resource: broker_sums(rows, weight, BROKERS)
-        for resource, weight in zip(placed({}), placed_weights(arrays), strict=True)
+        for resource, weight in zip(placed_resources({}), placed_weights(arrays), strict=True)
     }
     loads[Resource.LEADERS] = np.bincount(rows[:, 0], minlength=BROKERS).astype(float)
     loads[Resource.BYTES_OUT] = np.bincount(rows[:, 0], arrays.bytes_out, BROKERS).astype(float)

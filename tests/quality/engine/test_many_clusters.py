@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rehome.quality.engine.many_clusters import judged_together, stacked
+from rehome.quality.engine.many_clusters import judged_together, stack_tables
 from rehome.quality.engine.results import ExpectationOutcome, GateResult, Status
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.gates import Evidence, check_evidences
@@ -47,7 +47,7 @@ def test_whose_rule_is_broken_is_found_by_halving() -> None:
 
 def test_rows_say_whose_they_are() -> None:
     tables = {"a": pa.table({"n": [1, 2]}), "b": pa.table({"n": pa.array([], pa.int64())})}
-    assert stacked({**tables, "c": pa.table({"n": [1]})}).to_pylist() == [
+    assert stack_tables({**tables, "c": pa.table({"n": [1]})}).to_pylist() == [
         {"n": 1, "cluster": "a"},
         {"n": 2, "cluster": "a"},
         {"n": 1, "cluster": "c"},

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from rehome.domain.actions import Action
-from rehome.quality.facts.evacuated import emptied_brokers, evacuated
+from rehome.quality.facts.evacuated import emptied_brokers, evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.plan.tables import plan_tables
 from tests.quality.plan.cases import planned
@@ -25,7 +25,7 @@ def evacuation(seed: int) -> Checked:
 def test_a_broker_without_a_log_dir_left_counts_as_drained_for_the_racks(seed: int) -> None:
     checked = evacuation(seed)
     (name,) = checked.request.log_dirs
-    assert evacuated(checked) == {(name.broker, name.path)}
+    assert evacuated_log_dirs(checked) == {(name.broker, name.path)}
     assert emptied_brokers(checked) == {name.broker}
     rows = plan_tables(checked)["moves"].to_pylist()
     assert rows

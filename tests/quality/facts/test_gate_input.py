@@ -43,12 +43,12 @@ def test_an_entry_is_found_by_its_partition_and_the_last_of_two_counts() -> None
     read = ListedPartitions.of({"version": 1, "partitions": listed})
     beside = read.beside(moves_table(MOVES))
     assert beside.column("replicas").to_pylist() == [None, [3], None]
-    assert read.counted().to_pylist() == [
+    assert read.counts().to_pylist() == [
         {"topic": "a", "partition": 1, "times_listed": 2},
         {"topic": "b", "partition": 0, "times_listed": 1},
         {"topic": "c", "partition": 7, "times_listed": 1},
     ]
-    assert rows_of(moves_table(MOVES), read.counted()).tolist() == [1, -1, -1]
+    assert rows_of(moves_table(MOVES), read.counts()).tolist() == [1, -1, -1]
 
 
 def test_a_file_without_entries_or_a_version_has_none() -> None:

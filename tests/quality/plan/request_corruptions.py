@@ -8,7 +8,7 @@ from dataclasses import replace
 from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.infeasible import Obstacle, Subject, SubjectKind
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.request.param_types import TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
@@ -224,7 +224,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: replace(
             rebalance(),
             request=ReassignmentRequest(Action.EXPAND, brokers=(2,)),
-            plan=sealed(replace(rebalance().plan, action="expand")),
+            plan=seal(replace(rebalance().plan, action="expand")),
         ),
         {"only brokers of the request lose or get replicas"},
     ),
@@ -237,7 +237,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: replace(
             leaders_that_copy(),
             request=ReassignmentRequest(Action.MOVE_LOG_DIRS),
-            plan=sealed(replace(leaders_that_copy().plan, action="move_log_dirs")),
+            plan=seal(replace(leaders_that_copy().plan, action="move_log_dirs")),
         ),
         {"a move between log dirs stays on its broker"},
     ),

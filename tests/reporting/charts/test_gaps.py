@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rehome.domain.run.flows import RateChange, RateReason
-from rehome.reporting.charts.gaps import stretches, thinned
+from rehome.reporting.charts.gaps import stretches, thin_out
 from rehome.reporting.charts.progress_charts import progress_curve
 from rehome.reporting.charts.rate_chart import rate_picture
 from tests.reporting.reported_plans import MB, START, good_end, with_evidence
@@ -36,6 +36,6 @@ def test_a_line_ends_where_polls_have_stopped_and_begins_anew() -> None:
 
 
 def test_each_stretch_keeps_its_end_when_it_is_thinned() -> None:
-    found = thinned(stretches([at(second) for second in SECONDS], lambda each: each), 5)
+    found = thin_out(stretches([at(second) for second in SECONDS], lambda each: each), 5)
     assert [stretch[-1] for stretch in found] == [at(45), at(445)]
     assert sum(map(len, found)) <= 6

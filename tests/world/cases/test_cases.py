@@ -1,4 +1,4 @@
-"""Named scripts of faults that are mended: each shows nothing any more."""
+"""Named scripts of faults that are fixed: each shows nothing any more."""
 
 from __future__ import annotations
 

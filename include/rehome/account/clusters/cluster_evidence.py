@@ -72,7 +72,7 @@ class ClusterEvidence:
     wrong_connections: tuple[WrongConnection, ...] = ()
     window: WindowAhead | None = None
 
-    def seen(
+    def with_seen(
         self,
         view: ClusterView | None,
         wrong_connections: Sequence[WrongConnection] = (),

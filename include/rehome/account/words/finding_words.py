@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rehome.domain.run.findings import FindingGroup, Severity
-from rehome.domain.text import count_text, listed
+from rehome.domain.text import count_text, join_names
 
 NAMES_SHOWN = 5
 _WORDS: Mapping[Severity, str] = {
@@ -22,7 +22,7 @@ def counted_text(groups: Collection[FindingGroup]) -> str:
         for severity in Severity
         if (number := sum(group.kind.severity is severity for group in groups))
     ]
-    return listed(counts)
+    return join_names(counts)
 
 
 def found_sentence(groups: Collection[FindingGroup]) -> str:
@@ -42,7 +42,7 @@ def names_text(group: FindingGroup, most: int = NAMES_SHOWN) -> str:
     """What they are about; of many, the first, and how many others there are."""
     left = group.count - len(group.names[:most])
     others = [f"{left:,} more"] if left else []
-    return listed([*group.names[:most], *others])
+    return join_names([*group.names[:most], *others])
 
 
 def group_line(group: FindingGroup) -> str:

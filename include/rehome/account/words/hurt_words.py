@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
-from rehome.domain.text import brokers_are, brokers_text, count_text, listed, second_text
+from rehome.domain.text import brokers_are, brokers_text, count_text, join_names, second_text
 
 _WAITS = frozenset(
     {
@@ -59,7 +59,7 @@ def _silent(hurt: Hurt) -> str:
 
 def _partition_names(hurt: Hurt) -> str:
     more = [f"{hurt.more:,} more"] if hurt.more else []
-    return listed([*hurt.partitions, *more])
+    return join_names([*hurt.partitions, *more])
 
 
 def _not_cancelled(hurt: Hurt) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 
 UNSENT_STEP = (
     "Check the channel's connection and its entry in the setting alert_channels. Rehome sends the "
@@ -14,4 +14,4 @@ UNSENT_STEP = (
 
 def unsent_text(alert: str, channels: Sequence[str], why: str) -> str:
     """:param why: in the words of the first channel that has failed."""
-    return f"The alert {alert} could not be sent through {listed(list(channels))}: {why}"
+    return f"The alert {alert} could not be sent through {join_names(list(channels))}: {why}"

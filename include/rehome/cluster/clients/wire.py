@@ -237,7 +237,7 @@ class Wire:
         """One request to one node, within connect_timeout_s + request_timeout_s."""
         limit_ms = self._request_timeout_ms
         try:
-            connection = await self._connected(node)
+            connection = await self._connection_to(node)
             return await self._manager.wait_for(
                 connection.send_request(request, request_timeout_ms=limit_ms), limit_ms
             )
@@ -246,7 +246,7 @@ class Wire:
         except kafka_errors.KafkaError as error:
             raise NoAnswerError(_client_side(error)) from error
 
-    async def _connected(self, node: NodeId) -> Any:
+    async def _connection_to(self, node: NodeId) -> Any:
         delay_s = self._manager.connection_delay(node)
         if delay_s > 0:
             await self._loop.sleep(delay_s)
@@ -256,7 +256,7 @@ class Wire:
         try:
             if not connection.connected:
                 await self._manager.wait_for(connection.init_future, self._connect_timeout_ms)
-            await self._unpaused(connection)
+            await self._wait_until_unpaused(connection)
         except kafka_errors.KafkaTimeoutError as error:
             # Nothing in the library ends a handshake that is never answered: give the
             # connection up here, or every later request would queue behind it.
@@ -266,7 +266,7 @@ class Wire:
             ) from error
         return connection
 
-    async def _unpaused(self, connection: Any) -> None:
+    async def _wait_until_unpaused(self, connection: Any) -> None:
         """Wait while the broker's quota, or the limit of requests in flight, holds us back."""
         for _ in range(self._connect_timeout_ms // 50):
             if connection.closed or not connection.paused:

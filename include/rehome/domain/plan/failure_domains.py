@@ -14,11 +14,11 @@ from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.figures import Weakened
 from rehome.domain.plan.move import Move
-from rehome.domain.plan.move_columns import padded
+from rehome.domain.plan.move_columns import pad_lists
 from rehome.domain.plan.move_table import moves_table
 
 
-def weakened(
+def weaknesses_of(
     moves: Iterable[Move], racks: Mapping[BrokerId, Sequence[str]]
 ) -> tuple[Weakened, ...]:
     """What the moves weaken, the topmost level of the racks first, then the numbers of replicas.
@@ -29,7 +29,7 @@ def weakened(
     table = moves_table(moves).combine_chunks()
     if not len(table):
         return ()
-    rows = [padded(table.column(name).combine_chunks()) for name in ("current", "target")]
+    rows = [pad_lists(table.column(name).combine_chunks()) for name in ("current", "target")]
     depth = max((len(path) for path in racks.values()), default=0)
     found: list[Weakened] = []
     for level in (*range(1, depth + 1), 0):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from rehome.domain.plan.infeasible import OF_THE_CLUSTER, Infeasible
 from rehome.domain.plan.infeasible_text import infeasible_text, subject_text
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 
 EXAMPLES = 3
 """How many more of a kind a line names."""
@@ -19,7 +19,7 @@ def infeasible_lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
     resource: the note that is furthest from what was wanted, how many more there are, and some of
     them.
     """
-    return _lines(missed(notes))
+    return _lines(misses_of(notes))
 
 
 def lines_not_reached(notes: Iterable[Infeasible], *, cut_by_budget: bool) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def limit_lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
     return _lines(note for note in notes if note.obstacle in OF_THE_CLUSTER)
 
 
-def missed(notes: Iterable[Infeasible]) -> tuple[Infeasible, ...]:
+def misses_of(notes: Iterable[Infeasible]) -> tuple[Infeasible, ...]:
     """Notes on what another plan, another request or more disk might reach."""
     return tuple(note for note in notes if note.obstacle not in OF_THE_CLUSTER)
 
@@ -53,4 +53,4 @@ def _line(group: list[Infeasible]) -> str:
     names = [subject_text(note.subject) for note in others[:EXAMPLES]]
     if len(others) > EXAMPLES:
         names.append("others")
-    return f"{line}; {len(others):,} more of this kind: {listed(names)}"
+    return f"{line}; {len(others):,} more of this kind: {join_names(names)}"

@@ -25,7 +25,7 @@ def lists(values: pa.Array, counts: Counts) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
 
-def padded(column: pa.ListArray) -> Counts:
+def pad_lists(column: pa.ListArray) -> Counts:
     """(n, R) the lists of whole numbers as rows, padded with -1 to the longest."""
     counts = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     places = np.arange(counts.max(initial=1))

@@ -18,7 +18,7 @@ from rehome.domain.plan.causes.cause_columns import (
     stored_sentences,
 )
 from rehome.domain.plan.move import Move, MoveReason
-from rehome.domain.plan.move_columns import ROWS_PER_BATCH, padded
+from rehome.domain.plan.move_columns import ROWS_PER_BATCH, pad_lists
 from rehome.domain.plan.moves_by_partition import IndexedMoves, MovesByPartition
 from rehome.domain.text import count_text
 
@@ -62,7 +62,7 @@ class MoveCounts:
         """Count without making an object of each move."""
         table = moves_table(moves).combine_chunks()
         current, target = (
-            padded(table.column(name).combine_chunks()) for name in ("current", "target")
+            pad_lists(table.column(name).combine_chunks()) for name in ("current", "target")
         )
         held = target >= 0
         copies = (held & (target[:, :, None] != current[:, None, :]).all(axis=2)).sum(axis=1)

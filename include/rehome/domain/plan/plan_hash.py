@@ -62,7 +62,7 @@ def hash_of(plan: Plan) -> str:
     )
 
 
-def sealed(plan: Plan) -> Plan:
+def seal(plan: Plan) -> Plan:
     """The plan with the hash of what it holds."""
     return replace(plan, summary=replace(plan.summary, plan_hash=hash_of(plan)))
 

@@ -27,7 +27,7 @@ from rehome.domain.request.param_types import (
     mapping,
     rate,
 )
-from rehome.domain.request.validation import shown
+from rehome.domain.request.validation import value_text
 from rehome.errors import InvalidRequestError
 
 _MOST = {"partitions": MOST_PARTITIONS, "replication_factor": LARGEST_REPLICATION_FACTOR}
@@ -71,7 +71,7 @@ def rates_by_broker(value: Any) -> BrokerRates:
             for side, rate in _rates_of_one(item).items():
                 found[side][broker] = rate
         except (TypeError, ValueError) as error:
-            wrong.append(f"throttle_by_broker of {shown(name)}: {error}.")
+            wrong.append(f"throttle_by_broker of {value_text(name)}: {error}.")
     if wrong:
         raise InvalidRequestError(wrong)
     return BrokerRates(found[RateSide.LEADER], found[RateSide.FOLLOWER])
@@ -83,7 +83,7 @@ def _rates_of_one(value: Any) -> dict[RateSide, int]:
     unknown = sorted(map(str, value.keys() - {side.value for side in RateSide}))
     if unknown or not value:
         raise ValueError(
-            f"holds {shown(value)}, which is neither a rate nor rates of leader and follower"
+            f"holds {value_text(value)}, which is neither a rate nor rates of leader and follower"
         )
     return {RateSide(side): _fast_enough(rate) for side, rate in value.items()}
 
@@ -92,7 +92,7 @@ def _fast_enough(value: Any) -> int:
     try:
         found = rate(value)
     except ValueError as error:
-        raise ValueError(f"{shown(value)} {error}") from None
+        raise ValueError(f"{value_text(value)} {error}") from None
     if found < LEAST_RATE:
         raise ValueError(
             f"holds {found}, which is less than the least rate, {LEAST_RATE} bytes per second"
@@ -139,7 +139,7 @@ def partition_counts(value: Any) -> dict[str, int]:
     """
     counts = {str(topic).strip(): (n, int_of(n)) for topic, n in mapping(value).items()}
     wrong = [
-        f"partitions of {shown(topic)}: {shown(written)} is not a whole number from 1 to "
+        f"partitions of {value_text(topic)}: {value_text(written)} is not a whole number from 1 to "
         f"{MOST_PARTITIONS}."
         for topic, (written, number) in counts.items()
         if number is None or not 1 <= number <= MOST_PARTITIONS
@@ -161,7 +161,7 @@ def given_replicas(value: Any) -> dict[str, tuple[Replicas, ...]]:
         try:
             found[topic] = tuple(map(_replicas, _list_of(lists)))
         except (TypeError, ValueError) as error:
-            wrong.append(f"assignments of {shown(topic)}: {error}.")
+            wrong.append(f"assignments of {value_text(topic)}: {error}.")
     if wrong:
         raise InvalidRequestError(wrong)
     return dict(sorted(found.items()))
@@ -177,7 +177,8 @@ def _replicas(value: Any) -> Replicas:
 def _list_of(value: Any) -> Sequence[Any]:
     if not isinstance(value, list) or not value:
         raise TypeError(
-            f"{shown(value)} is no list: each new partition has a list of broker ids of its own"
+            f"{value_text(value)} is no list: each new partition has a list of broker ids of its "
+            "own"
         )
     return value
 
@@ -203,7 +204,7 @@ def new_topics(value: Any) -> dict[str, NewTopic]:
             refuse_topic_name(topic)
             found[topic] = _new_topic(item)
         except (TypeError, ValueError) as error:
-            wrong.append(f"new_topics of {shown(topic)}: {error}.")
+            wrong.append(f"new_topics of {value_text(topic)}: {error}.")
     if wrong:
         raise InvalidRequestError(wrong)
     return dict(sorted(found.items()))
@@ -218,7 +219,8 @@ def _new_topic(value: Any) -> NewTopic:
     for name, count in counts.items():
         if count is None or not 1 <= count <= _MOST[name]:
             raise ValueError(
-                f"{name}={shown(content.get(name))} is not a whole number from 1 to {_MOST[name]}"
+                f"{name}={value_text(content.get(name))} is not a whole number from 1 to "
+                f"{_MOST[name]}"
             )
     configs = {str(key): _config(given) for key, given in (content.get("configs") or {}).items()}
     return NewTopic(counts["partitions"] or 0, counts["replication_factor"] or 0, configs)

@@ -21,7 +21,7 @@ from rehome.domain.kafka_limits import (
 )
 from rehome.domain.request.pasted_reassignment import read_reassignment
 from rehome.domain.request.topic_filters import TopicFilter, filters_in
-from rehome.domain.request.validation import shown
+from rehome.domain.request.validation import value_text
 from rehome.domain.resources import Resource
 from rehome.domain.text import rate_in
 from rehome.errors import InvalidRequestError
@@ -215,7 +215,7 @@ def broker_id(value: Any) -> BrokerId:
     number = int_of(value)
     if number is None or not 0 <= number <= LARGEST_BROKER_ID:
         raise ValueError(
-            f"names broker {shown(value)}: ids are whole numbers from 0 to {LARGEST_BROKER_ID}"
+            f"names broker {value_text(value)}: ids are whole numbers from 0 to {LARGEST_BROKER_ID}"
         )
     return number
 
@@ -253,7 +253,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def _each_once(items: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
     named = Counter(str(name).strip() for name, _ in items)
     if twice := sorted(name for name, times in named.items() if times > 1):
-        raise ValueError(f"names {shown(twice[0])} more than once")
+        raise ValueError(f"names {value_text(twice[0])} more than once")
     return dict(items)
 
 

@@ -59,7 +59,7 @@ class ReassignmentParams(BaseModel):
         Field(
             title="Action",
             description="What the run is to achieve. A run without one is refused, but for one "
-            "that goes on with a plan.",
+            "that resumes a plan.",
         ),
     ] = None
     brokers: Annotated[
@@ -185,8 +185,8 @@ class ReassignmentParams(BaseModel):
         OF_ONE_RUN,
         Field(
             title="Plan",
-            description="For rollback: the plan to take back. Else: a paused plan to go on "
-            "with, or one that a dry run has made, to be run as it is.",
+            description="For rollback: the plan to take back. Else: a paused plan to resume, "
+            "or one that a dry run has made, to be run as it is.",
             examples=["20300131T040000Z-drain-0123456789"],
         ),
     ] = _DEFAULT.plan_id

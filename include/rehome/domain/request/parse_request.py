@@ -12,7 +12,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.request import param_types
 from rehome.domain.request.parameters import USED_BY, ReassignmentParams
 from rehome.domain.request.request import Cordon, ReassignmentRequest
-from rehome.domain.request.validation import given
+from rehome.domain.request.validation import read_params
 from rehome.domain.resources import LED
 from rehome.domain.text import brokers_text
 from rehome.errors import InvalidRequestError
@@ -36,7 +36,7 @@ def parse_request(
     :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
         neither those nor the format of times.
     """
-    read = given(ReassignmentParams, params)
+    read = read_params(ReassignmentParams, params)
     problems = [*read.problems, *_conflicts(read.values, read.failed)]
     end = read.values.window_end
     if not recorded:
@@ -57,7 +57,7 @@ def parse_request(
 
 
 def _action_of(params: ReassignmentParams) -> Action | None:
-    """The action; None = none was chosen. Of a plan that is gone on with, the ledger has its own:
+    """The action; None = none was chosen. Of a plan that is resumed, the ledger has its own:
     what this says is not asked for.
     """
     return params.action or (Action.REBALANCE if params.plan_id else None)

@@ -25,7 +25,7 @@ from rehome.domain.request.fields.shared import (
 )
 from rehome.domain.request.limits import BrokerCaps, BrokerSet
 from rehome.domain.request.param_maps import NewTopic
-from rehome.domain.request.validation import given
+from rehome.domain.request.validation import read_params
 from rehome.domain.text import brokers_text
 from rehome.errors import InvalidRequestError
 
@@ -159,7 +159,7 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    read = given(PartitionCountsParams, params)
+    read = read_params(PartitionCountsParams, params)
     problems = list(read.problems)
     wanted = read.values.partitions or read.values.new_topics
     if not wanted and not {"partitions", "new_topics"} & read.failed:

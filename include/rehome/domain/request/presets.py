@@ -104,7 +104,7 @@ class Filled:
         return " ".join(texts)
 
 
-def filled(
+def fill_in(
     params: Mapping[str, Any],
     defaults: Mapping[str, Any],
     window_closes: Callable[[], datetime],

@@ -15,7 +15,7 @@ from rehome.domain.request import param_types
 from rehome.domain.request.param_maps import rates_by_broker
 from rehome.domain.request.parameters import OF_A_RUN, USED_BY, ReassignmentParams
 from rehome.domain.request.presets import Filled
-from rehome.domain.request.validation import given, is_blank
+from rehome.domain.request.validation import is_blank, read_params
 
 _RATES = "throttle_by_broker"
 
@@ -26,7 +26,7 @@ def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
         if name in OF_A_RUN:
             yield f"{name} says what one run is for: it cannot be a target of a cluster."
     rest = {name: value for name, value in targets.items() if name not in OF_A_RUN}
-    read = given(ReassignmentParams, rest)
+    read = read_params(ReassignmentParams, rest)
     yield from read.problems
     values = read.values
     throttled = not read.problems and (values.throttle != "auto" or values.throttle_by_broker)

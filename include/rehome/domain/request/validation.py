@@ -77,7 +77,7 @@ class Given(Generic[_M]):
     problems: tuple[str, ...]
 
 
-def given(model: type[_M], params: Mapping[str, Any]) -> Given[_M]:
+def read_params(model: type[_M], params: Mapping[str, Any]) -> Given[_M]:
     """Read parameters; None and empty text mean "not given".
 
     :param model: its fields all have defaults, and it forbids unknown names.
@@ -87,7 +87,7 @@ def given(model: type[_M], params: Mapping[str, Any]) -> Given[_M]:
     known = {name: value for name, value in named.items() if name in model.model_fields}
     every = ", ".join(sorted(model.model_fields))
     problems = [
-        f"Unknown parameter {shown(name)}; known: {every}." for name in unknown[:UNKNOWN_NAMED]
+        f"Unknown parameter {value_text(name)}; known: {every}." for name in unknown[:UNKNOWN_NAMED]
     ]
     if len(unknown) > UNKNOWN_NAMED:
         problems.append(f"{len(unknown) - UNKNOWN_NAMED} more parameters are unknown.")
@@ -120,10 +120,10 @@ def _sentences(error: ValidationError) -> Iterator[str]:
         if isinstance(cause, _Problems):
             yield from cause.problems
         else:
-            yield f"{problem['loc'][0]}={shown(problem['input'])} {cause or problem['msg']}."
+            yield f"{problem['loc'][0]}={value_text(problem['input'])} {cause or problem['msg']}."
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value as messages quote it."""
     text = reprlib.repr(value) if isinstance(value, _LARGE) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

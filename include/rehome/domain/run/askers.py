@@ -113,7 +113,7 @@ PARAMETERS: Mapping[Term, tuple[str, ...]] = {
     Term.UNTHROTTLED: ("unthrottled", "max_moves_per_broker"),
     Term.FOLLOWED_UP: (),
 }
-"""What a run with these parameters asks for, where it goes on with a plan."""
+"""What a run with these parameters asks for, where it resumes a plan."""
 
 _NAMES = {
     Term.RATE: "the throttle",

@@ -12,7 +12,7 @@ from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.request.fields import types
 from rehome.domain.request.fields.shared import WHAT, Cluster
 from rehome.domain.request.param_types import slow_rates
-from rehome.domain.request.validation import given
+from rehome.domain.request.validation import read_params
 from rehome.domain.run.states import Control
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Unit
@@ -21,7 +21,7 @@ _TITLES: Mapping[Control, str] = {
     Control.RUN: "Run: carry out the very plan that a dry run has made",
     Control.NEXT_WINDOW: "Next window: have the next maintenance window carry that plan out",
     Control.PAUSE: "Pause: start nothing more",
-    Control.RESUME: "Resume: go on with a paused plan",
+    Control.RESUME: "Resume: start a paused plan again",
     Control.CHANGE_THROTTLE: "Change the throttle, from the next poll on",
     Control.CHANGE_MOVES: "Change the moves at once, from the next poll on",
     Control.CANCEL: "Cancel: cancel what is in flight, and take throttles back",
@@ -113,7 +113,7 @@ def parse_control(params: Mapping[str, Any]) -> ControlRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    read = given(ControlParams, params)
+    read = read_params(ControlParams, params)
     values, problems = read.values, list(read.problems)
     if not values.plan_id and "plan_id" not in read.failed:
         problems.append("plan_id is needed: the plan that this is asked of.")

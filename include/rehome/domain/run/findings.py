@@ -88,7 +88,7 @@ class FindingGroup:
         return len(self.names) + self.more
 
 
-def grouped(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
+def group_findings(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
     """A group for each kind, the worst first, else as they came."""
     by_kind: dict[FindingOfKind, list[Finding]] = {}
     for each in findings:

@@ -82,7 +82,7 @@ class FlowSample:
         return most / self.seconds if self.seconds > 0 else 0.0
 
 
-def answered(flows: Sequence[FlowSample]) -> tuple[FlowSample, ...]:
+def complete_samples(flows: Sequence[FlowSample]) -> tuple[FlowSample, ...]:
     """Those samples from which no broker is left out: what may be compared with each other."""
     before = [(), *(sample.silent for sample in flows)]
     return tuple(s for s, silent in zip(flows, before, strict=False) if not s.silent and not silent)

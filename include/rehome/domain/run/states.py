@@ -20,7 +20,7 @@ class PlanState(enum.StrEnum):
     RUNNING = "running"
     """A run drives it. It holds its cluster: no other plan can start there."""
     PAUSED = "paused"
-    """It starts nothing. The next window, or a person, goes on with it. It still holds its cluster.
+    """It starts nothing. The next window, or a person, resumes it. It still holds its cluster.
     Nothing of it is in flight, unless a cancel was refused: then its cause says so."""
     DONE = "done"
     """Every move is done, or needs no moving any more."""

@@ -108,7 +108,7 @@ class ConnectionPolicy:
         keys = read.values
         return cls(connection, place, **{name: getattr(keys, name) for name in known})
 
-    def bounded(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
+    def request_within(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
         """The request within the policy: with its approval, largest throttle, and window's end.
 
         :param begun: when the run was due; the window that was open then is the run's, or else

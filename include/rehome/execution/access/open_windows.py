@@ -122,7 +122,7 @@ class CronWindows:
         return min(found, key=lambda each: (each.begins, -each.ends.timestamp()), default=None)
 
     def takes_up(self, paused_at: datetime, now: datetime) -> FixedWindow | None:
-        """The one whose run goes on with what has paused; None = none is coming. The run of a
+        """The one whose run resumes what has paused; None = none is coming. The run of a
         window begins with it: one that has been open for a while has had its turn.
         """
         open_now = self.open_at(now)

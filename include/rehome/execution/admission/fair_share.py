@@ -159,7 +159,7 @@ class Copies:
         self._keep(np.array([partition not in gone for partition, _ in self._ids], bool))
 
     def read_from(self, partition: TopicPartition, leader: BrokerId) -> None:
-        """Go on with a partition's copies from another leader."""
+        """Resume a partition's copies from another leader."""
         for place, (found, _) in enumerate(self._ids):
             if found == partition:
                 self._source[place] = self._index[leader]

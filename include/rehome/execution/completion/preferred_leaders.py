@@ -87,7 +87,7 @@ def restore_preferred_leaders(
     :param on_progress: called after each batch: partitions dealt with so far, and all there are.
     :raises MissingRightError: without Cluster Alter.
     :raises ClusterError: a batch was not answered, or no broker is up to date. What was elected
-        stays so: a repeated call goes on with the rest.
+        stays so: a repeated call resumes the rest.
     """
     found = _leader_states(plan.moves, agreed_topics(cluster, _topics(plan.moves)))
     already = _of(found, _LeaderState.LED)

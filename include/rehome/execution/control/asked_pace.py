@@ -10,7 +10,7 @@ from typing import Any
 
 from rehome.domain.broker_rates import BrokerRates
 from rehome.domain.run.approval_terms import Terms
-from rehome.domain.run.flows import answered
+from rehome.domain.run.flows import complete_samples
 from rehome.domain.run.states import PlanState
 from rehome.execution.access.connection_policy import ConnectionPolicy
 from rehome.execution.control.approval import lets_more_through
@@ -50,7 +50,7 @@ def refuse_below_inflow(
     """
     if record.state is not PlanState.RUNNING:
         return
-    flows = answered(ledger.view(record.plan_id).flows)
+    flows = complete_samples(ledger.view(record.plan_id).flows)
     own = (record.asked_rates_by_broker if by_broker is None else by_broker).by_key()
     asked = {} if by_broker is None else own
     rates: list[tuple[int, float]] = []

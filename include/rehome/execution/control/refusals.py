@@ -45,7 +45,7 @@ class StateRefusal:
 
 
 class NotContinued(enum.StrEnum):
-    """Why a run may not go on with a plan."""
+    """Why a run may not resume a plan."""
 
     DRIVEN = "driven"
     """Another run drives it, and sends heartbeats."""
@@ -59,7 +59,7 @@ class NotContinued(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContinueRefusal:
-    """Of a run that was to go on with a plan.
+    """Of a run that was to resume a plan.
 
     :param lease_ends_at: of the run that drives it, aware UTC; None = there is no lease.
     """

@@ -24,7 +24,7 @@ class StateRefusedError(PlanConflictError):
 
 
 class NotContinuedError(PlanConflictError):
-    """No run may go on with the plan now."""
+    """No run may resume the plan now."""
 
     def __init__(self, refusal: ContinueRefusal) -> None:
         self.refusal = refusal

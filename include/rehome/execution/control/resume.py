@@ -78,7 +78,7 @@ def moving_or_done(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
 
 
 def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
-    """Whether the next window goes on with the plan. A pause that a person has asked for is ended
+    """Whether the next window resumes the plan. A pause that a person has asked for is ended
     by a person only.
     """
     if record.state is PlanState.PAUSED:
@@ -101,7 +101,7 @@ def can_be_run(record: PlanRecord) -> bool:
 def check_continuable(
     plan: Plan, ledger: Ledger, cluster: OwnCluster, driver: str, dag_id: str = ""
 ) -> None:
-    """See that a run may go on with this plan, and that what is left of it still fits.
+    """See that a run may resume this plan, and that what is left of it still fits.
 
     It may with a paused plan, with one whose own run is dead, and with what a dry run has planned.
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from rehome.cluster.snapshot.columns import has_inner_slash, rack_path
 from rehome.domain.actions import Action
 from rehome.domain.kafka import Broker, BrokerId
-from rehome.domain.plan.failure_domains import weakened
+from rehome.domain.plan.failure_domains import weaknesses_of
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.pasted_reassignment import TakenFrom, taken_from
@@ -48,7 +48,7 @@ def redundancy_findings(
     :param refuse: whether that is an error, as the setting ``refuse_fewer_domains`` says.
     """
     racks = {broker.id: rack_path(broker.rack) for broker in now.cluster.brokers.values()}
-    for found in weakened(plan.moves, racks):
+    for found in weaknesses_of(plan.moves, racks):
         asked = found.level == 0 and (
             request.action is Action.SET_REPLICATION_FACTOR
             or request.allow_replication_factor_change

@@ -10,7 +10,7 @@ from rehome.domain.clock import utc_now
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
-from rehome.domain.plan.plan_hash import sealed
+from rehome.domain.plan.plan_hash import seal
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.text import count_text
@@ -75,7 +75,7 @@ def adopted_plan(
         summary,
         allow_replication_factor_change=changes_factor,
     )
-    return sealed(KafkaFiles.of(plan.moves).with_digests(plan))
+    return seal(KafkaFiles.of(plan.moves).with_digests(plan))
 
 
 def adopt(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rehome.domain.broker_rates import BrokerRates, RateKey
-from rehome.domain.run.flows import OwnRate, RateChange, RateReason, answered
+from rehome.domain.run.flows import OwnRate, RateChange, RateReason, complete_samples
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.run_policy import Policy
 from rehome.execution.actions import SetRate
@@ -115,7 +115,7 @@ def _governed_rate(view: LedgerView, now: datetime, policy: Policy) -> SetRate |
     last = _last_change(view, now)
     if last is None:
         return None
-    compared = replace(view, flows=answered(view.flows))
+    compared = replace(view, flows=complete_samples(view.flows))
     return (
         _cut(view, compared, last, now, policy)
         or _corrected_rate(compared, last, now)

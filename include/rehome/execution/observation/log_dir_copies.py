@@ -118,7 +118,7 @@ class Stopped:
     """What became of copies that were to be taken back, by partition.
 
     :param arrived: every replica was in its log dir before that: nothing was taken back.
-    :param owed: their broker is not alive; it goes on with them when it returns.
+    :param owed: their broker is not alive; it resumes them when it returns.
     :param errors: what a broker that is alive refused, or did not answer.
     """
 

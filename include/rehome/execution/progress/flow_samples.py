@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rehome.domain.kafka import BrokerId, ReplicaId
 from rehome.domain.plan.move import Move
-from rehome.domain.run.flows import BrokerFlow, FlowSample, Strain, answered
+from rehome.domain.run.flows import BrokerFlow, FlowSample, Strain, complete_samples
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
 from rehome.domain.text import bytes_text
@@ -178,7 +178,7 @@ def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
     if not view.rates:
         return ""
     last = view.rates[-1]
-    recent = answered([*view.flows, *([flows] if flows else [])])[-6:]
+    recent = complete_samples([*view.flows, *([flows] if flows else [])])[-6:]
     seconds = sum(sample.seconds for sample in recent)
     best = max((sum(copied) for copied in _by_broker(recent).values()), default=0)
     busiest = f"{bytes_text(best / seconds)}/s" if seconds > 0 else "unknown yet"

@@ -66,7 +66,7 @@ def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
     return ClusterError(
         f"The present throttle of {resource_text(resource)} cannot be read",
         error=error,
-        next_step="Rehome changes a throttle only where it knows the one before. Mend what the "
+        next_step="Rehome changes a throttle only where it knows the one before. Fix what the "
         "broker "
         "names, then try again.",
     )

@@ -55,7 +55,7 @@ class Decided(enum.StrEnum):
     RUN = "run of a plan requested"
     """A run is to carry out what a dry run has planned."""
     RESUME = "resume requested"
-    """A run is to go on with a plan that has paused, or whose run is dead."""
+    """A run is to resume a plan that has paused, or whose run is dead."""
     ROLL_BACK = "roll back requested"
     """What a plan has moved is to be taken back."""
     CONTINUED = "continued"

@@ -214,7 +214,7 @@ class PageStore(Database):
             rows = connection.execute(query.where(entries.plan_id == plan_id)).all()
         return {ThrottleState(state): count for state, count in rows}
 
-    def delivered(self, plan_id: str, after: datetime | None = None) -> list[BusiestRate]:
+    def delivered_rates(self, plan_id: str, after: datetime | None = None) -> list[BusiestRate]:
         """What was delivered, oldest first; where a broker gave no answer, nothing is known.
 
         :param after: only of polls later than this; None = all.

@@ -182,7 +182,7 @@ class RequestStore(Database):
                 return
             if not state.active and not planned:
                 raise PlanConflictError(
-                    f"No run can go on with plan {plan_id}: it is {state} ({row['cause']})",
+                    f"No run can resume plan {plan_id}: it is {state} ({row['cause']})",
                     state_left=STEP_UNCHANGED,
                     next_step=ONLY_WITH_OPEN_PLANS,
                 )

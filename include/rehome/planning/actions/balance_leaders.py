@@ -10,7 +10,7 @@ from rehome.domain.array_types import Mask
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.resources import LOOSE, Resource, led
+from rehome.domain.resources import LOOSE, Resource, led_resources
 from rehome.planning.leadership.leader_balance import (
     LedShares,
     balance_leaders_by_share,
@@ -106,7 +106,7 @@ def _shares_of_traffic(
     """
     arrays = layout.arrays
     found, live = tolerances_of(request, arrays), arrays.brokers.live.astype(np.float64)
-    resources = led(request.tolerances)
+    resources = led_resources(request.tolerances)
     if Resource.LEADERS.value not in request.tolerances:
         if all(found[r] == LOOSE for r in resources if r is not Resource.LEADERS):
             return None

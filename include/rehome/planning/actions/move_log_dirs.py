@@ -19,7 +19,7 @@ from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.domain.resources import Resource, placed
+from rehome.domain.resources import Resource, placed_resources
 from rehome.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
 from rehome.planning.effort.work import SearchWork, budget_of_work
 from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
@@ -122,7 +122,7 @@ class _LogDirBalance:
         everything = np.arange(len(dirs.paths)), np.arange(len(replicas.log_dir))
         self.layout = Layout(_as_cluster(dirs, replicas, *everything))
         self.before = self.layout.load.copy()
-        shape = len(placed(BYTES_ONLY)), len(dirs.paths)
+        shape = len(placed_resources(BYTES_ONLY)), len(dirs.paths)
         self.share, self.fair = np.tile(self.before.astype(float), (2, 1))
         self.low, self.high = np.zeros(shape), np.full(shape, float("inf"))
         self.takes_part = np.zeros(len(dirs.paths), bool)
@@ -165,7 +165,9 @@ class _LogDirBalance:
             layout=self.layout,
             tree=_tree(self.layout.arrays, self._request.seed),
             targets=self._targets(),
-            weights=np.stack([self.replicas.size_bytes.astype(float)] * len(placed(BYTES_ONLY))),
+            weights=np.stack(
+                [self.replicas.size_bytes.astype(float)] * len(placed_resources(BYTES_ONLY))
+            ),
             partitions=self.movable,
             gives=self.takes_part,
             takes=self.takes_part & self.dirs.takes,
@@ -174,7 +176,7 @@ class _LogDirBalance:
         )
 
     def _targets(self) -> LoadBands:
-        share = np.stack([self.share] * len(placed(BYTES_ONLY)))
+        share = np.stack([self.share] * len(placed_resources(BYTES_ONLY)))
         return LoadBands(share, self.low, self.high, self.dirs.broker, share, ())
 
     def lower_bound_bytes(self) -> int:

@@ -10,7 +10,7 @@ from rehome.domain.plan.infeasible import SubjectKind
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import Move
 from rehome.domain.resources import RESOURCE_NAMES, Resource
-from rehome.domain.text import amount_text, brokers_text, bytes_text, count_text, listed
+from rehome.domain.text import amount_text, brokers_text, bytes_text, count_text, join_names
 from rehome.planning.explain.explanation import (
     BrokerAsTarget,
     BrokerExplained,
@@ -102,7 +102,7 @@ def _brokers(choices: Sequence[BrokerAsTarget]) -> str:
     ]
     if len(choices) > _SHOWN:
         names.append(f"{len(choices) - _SHOWN} more")
-    return f"broker{'' if len(choices) == 1 else 's'} {listed(names)}"
+    return f"broker{'' if len(choices) == 1 else 's'} {join_names(names)}"
 
 
 def broker_text(found: BrokerExplained) -> str:
@@ -144,7 +144,7 @@ def _moves_lines(
 
 def _why_not_more(found: BrokerExplained, outside: Sequence[str]) -> str:
     if outside:
-        return f"Why not more: what keeps it outside in {listed(outside)} is named above."
+        return f"Why not more: what keeps it outside in {join_names(outside)} is named above."
     if any(item.subject.kind is SubjectKind.MIN_LEADERS for item in found.infeasible):
         return "Why not more: what keeps it from its minimum of leaders is named above."
     if any(low is not None for *_, low, _ in found.loads):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rehome.domain.array_types import Floats, Mask
-from rehome.domain.resources import MEASURED_AS, RATES, Resource, placed
+from rehome.domain.resources import MEASURED_AS, RATES, Resource, placed_resources
 from rehome.planning.model.arrays import ClusterArrays
 
 
@@ -38,7 +38,9 @@ def partition_weight(arrays: ClusterArrays, resource: Resource) -> Floats:
     return np.zeros(len(arrays.size_bytes)) if rates is None else np.rint(rates).astype(float)
 
 
-def placed_weights(arrays: ClusterArrays, resources: Sequence[Resource] = placed({})) -> Floats:
+def placed_weights(
+    arrays: ClusterArrays, resources: Sequence[Resource] = placed_resources({})
+) -> Floats:
     """(K, P) weight of one replica in each of these resources."""
     return np.stack([partition_weight(arrays, resource) for resource in resources])
 

@@ -15,7 +15,7 @@ from rehome.domain.request.request import (
     evens_topics,
     spread_tolerance,
 )
-from rehome.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
+from rehome.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed_resources
 from rehome.errors import InvalidRequestError
 from rehome.planning.effort.optional_parts import parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
@@ -55,7 +55,7 @@ def problem_of(
     :param whole: these are all partitions of the cluster, so that topics can have bands.
     """
     arrays = layout.arrays
-    resources = placed(request.tolerances)
+    resources = placed_resources(request.tolerances)
     weights = placed_weights(arrays, resources)
     tolerances = tolerances_of(request, arrays)
     shape, by = (len(resources), len(tree.hosts)), capacity if fair is None else fair
@@ -104,7 +104,7 @@ def only_into(problem: Problem, named: Mask, request: ReassignmentRequest) -> Pr
         problem.targets,
         np.stack([broker_sums(layout.rows, weight, len(named)) for weight in problem.weights]),
         donors,
-        np.array([tolerances[resource] for resource in placed(request.tolerances)]),
+        np.array([tolerances[resource] for resource in placed_resources(request.tolerances)]),
     )
     spread = problem.spread
     if spread is not None and not spread.leaders_only and evens_topics(request):
@@ -118,7 +118,10 @@ def placed_capacity(
     """(K, B) capacity per resource if there are broker sets; else None."""
     if len(tree.trees) == 1:
         return None
-    factor, weights = arrays.replication_factor, placed_weights(arrays, placed(request.tolerances))
+    factor, weights = (
+        arrays.replication_factor,
+        placed_weights(arrays, placed_resources(request.tolerances)),
+    )
     return np.stack([fair_capacity(arrays, tree, capacity, w * factor) for w in weights])
 
 

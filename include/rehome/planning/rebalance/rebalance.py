@@ -10,7 +10,7 @@ from rehome.domain.array_types import Floats, Mask
 from rehome.domain.plan.infeasible import Infeasible, Obstacle
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest, evens_topics
-from rehome.domain.resources import asked, led
+from rehome.domain.resources import asked_resources, led_resources
 from rehome.planning.effort.optional_parts import Parts, parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.effort.work import SearchWork, budget_of_work
@@ -98,7 +98,7 @@ def _planned(
         plan_on(layout, lambda then: solved(then).problem.layout, solution.finish, work)
     cut, copied = solution.cut, solution.copied
     tolerances = tolerances_of(request, arrays)
-    bands = ResourceBands.of(targets, lead, tolerances, asked(request.tolerances))
+    bands = ResourceBands.of(targets, lead, tolerances, asked_resources(request.tolerances))
     result = BandNotes(
         layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
     )
@@ -287,7 +287,7 @@ def led_capacity(
     arrays: ClusterArrays, tree: RackTree, capacity: Floats, request: ReassignmentRequest
 ) -> Floats:
     """(L, B) capacity by which shares of leaders, bytes out and bytes in are computed."""
-    weights = (partition_weight(arrays, resource) for resource in led(request.tolerances))
+    weights = (partition_weight(arrays, resource) for resource in led_resources(request.tolerances))
     return np.stack([fair_capacity(arrays, tree, capacity, weight) for weight in weights])
 
 

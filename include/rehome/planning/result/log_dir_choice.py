@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rehome.domain.array_types import NONE, UNLIMITED, Ints
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
-from rehome.domain.plan.move_columns import padded
+from rehome.domain.plan.move_columns import pad_lists
 from rehome.domain.plan.move_table import MOVES_SCHEMA, MoveTable
 from rehome.planning.model.arrays import BrokerArrays
 from rehome.planning.model.packing import pack
@@ -112,7 +112,7 @@ def tightened(brokers: BrokerArrays, misfits: tuple[Misfit, ...]) -> BrokerArray
 
 def _copies(table: pa.Table, brokers: BrokerArrays) -> _Copies:
     current, target = (
-        padded(table.column(column).combine_chunks()) for column in ("current", "target")
+        pad_lists(table.column(column).combine_chunks()) for column in ("current", "target")
     )
     size = table.column("size_bytes").to_numpy().astype(np.int64)
     new = (target >= 0) & (target[:, :, None] != current[:, None, :]).all(axis=2)

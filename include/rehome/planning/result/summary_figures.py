@@ -8,12 +8,12 @@ import numpy as np
 
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.actions import ACTION_FACTS, Action
-from rehome.domain.plan.failure_domains import weakened
+from rehome.domain.plan.failure_domains import weaknesses_of
 from rehome.domain.plan.figures import Link, ResourceBalance, Weakened
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.resources import OPTIONAL, RATES, RESOURCE_NAMES, Resource
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 from rehome.planning.model.layout import Layout, copies, sources
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.resource_loads import known
@@ -57,9 +57,9 @@ def planned_by(bands: ResourceBands | None, measured: Collection[Resource], acti
         return ACTION_FACTS[action].planned_by
     names = [RESOURCE_NAMES[resource] for resource in Resource if resource in bands.tolerance]
     unknown = [r for r in stated(bands) if r in RATES and r not in measured]
-    text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
+    text = f"{join_names(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
-        text += f"; {listed([RESOURCE_NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
+        text += f"; {join_names([RESOURCE_NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
     return text
 
 
@@ -101,7 +101,7 @@ def what_is_weakened(snapshot: Snapshot, moves: Iterable[Move]) -> tuple[Weakene
         snapshot.brokers.column(name).to_pylist() for name in ("broker", "live", "rack_path")
     )
     racks = {broker: path for broker, live, path in zip(*columns, strict=True) if live}
-    return weakened(moves, racks)
+    return weaknesses_of(moves, racks)
 
 
 def bytes_across_racks(layout: Layout, tree: RackTree) -> int:

@@ -48,7 +48,7 @@ def _set_to(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def keep(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame, cached inside the context. Without compression, which would take longer than
     computing it.
     """

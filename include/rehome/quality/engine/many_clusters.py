@@ -24,7 +24,7 @@ CLUSTER = "cluster"
 _SQL, _QUERY = "unexpected_rows_expectation", "unexpected_rows_query"
 
 
-def stacked(tables: Mapping[str, pa.Table]) -> pa.Table:
+def stack_tables(tables: Mapping[str, pa.Table]) -> pa.Table:
     """Concatenate the same table of several clusters, with a column for the cluster."""
     return pa.concat_tables(
         [

@@ -33,8 +33,8 @@ def count_pairs_together() -> None:
         for pair in (metrics.ColumnPairValuesEqual, metrics.ColumnPairValuesAGreaterThanB):
             keys, values = pair.condition_domain_keys, pair.condition_value_keys
             for count, of_value, function in (
-                (_UNEXPECTED, values, _unexpected),
-                (_CHECKED, (*values, "result_format"), _checked),
+                (_UNEXPECTED, values, _count_unexpected),
+                (_CHECKED, (*values, "result_format"), _count_checked),
             ):
                 name = f"{pair.condition_metric_name}{count}"
                 _register(name, keys, of_value, None)
@@ -102,13 +102,13 @@ class _Counts:
         return {"unexpected_condition": MetricConfiguration(pair + _CONDITION, domain, values)}
 
 
-def _unexpected(*, metrics: dict[str, Any], **_: Any) -> Aggregate:
+def _count_unexpected(*, metrics: dict[str, Any], **_: Any) -> Aggregate:
     """How many rows break the expectation."""
     condition, domain, columns = metrics["unexpected_condition"]
     return _sum(condition, domain, columns)
 
 
-def _checked(*, metrics: dict[str, Any], **_: Any) -> Aggregate:
+def _count_checked(*, metrics: dict[str, Any], **_: Any) -> Aggregate:
     """How many rows the expectation is about."""
     from pyspark.sql import functions as F
 

@@ -47,7 +47,7 @@ def count_queries_together() -> None:
         for name, function, kind in (
             (_ROWS, rows, value),
             (_COUNT, None, value),
-            (_AGGREGATE, _unexpected, partial),
+            (_AGGREGATE, _count_unexpected, partial),
         ):
             register_metric(
                 name,
@@ -82,7 +82,7 @@ class _Query:
         return {}
 
 
-def _unexpected(
+def _count_unexpected(
     *,
     execution_engine: SparkDFExecutionEngine,
     metric_domain_kwargs: dict[str, Any],

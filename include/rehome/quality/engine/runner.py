@@ -65,7 +65,7 @@ def run_gate(
         for table, asked in by_table(rules).items():
             suite = suite_of(f"{gate}.{table}", asked)
             checkpoint = checkpoint_of(context, gate, suite)
-            result = _judged(checkpoint, tables[table], asked, dict(parameters or {}))
+            result = _validate(checkpoint, tables[table], asked, dict(parameters or {}))
             outcomes |= _outcomes(asked, result.results)
             validations.append(Validation(suite.name, tuple(asked), result))
     spark.catalog.dropTempView(_VIEW)
@@ -73,7 +73,7 @@ def run_gate(
     return GateResult(gate, outcomes_in_order, binding, tuple(validations))
 
 
-def _judged(
+def _validate(
     checkpoint: Checkpoint, frame: DataFrame, rules: Sequence[Rule], parameters: dict[str, Any]
 ) -> ExpectationSuiteValidationResult:
     """Validate a table, and fetch the rows that break its rules."""

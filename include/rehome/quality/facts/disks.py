@@ -100,8 +100,8 @@ def _volumes(rows: Sequence[Row], snapshot: Snapshot) -> Iterator[list[Row]]:
         for one, other in combinations(sorted(mine, key=_key_of), 2)
         if _same_numbers(one, other)
     }
-    held = _held(snapshot) if twins else Counter()
-    found = {broker: list(_joined(mine, twins)) for broker, mine in brokers.items()}
+    held = _held_bytes(snapshot) if twins else Counter()
+    found = {broker: list(_groups_of(mine, twins)) for broker, mine in brokers.items()}
     for broker, volumes in found.items():
         found[broker] = [part for volume in volumes for part in _split_by_contents(volume, held)]
     seen_apart: set[tuple[str, ...]] = set()
@@ -124,7 +124,7 @@ def _same_numbers(one: Row, other: Row) -> bool:
     return total == other["total_bytes"] and (apart == 0 or apart * NOISE < total)
 
 
-def _joined(rows: Sequence[Row], twins: set[tuple[BrokerId, str, str]]) -> Iterator[list[Row]]:
+def _groups_of(rows: Sequence[Row], twins: set[tuple[BrokerId, str, str]]) -> Iterator[list[Row]]:
     """Group a broker's log dirs by the transitive closure of "reports the same"."""
     left = sorted(rows, key=_key_of)
     while left:
@@ -155,7 +155,7 @@ def _has_separate_volumes(volumes: Sequence[Sequence[Row]], paths: Sequence[str]
     return all(path in on for path in paths) and len({on[path] for path in paths}) == len(paths)
 
 
-def _held(snapshot: Snapshot) -> Counter[LogDirKey]:
+def _held_bytes(snapshot: Snapshot) -> Counter[LogDirKey]:
     table = snapshot.replicas.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
     held: Counter[LogDirKey] = Counter()
     for row in table.to_pylist():

@@ -7,7 +7,7 @@ from rehome.domain.kafka import BrokerId, LogDirKey
 from rehome.quality.facts.gate_input import Checked
 
 
-def evacuated(checked: Checked) -> frozenset[LogDirKey]:
+def evacuated_log_dirs(checked: Checked) -> frozenset[LogDirKey]:
     """The log dirs by broker and path: the named ones; if none is named, the cordoned ones."""
     request = checked.request
     if request.action is not Action.EVACUATE_LOG_DIRS:
@@ -28,7 +28,7 @@ def emptied_brokers(checked: Checked) -> frozenset[BrokerId]:
     """Brokers that an evacuation leaves without a log dir for replicas: they end empty, as if they
     were drained.
     """
-    leaving = evacuated(checked)
+    leaving = evacuated_log_dirs(checked)
     left = {
         row["broker"]
         for row in checked.snapshot.log_dirs.to_pylist()

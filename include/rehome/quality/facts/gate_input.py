@@ -78,7 +78,7 @@ class ListedPartitions:
         entries = pa.Table.from_batches([listed]).select(_ENTRY.names)
         return cls(read.column("version")[0].as_py() or 0, entries)
 
-    def counted(self) -> pa.Table:
+    def counts(self) -> pa.Table:
         """Each partition that is listed, once; ``times_listed``: how often."""
         return (
             self.entries.group_by(["topic", "partition"], use_threads=False)

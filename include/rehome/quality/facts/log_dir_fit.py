@@ -33,7 +33,7 @@ def unplaced_copies(checked: Checked) -> dict[BrokerId, list[str]]:
         if not left:  # another rule covers brokers without any usable log dir
             continue
         free = [move for move in moves if (move, broker) not in named] if named else moves
-        lost = _unpacked(left, free, checked.moved.size)
+        lost = _moves_that_do_not_fit(left, free, checked.moved.size)
         if lost:
             found[broker] = [f"{checked.planned[move]} {checked.moved.size[move]}" for move in lost]
     return found
@@ -50,7 +50,9 @@ def _arriving(checked: Checked) -> Iterator[tuple[BrokerId, list[int]]]:
         yield broker, row[start:end].tolist()
 
 
-def _unpacked(headrooms: Sequence[int], moves: Sequence[int], sizes: np.ndarray) -> list[int]:
+def _moves_that_do_not_fit(
+    headrooms: Sequence[int], moves: Sequence[int], sizes: np.ndarray
+) -> list[int]:
     """The moves whose copies do not fit, largest first.
 
     :param headrooms: ascending.

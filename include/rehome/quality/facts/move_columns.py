@@ -104,9 +104,9 @@ class Moved:
     @cached_property
     def named_log_dirs(self) -> list[NamedLogDir]:
         """Every log dir that a move names and that must be set."""
-        return list(self._named())
+        return list(self._named_log_dirs())
 
-    def _named(self) -> Iterator[NamedLogDir]:
+    def _named_log_dirs(self) -> Iterator[NamedLogDir]:
         wanted = self.table.column("target_log_dirs")
         lengths = pc.list_value_length(wanted).to_numpy()
         rows = np.flatnonzero(lengths > 0)

@@ -43,20 +43,22 @@ def hash_of(cluster_id: str, action: str, moves: pa.Table, *, allows_factor_chan
 def _rows(moves: pa.RecordBatch) -> pa.Array:
     """(n,) what each move does, as JSON."""
     parts = [
-        *(_mapped(moves.column(name), json.dumps) for name in ("topic", "topic_id")),
+        *(_replace_each(moves.column(name), json.dumps) for name in ("topic", "topic_id")),
         pc.cast(moves.column("partition"), pa.string()),
     ]
     for name in ("current", "target"):
         brokers = moves.column(name)
         parts.append(_list(brokers, pc.cast(brokers.flatten(), pa.string())))
-        parts.append(_named(moves.column(f"{name}_log_dirs"), brokers))
+        parts.append(_log_dirs_json(moves.column(f"{name}_log_dirs"), brokers))
     joined = pc.binary_join_element_wise(*parts, ",")
     return pc.binary_join_element_wise("[", joined, "]", "")
 
 
-def _named(log_dirs: pa.ListArray, replicas: pa.ListArray) -> pa.Array:
+def _log_dirs_json(log_dirs: pa.ListArray, replicas: pa.ListArray) -> pa.Array:
     """(n,) log dirs as JSON: ``any`` where none is named, for one or for all."""
-    named = _list(log_dirs, _mapped(log_dirs.flatten(), lambda path: json.dumps(path or "any")))
+    named = _list(
+        log_dirs, _replace_each(log_dirs.flatten(), lambda path: json.dumps(path or "any"))
+    )
     anywhere = _list(replicas, pa.repeat('"any"', len(replicas.flatten())))
     return pc.if_else(pc.equal(pc.list_value_length(log_dirs), 0), anywhere, named)
 
@@ -68,7 +70,7 @@ def _list(column: pa.ListArray, values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise("[", joined, "]", "")
 
 
-def _mapped(column: pa.Array, text: Callable[[str], str]) -> pa.Array:
+def _replace_each(column: pa.Array, text: Callable[[str], str]) -> pa.Array:
     encoded = column.dictionary_encode()
     texts = pa.array([text(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices)

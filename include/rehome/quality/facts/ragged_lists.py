@@ -85,7 +85,7 @@ class Ragged:
         missing: Mask = theirs[at] != mine
         return missing
 
-    def padded(self, values: Ints) -> Rows:
+    def pad(self, values: Ints) -> Rows:
         """(n, width) rows of ``values`` (aligned with this one's), padded with -1."""
         rows = np.full((len(self.lengths), max(1, self.lengths.max(initial=1))), -1, np.int32)
         rows[self.row, np.arange(len(self.values)) - self.offsets[:-1][self.row]] = values

@@ -44,15 +44,15 @@ def scope_of(
     internal = np.array([bool(known.get(topic)) for topic in topics], bool)
     names = pa.array(topics, pa.string())
     if request.topics:
-        chosen = _matched(names, internal, request.topics, keys)
+        chosen = _partitions_matching(names, internal, request.topics, keys)
     elif request.action in _OF_EVERYTHING:
         chosen = np.ones(len(keys), bool)
     else:
         chosen = ~internal[keys >> 32]
-    return chosen & ~_matched(names, internal, request.exclude_topics, keys)
+    return chosen & ~_partitions_matching(names, internal, request.exclude_topics, keys)
 
 
-def _matched(names: pa.Array, internal: Mask, texts: Iterable[str], keys: Ints) -> Mask:
+def _partitions_matching(names: pa.Array, internal: Mask, texts: Iterable[str], keys: Ints) -> Mask:
     """(P,) partitions of topics of these names, and of those that are not internal and match a
     pattern among them.
     """
@@ -62,7 +62,7 @@ def _matched(names: pa.Array, internal: Mask, texts: Iterable[str], keys: Ints) 
         whole, partitions = text, ""
         if not text.startswith("re:"):
             whole, _, partitions = text.partition(":")
-        topics = _named(names, internal, whole)[keys >> 32]
+        topics = _topics_named(names, internal, whole)[keys >> 32]
         if partitions:
             first, _, last = partitions.partition("-")
             topics &= (number >= int(first)) & (number <= int(last or first))
@@ -70,7 +70,7 @@ def _matched(names: pa.Array, internal: Mask, texts: Iterable[str], keys: Ints) 
     return found
 
 
-def _named(names: pa.Array, internal: Mask, name: str) -> Mask:
+def _topics_named(names: pa.Array, internal: Mask, name: str) -> Mask:
     """(T,) topics of a name or pattern."""
     if name.startswith("re:"):
         matched = pc.match_substring_regex(names, f"^(?:{name[3:]})$")

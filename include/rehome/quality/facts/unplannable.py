@@ -28,7 +28,7 @@ def offline_counts(checked: Checked) -> Ints:
     return partitions.replicas.where(partitions.offline).lengths
 
 
-def excused(checked: Checked) -> Mask:
+def excused_partitions(checked: Checked) -> Mask:
     """(P,) partitions in scope that may stay: they cannot be planned, and the summary reports
     them.
     """

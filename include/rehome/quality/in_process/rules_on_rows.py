@@ -30,8 +30,8 @@ def broken_rules(
     found: dict[str, GateRow] = {}
     for rule in rules:
         for item in rule.expectations:
-            arguments = _filled(item, parameters)
-            first = next(_broken(item.type, rule.name, arguments, rows[rule.table]), None)
+            arguments = _fill_in(item, parameters)
+            first = next(_rows_that_break(item.type, rule.name, arguments, rows[rule.table]), None)
             if first is not None:
                 columns = (*rule.keys, *rule.shows)
                 found[rule.name] = {key: first[key] for key in columns if key in first}
@@ -39,14 +39,14 @@ def broken_rules(
     return found
 
 
-def _filled(item: Expectation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _fill_in(item: Expectation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: parameters[value["$PARAMETER"]] if isinstance(value, dict) else value
         for name, value in item.arguments().items()
     }
 
 
-def _broken(
+def _rows_that_break(
     kind: str, rule: str, arguments: Mapping[str, Any], rows: Sequence[GateRow]
 ) -> Iterator[GateRow]:
     """Rows that break an expectation. Of a column alone, what is not known breaks nothing."""

@@ -43,13 +43,13 @@ def snapshot_rows(
     beside = {row["broker"]: row for row in beside_replicas(snapshot).to_pylist()}
     return {
         **found,
-        "topics": [{**topic, **_seen(topic["topic"], partitions)} for topic in topics],
+        "topics": [{**topic, **_topic_row(topic["topic"], partitions)} for topic in topics],
         "replicas": [_replica(row, beside.get(row["broker"], {})) for row in replicas],
         "partitions": partitions,
     }
 
 
-def _seen(topic: str, partitions: Sequence[GateRow]) -> GateRow:
+def _topic_row(topic: str, partitions: Sequence[GateRow]) -> GateRow:
     numbers = [row["partition"] for row in partitions if row["topic"] == topic]
     return {
         "partitions_seen": len(numbers),

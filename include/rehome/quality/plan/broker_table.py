@@ -15,13 +15,13 @@ from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.summary import PlanSummary
-from rehome.domain.resources import LED, OPTIONAL, Resource, asked
+from rehome.domain.resources import LED, OPTIONAL, Resource, asked_resources
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import fair_loads
 from rehome.quality.facts.log_dir_fit import unplaced_copies
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unmet_targets import Obstacles
-from rehome.quality.facts.unplannable import excused
+from rehome.quality.facts.unplannable import excused_partitions
 from rehome.quality.plan.limit_table import before_and_after, cap_columns
 
 COMPARED = (
@@ -63,14 +63,14 @@ def brokers_after(checked: Checked) -> pa.Table:
     within = checked.moved.bytes_within()
     figures = loads.figures()
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
-    stated = _stated(checked.plan.summary, optional(checked))
+    stated = _stated_figures(checked.plan.summary, optional(checked))
     unpaid = Obstacles(checked.plan.summary.infeasible).unpaid
     left = np.array([unpaid.get(broker, 0) for broker in ids.tolist()], np.int64)
     immovable = loads.immovable()
     compared = [*COMPARED, *(name for names in BALANCED.values() for name in names)]
     computed = [figures[name] for name in compared]
     for resource in optional(checked):
-        computed += before_and_after(checked, loads.summed, resource)
+        computed += before_and_after(checked, loads.sums_of, resource)
     numbers = pa.list_(pa.int64())
     return pa.table(
         {
@@ -93,7 +93,7 @@ def brokers_after(checked: Checked) -> pa.Table:
             "replicas_after": pa.array(figures["replicas_after"]),
             **_shares(checked, loads, figures),
             **_shares_of_optional(checked, loads),
-            **cap_columns(checked, loads.summed),
+            **cap_columns(checked, loads.sums_of),
             "outside": pa.array(_outside(checked), pa.list_(pa.string())),
             "stated": pa.array([stated.get(broker) for broker in ids.tolist()], numbers),
             "computed": pa.array(np.stack(computed, axis=1).tolist(), numbers),
@@ -150,7 +150,7 @@ def _shares_of_optional(checked: Checked, loads: BrokerSums) -> dict[str, pa.Arr
     columns = {}
     for resource in OPTIONAL:
         name = resource.value
-        before, after = before_and_after(checked, loads.summed, resource)
+        before, after = before_and_after(checked, loads.sums_of, resource)
         part = checked.live if resource in LED else loads.takes_part()
         share = loads.shares(before, resource, part)
         free = ~part | np.array([(broker, resource) in named for broker in ids], bool)
@@ -170,7 +170,7 @@ def optional(checked: Checked) -> tuple[Resource, ...]:
     """Optional resources that the request has and the snapshot knows, in order."""
     if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
         return ()
-    wanted, partitions = asked(checked.request.tolerances), checked.moved.partitions
+    wanted, partitions = asked_resources(checked.request.tolerances), checked.moved.partitions
     return tuple(r for r in OPTIONAL if r in wanted and partitions.amounts(r) is not None)
 
 
@@ -191,7 +191,9 @@ def _outside(checked: Checked) -> list[list[str] | None]:
     return [outside.get(broker) for broker in checked.brokers.tolist()]
 
 
-def _stated(summary: PlanSummary, further: Iterable[Resource] = ()) -> dict[BrokerId, list[int]]:
+def _stated_figures(
+    summary: PlanSummary, further: Iterable[Resource] = ()
+) -> dict[BrokerId, list[int]]:
     """The summary's figures of each broker: by broker, then by resource."""
     balances = {balance.resource: balance for balance in summary.resources}
     stated: dict[BrokerId, list[int]] = {}
@@ -215,7 +217,7 @@ class BrokerSums:
         self._order = np.argsort(checked.brokers, kind="stable")
         self.removed_bytes = self._sum(self._moved.removing, self._moved.size)
 
-    def summed(self, lists: Ragged, weight: Ints) -> Ints:
+    def sums_of(self, lists: Ragged, weight: Ints) -> Ints:
         """(B,) weight of the lists' rows, summed over the brokers they name."""
         return self._sum(lists, weight)
 
@@ -273,7 +275,7 @@ class BrokerSums:
         plan leaves it and the summary reports it.
         """
         partitions = self._partitions
-        immovable = self._checked.in_scope & excused(self._checked)
+        immovable = self._checked.in_scope & excused_partitions(self._checked)
         immovable[self._moved.at[self._moved.at >= 0]] = False
         return self._sum(partitions.replicas, np.ones_like(partitions.size_bytes), immovable)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rehome.domain.actions import Action
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDirKey
-from rehome.quality.facts.evacuated import evacuated
+from rehome.quality.facts.evacuated import evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked
 
 _BROKERS = pa.list_(pa.int32())
@@ -22,7 +22,7 @@ def evacuation_columns(checked: Checked) -> dict[str, pa.Array]:
     """
     if checked.request.action is not Action.EVACUATE_LOG_DIRS:
         return {}
-    gone, headroom = evacuated(checked), _headroom_left(checked)
+    gone, headroom = evacuated_log_dirs(checked), _headroom_left(checked)
     today = checked.moved.lies_in(np.arange(len(checked.moved.at)))
     columns = {name: list[list[BrokerId] | None]() for name in _NAMES}
     rows = (checked.moved.table.column(n).to_pylist() for n in ("current", "target"))
@@ -62,7 +62,7 @@ def _headroom_left(checked: Checked) -> dict[BrokerId, float]:
     """Headroom of the emptiest remaining log dir of each broker, after all copies that are sent
     there.
     """
-    disks, gone = checked.disks, evacuated(checked)
+    disks, gone = checked.disks, evacuated_log_dirs(checked)
     arriving: Counter[LogDirKey] = Counter()
     for item in checked.moved.named_log_dirs:
         place = item.broker, item.path

@@ -35,7 +35,7 @@ def leaders_after(checked: Checked) -> pa.Table:
     ``least`` is the requested minimum, limited by the topic's partitions divided by the brokers.
     """
     request = checked.request
-    wanted = _wanted(checked)
+    wanted = _wanted_leaders(checked)
     part = checked.live
     if request.brokers and request.action is not Action.BALANCE_LEADERS:
         part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
@@ -74,7 +74,7 @@ def leaders_after(checked: Checked) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-def _wanted(checked: Checked) -> dict[str, int]:
+def _wanted_leaders(checked: Checked) -> dict[str, int]:
     """Topic → leaders per broker: the largest minimum of all matching names and patterns."""
     table = checked.snapshot.topics
     wanted: dict[str, int] = {}

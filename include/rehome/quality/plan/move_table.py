@@ -40,7 +40,7 @@ def moves_table_with_facts(checked: Checked) -> pa.Table:
         **_spread(checked),
         **_in_files(checked),
         **_log_dirs(checked),
-        **_requested(checked),
+        **_requested_columns(checked),
         **replacement_columns(checked),
         **evacuation_columns(checked),
     }
@@ -152,13 +152,13 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         ("before", checked.live, moved.current),
         ("after", left, moved.target),
     ):
-        rows[name] = lists.padded(
+        rows[name] = lists.pad(
             places(ids, np.where(_stays_outside(checked, lists), -1, lists.values))
         )
         levels[name] = badly_placed_by_set(checked, hosts, rows[name], group)
         if name == "before":
             # Counts like a replica on a dead broker: the data of a failed log dir is lost.
-            levels[name] = [count + _failed(checked) for count in levels[name]]
+            levels[name] = [count + _replicas_in_failed_dirs(checked) for count in levels[name]]
         for level, count in enumerate(levels[name], start=1):
             columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
     left_of = _without_failed(checked, left)
@@ -203,7 +203,7 @@ def _stays_outside(checked: Checked, lists: Ragged) -> Mask:
     return kept
 
 
-def _failed(checked: Checked) -> Ints:
+def _replicas_in_failed_dirs(checked: Checked) -> Ints:
     """(n,) replicas of each move's partition in failed log dirs of live brokers."""
     offline = checked.moved.offline
     return offline.where(np.isin(offline.values, checked.brokers[checked.live])).lengths
@@ -253,7 +253,7 @@ def _log_dirs(checked: Checked) -> dict[str, pa.Array]:
     return {"unusable_log_dirs": pa.array(rows, _PATHS)}
 
 
-def _requested(checked: Checked) -> dict[str, pa.Array]:
+def _requested_columns(checked: Checked) -> dict[str, pa.Array]:
     """The entry of the operator's own file for each move; null if there is none."""
     if checked.request.action is not Action.REASSIGN:
         return {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from rehome.domain.actions import Action, Trait
 from rehome.domain.request.request import ReassignmentRequest, spread_tolerance
-from rehome.domain.resources import OPTIONAL, Resource, asked
+from rehome.domain.resources import OPTIONAL, Resource, asked_resources
 from rehome.quality.engine.rules import Rule, about_resource, at_level, rules_of
 from rehome.quality.plan.leadership import ELECTS
 
@@ -48,8 +48,8 @@ def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule,
 
     :param rack_levels: depth of the cluster's rack tree; 0 = no racks.
     """
-    rules = rules_of("plan", _TABLES, _asked(request))
-    return tuple(_each(rules, rack_levels, asked(request.tolerances)))
+    rules = rules_of("plan", _TABLES, _names_that_apply(request))
+    return tuple(_each(rules, rack_levels, asked_resources(request.tolerances)))
 
 
 def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ def _each(
             yield rule
 
 
-def _asked(request: ReassignmentRequest) -> list[str]:
+def _names_that_apply(request: ReassignmentRequest) -> list[str]:
     """The ``only_for`` names of the suites that apply to this request."""
     action, explicit = request.action, request.action in EXPLICIT
     levels = action in (Action.REBALANCE, Action.EXPAND)

@@ -33,7 +33,7 @@ def badly_placed_by_set(
 def uneven(checked: Checked) -> Mask:
     """(P,) partitions that are less even than the racks of their broker set allow."""
     replicas = checked.moved.partitions.replicas
-    rows = replicas.padded(places(checked.brokers, replicas.values))
+    rows = replicas.pad(places(checked.brokers, replicas.values))
     levels = badly_placed_by_set(checked, checked.live, rows, checked.allowed_brokers.number)
     found: Mask = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0) > 0
     return found

@@ -157,7 +157,7 @@ class StatedLimits:
     def _full(self, broker: BrokerId | None, wanted: float) -> bool:
         """Whether a broker's disks cannot hold as much."""
         at = np.flatnonzero(self._checked.brokers == broker)
-        held = self._sums.summed(self._partitions.replicas, self._weight(Resource.BYTES))
+        held = self._sums.sums_of(self._partitions.replicas, self._weight(Resource.BYTES))
         holds = held + self._headroom(Resource.BYTES)
         return bool((holds[at] < _over(wanted)).any())
 
@@ -201,8 +201,8 @@ class StatedLimits:
         """
         part, movable = self._part, self._movable[of]
         lists, group = _cut(self._partitions.replicas, of), self._checked.allowed_brokers.number[of]
-        held = self._sums.summed(lists, weight)
-        stays = self._sums.summed(lists, weight * ~movable)
+        held = self._sums.sums_of(lists, weight)
+        stays = self._sums.sums_of(lists, weight * ~movable)
         kept = np.where(part, stays, held)
         least, most = [], []
         ends = self._of_groups(lists.lengths * movable, weight, group)

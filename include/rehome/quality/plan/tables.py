@@ -17,14 +17,14 @@ import pyarrow as pa
 from rehome.domain.actions import Action
 from rehome.domain.array_types import Mask
 from rehome.domain.kafka import LogDirKey
-from rehome.quality.facts.evacuated import evacuated
+from rehome.quality.facts.evacuated import evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked, rows_of
 from rehome.quality.facts.plan_hash import hash_of
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unmet_targets import Obstacles
 from rehome.quality.facts.unplannable import (
     at_caps,
-    excused,
+    excused_partitions,
     kept_uneven,
     offline_counts,
     without_leader,
@@ -85,7 +85,7 @@ def _files(checked: Checked) -> pa.Table:
     """One row per partition that a file lists."""
     tables = []
     for name, file in (("reassignment.json", checked.sent), ("rollback.json", checked.taken_back)):
-        listed = file.counted()
+        listed = file.counts()
         planned = rows_of(checked.moved.table, listed) >= 0
         columns = {
             "file": pa.repeat(name, len(listed)),
@@ -170,7 +170,7 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
     scope = checked.in_scope & ~planned
     if request.action is Action.SET_REPLICATION_FACTOR:
         other: Mask = scope & (partitions.replicas.lengths != request.replication_factor)
-        return other & ~excused(checked)
+        return other & ~excused_partitions(checked)
     if request.action is Action.REPAIR_RACKS:
         well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
         amiss = outside_in_the_end(checked)
@@ -183,15 +183,15 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         if request.brokers:
             meant &= np.isin(partitions.replicas.values, np.array(request.brokers))
         harmed: Mask = scope & (partitions.replicas.where(meant).lengths > 0)
-        return harmed & ~excused(checked)
+        return harmed & ~excused_partitions(checked)
     if request.action is Action.DEMOTE:
         demoted = np.array(checked.demoted, np.int64)
         led = np.isin(partitions.leader, demoted) | np.isin(partitions.replicas.first, demoted)
         well = ~partitions.in_flight & ~without_leader(checked)
-        unled: Mask = scope & well & led & ~excused(checked)
+        unled: Mask = scope & well & led & ~excused_partitions(checked)
         return unled
     if request.action is Action.EVACUATE_LOG_DIRS:
-        inside = _lies_in(checked, evacuated(checked))
+        inside = _lies_in(checked, evacuated_log_dirs(checked))
         well = ~partitions.in_flight & (offline_counts(checked) == 0) & ~without_leader(checked)
         stays: Mask = scope & well & inside & ~_moving_already(checked)
         return stays

@@ -40,7 +40,7 @@ def topics_after(checked: Checked) -> pa.Table:
     moved, partitions = checked.moved, checked.moved.partitions
     order = np.argsort(checked.brokers, kind="stable")
     ids = checked.brokers[order]
-    chosen, few, may = _chosen(checked)
+    chosen, few, may = _chosen_topics(checked)
     if np.isinf(tolerance) or not len(chosen):
         return _SCHEMA.empty_table()
     row = np.full(len(partitions.topics), -1)
@@ -70,7 +70,7 @@ def topics_after(checked: Checked) -> pa.Table:
     )
 
 
-def _drained(checked: Checked) -> Mask:
+def _is_drained(checked: Checked) -> Mask:
     drained: Mask = np.isin(checked.brokers, np.array(checked.drained, np.int64))
     return drained
 
@@ -78,13 +78,13 @@ def _drained(checked: Checked) -> Mask:
 def _takes_part(checked: Checked) -> Mask:
     """(B,) brokers that take part."""
     request = checked.request
-    part = checked.live & ~_drained(checked)
+    part = checked.live & ~_is_drained(checked)
     if request.brokers and request.action is Action.REBALANCE:
         part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
     return part
 
 
-def _chosen(checked: Checked) -> tuple[Ints, Mask, Mask]:
+def _chosen_topics(checked: Checked) -> tuple[Ints, Mask, Mask]:
     """Topics in scope; (T,) which of them have fewer replicas than brokers that may hold them; and
     (T, B) the brokers of each topic's set. Of the former, those with too few replicas to be
     uneven, or all if there are very many, are left out.
@@ -93,7 +93,7 @@ def _chosen(checked: Checked) -> tuple[Ints, Mask, Mask]:
     topics = partitions.keys >> 32
     number = np.full(len(partitions.topics), len(allowed_brokers.may) - 1)
     number[topics] = allowed_brokers.number
-    hosts = checked.live & ~_drained(checked)
+    hosts = checked.live & ~_is_drained(checked)
     brokers = (allowed_brokers.may & hosts).sum(axis=1)[number]
     replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
     scope = np.bincount(topics, checked.in_scope, len(partitions.topics)) > 0
@@ -140,11 +140,11 @@ def _off(
     capacity = checked.disks.capacity
     ids: list[BrokerId] = checked.brokers[order].tolist()
     disks = np.array([capacity.get(broker, 0) for broker in ids], float)
-    if not (disks[(checked.live & ~_drained(checked))[order]] > 0).all():
+    if not (disks[(checked.live & ~_is_drained(checked))[order]] > 0).all():
         disks = np.ones(len(ids))
     weights = np.array([request.weights.get(broker, 1.0) for broker in ids])
     size = disks * weights * part * may[:, order]
-    spread = after[:, part | _drained(checked)[order]].sum(axis=1)
+    spread = after[:, part | _is_drained(checked)[order]].sum(axis=1)
     share: Floats = spread[:, None] * size / np.maximum(size.sum(axis=1, keepdims=True), 1e-9)
     slack = np.maximum(1.0, tolerance * share) + 1e-6
     receives = part & (request.action is Action.REBALANCE)

@@ -175,9 +175,9 @@ def _settle(folder: Path) -> None:
     ]
     ids: dict[str, str] = {}
 
-    def settled(found: re.Match[str]) -> str:
+    def settle(found: re.Match[str]) -> str:
         number = str(len(ids))
         return ids.setdefault(found[0], str(uuid5(NAMESPACE_URL, f"rehome {number}")))
 
     for path in texts:
-        path.write_text(_UUID.sub(settled, path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(_UUID.sub(settle, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rehome.quality.engine.frames import frame_of, kept, one_job_each
+from rehome.quality.engine.frames import frame_of, keep, one_job_each
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,9 @@ def counted_in(
     """
     with ExitStack() as held:
         held.enter_context(one_job_each(spark))
-        grouped = held.enter_context(kept(_grouped(replicas, _listed(spark, topics, by), by)))
+        grouped = held.enter_context(
+            keep(_by_partition(replicas, _listed_topics(spark, topics, by), by))
+        )
         seen = grouped.groupBy(*by, "topic").agg(
             *_aggregates(
                 seen="count(*)",
@@ -63,7 +65,7 @@ def counted_in(
         rows = seen.toArrow().to_pylist()
         partitions, times = grouped, "1L"
         if any(row["unclear"] for row in rows):
-            partitions = held.enter_context(kept(_with_times(grouped, replicas, by)))
+            partitions = held.enter_context(keep(_with_times(grouped, replicas, by)))
             times = "coalesce(times, 1)"
         columns = [name for name in grouped.columns if name != "surely_distinct"]
         yield Counted(
@@ -72,7 +74,7 @@ def counted_in(
         )
 
 
-def _listed(spark: SparkSession, topics: pa.Table, by: ClusterColumns) -> DataFrame:
+def _listed_topics(spark: SparkSession, topics: pa.Table, by: ClusterColumns) -> DataFrame:
     names = [*by, "topic"]
     listed = frame_of(spark, topics.group_by(names).aggregate([]))
     return listed.selectExpr(*names, "true AS listed")
@@ -91,7 +93,7 @@ def _with_seen(topics: pa.Table, seen: Sequence[Mapping[str, Any]], key: Sequenc
     )
 
 
-def _grouped(replicas: DataFrame, listed: DataFrame, by: ClusterColumns) -> DataFrame:
+def _by_partition(replicas: DataFrame, listed: DataFrame, by: ClusterColumns) -> DataFrame:
     """One row per partition, with the aggregates of a single grouping."""
     from pyspark.sql.functions import broadcast
 

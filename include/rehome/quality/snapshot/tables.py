@@ -22,7 +22,7 @@ from rehome.domain.actions import Action
 from rehome.domain.kafka import BrokerId
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.engine.frames import frame_of
-from rehome.quality.engine.many_clusters import CLUSTER, stacked
+from rehome.quality.engine.many_clusters import CLUSTER, stack_tables
 from rehome.quality.snapshot.replica_aggregates import ClusterColumns, counted_in
 from rehome.warehouse import replicas_uri
 
@@ -104,7 +104,7 @@ def tables_of_many(
     by = (CLUSTER,)
 
     def table(part: Callable[[GatedSnapshot], pa.Table]) -> pa.Table:
-        return stacked({name: part(one) for name, one in clusters.items()})
+        return stack_tables({name: part(one) for name, one in clusters.items()})
 
     def frame(part: Callable[[GatedSnapshot], pa.Table]) -> DataFrame:
         return frame_of(spark, table(part))

@@ -25,7 +25,7 @@ def stretches(points: Sequence[T], at: Callable[[T], datetime]) -> list[list[T]]
     return found
 
 
-def thinned(points: list[list[T]], most: int) -> list[list[T]]:
+def thin_out(points: list[list[T]], most: int) -> list[list[T]]:
     """At most about so many, evenly spaced, the last one of each stretch among them."""
     step = -(-sum(map(len, points)) // most) or 1
     return [stretch[::-1][::step][::-1] for stretch in points]

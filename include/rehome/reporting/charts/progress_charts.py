@@ -13,7 +13,7 @@ from operator import itemgetter
 from rehome.domain.plan.figures import ResourceBalance
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.time_range import TimeRange
-from rehome.reporting.charts.gaps import stretches, thinned
+from rehome.reporting.charts.gaps import stretches, thin_out
 from rehome.reporting.charts.rate_chart import POINTS_SHOWN
 from rehome.reporting.data import ReportData
 
@@ -119,7 +119,7 @@ def progress_curve(data: ReportData) -> Curve | None:
     known = [(start, 0), *((sample.sampled_at, sample.bytes_done) for sample in samples)]
     drawn = [
         [(max(0.0, (at - start).total_seconds()) / span_s, done / total) for at, done in stretch]
-        for stretch in thinned(stretches(known, itemgetter(0)), POINTS_SHOWN)
+        for stretch in thin_out(stretches(known, itemgetter(0)), POINTS_SHOWN)
     ]
     return Curve(
         lines=tuple(" ".join(_point(*point) for point in points) for points in drawn),

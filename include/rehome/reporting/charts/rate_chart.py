@@ -9,7 +9,7 @@ from itertools import chain
 from operator import itemgetter
 
 from rehome.domain.run.flows import RateChange, RateReason
-from rehome.reporting.charts.gaps import stretches, thinned
+from rehome.reporting.charts.gaps import stretches, thin_out
 from rehome.reporting.data import ReportData
 
 POINTS_SHOWN = 300
@@ -110,7 +110,7 @@ def _smooth(
 ) -> list[list[tuple[datetime, float]]]:
     """Means of half a minute each, and at most some hundred: single polls see single fetches."""
     found = []
-    for line in thinned(stretches(delivered, itemgetter(0)), POINTS_SHOWN):
+    for line in thin_out(stretches(delivered, itemgetter(0)), POINTS_SHOWN):
         means = []
         for at, _ in line:
             near = [r for t, r in delivered if -seconds < (t - at).total_seconds() <= 0]
@@ -119,6 +119,6 @@ def _smooth(
     return found
 
 
-def shown(change: RateChange) -> str:
+def change_text(change: RateChange) -> str:
     """Why a rate was set, in one line."""
     return change.cause if change.cause == change.reason else f"{change.reason}: {change.cause}"

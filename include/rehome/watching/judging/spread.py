@@ -52,7 +52,7 @@ class TopicGroups:
         """Whether there are broker sets."""
         return len(self.brokers) > 1
 
-    def allowed(self, group: int, brokers: Collection[BrokerId]) -> list[BrokerId]:
+    def allowed_of(self, group: int, brokers: Collection[BrokerId]) -> list[BrokerId]:
         """Those of some brokers that a group may use."""
         bound = self.brokers[group]
         if bound is None:
@@ -76,7 +76,7 @@ def badly_spread(
     for group in range(len(groups.brokers)):
         mine = groups.of_partition == group
         if mine.any():
-            ours = {broker: paths[broker] for broker in groups.allowed(group, list(paths))}
+            ours = {broker: paths[broker] for broker in groups.allowed_of(group, list(paths))}
             bad |= mine & _uneven(columns, ours, usable)
     return bad
 
@@ -154,7 +154,10 @@ def off_their_share(
 def _allowed_brokers(groups: TopicGroups, ids: Any) -> Any:
     """(G, B) brokers that each group may use; all of them for a group that may use none."""
     allowed = np.stack(
-        [np.isin(ids, groups.allowed(group, ids.tolist())) for group in range(len(groups.brokers))]
+        [
+            np.isin(ids, groups.allowed_of(group, ids.tolist()))
+            for group in range(len(groups.brokers))
+        ]
     )
     allowed[~allowed.any(axis=1)] = True
     return allowed

@@ -27,7 +27,7 @@ ASKED_FOR: Mapping[Control, str] = {
     Control.RUN: "Carry out the very plan that a dry run has made, by its hash.",
     Control.NEXT_WINDOW: "Have the next maintenance window carry that plan out.",
     Control.PAUSE: "Start nothing more of a plan; what is in flight goes on.",
-    Control.RESUME: "Go on with a paused plan.",
+    Control.RESUME: "Resume a paused plan.",
     Control.CHANGE_THROTTLE: "Change the throttle of a plan that runs, from the next poll on.",
     Control.CHANGE_MOVES: "Change how many moves a broker has at once, from the next poll on.",
     Control.CANCEL: "Cancel a plan: what is in flight is taken back, and so are its throttles.",

@@ -55,7 +55,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     ui_color = "#e3f0e4"
 
     def step(self, context: RunContext) -> None:
-        """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
+        """Wait until the brokers are empty; then end here, go on to the follow-up, or fail."""
         with context.gateway() as cluster:
             record = plan_of_run.require_plan(context)
             if context.in_follow_up:

@@ -66,7 +66,7 @@ class RollUpSnapshotsOperator(RecordedOperator):
         cluster_id = snapshot.cluster_id
         demands = Demands(settings.history_days, settings.min_history_hours)
         history = LoadHistory.read(context.warehouse, snapshot, demands)
-        if not history.known(GROWTH):
+        if not history.is_known(GROWTH):
             return
         rows = disk_forecast(snapshot, None, history, settings.forecast_days)
         found = disks_full(

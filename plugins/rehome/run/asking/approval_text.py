@@ -42,7 +42,7 @@ The approval holds for exactly this:
 {terms}
 
 It lapses {lasting} after it was given, and when any of this, or a partition of the plan, has
-changed before the plan starts. A run that goes on with the plan under other terms asks anew.
+changed before the plan starts. A run that resumes the plan under other terms asks anew.
 
 *Send back* tries the plan out with another throttle, such as `20 MB/s`, and asks again.
 """

@@ -39,8 +39,8 @@ def idle_text(active: PlanRecord | None, stated: bool | None) -> str:
     why = "no plan waits for this window"
     if active is not None:
         why = (
-            f"plan {active.plan_id} is {active.state} on this cluster, and this window does not go "
-            "on with it"
+            f"plan {active.plan_id} is {active.state} on this cluster, and this window does not "
+            "resume it"
         )
     return f"Nothing to do: {why}. {own_plan_text(stated)}."
 

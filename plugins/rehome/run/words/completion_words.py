@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehome.alerts.alert_text import SWEPT
-from rehome.domain.text import count_text, listed
+from rehome.domain.text import count_text, join_names
 from rehome.errors import STEP_UNCHANGED, sentence
 from rehome.execution.completion.follow_up import NoFollowUp
 from rehome.execution.completion.words.end_words import (
@@ -124,7 +124,7 @@ COMPLETION_TEXTS: EndTexts = {
     R.NOT_JUDGED: lambda end: " ".join(
         sentence(f"Cluster {each} could not be judged: {why}") for each, why in end.content.items()
     ),
-    R.SOME_NOT_JUDGED: lambda end: f"Clusters that could not be judged: {listed(end.names)}",
+    R.SOME_NOT_JUDGED: lambda end: f"Clusters that could not be judged: {join_names(end.names)}",
     R.FLEET_WITHOUT_PLANS: lambda end: (
         f"No plan was made for {', '.join(sorted(end.content))}. {_by_cluster(end)}"
     ),
@@ -144,7 +144,7 @@ COMPLETION_STEPS: EndTexts = {
     R.PLAN_CANCELLED: "The report has what was moved, and what to do about the rest.",
     R.PROOF_NOT_READ: f"Remove the cause, then {_CLEAR_VERIFY}: it reads the cluster afresh.",
     R.NO_PROOF: "Clear that task, with what comes after it.",
-    R.DISPROVED: "See the report, which names each. What could not be read: mend the broker, then "
+    R.DISPROVED: "See the report, which names each. What could not be read: fix the broker, then "
     f"{_CLEAR_VERIFY}. Where replicas differ: trigger a new run.",
     R.NOT_VERIFIED: f"If something could not be read, {_CLEAR_VERIFY}. If partitions differ, find "
     "out which client has moved them; a new run plans on what is there then.",
@@ -165,7 +165,7 @@ COMPLETION_STEPS: EndTexts = {
     "with the client that started the others why they ended.",
     R.NOT_JUDGED: _NEXT_SNAPSHOT,
     R.SOME_NOT_JUDGED: f"The task watch says why. {_NEXT_SNAPSHOT}",
-    R.FLEET_WITHOUT_PLANS: "Mend what is named for each, then trigger plan_fleet with these "
+    R.FLEET_WITHOUT_PLANS: "Fix what is named for each, then trigger plan_fleet with these "
     "clusters as its parameter clusters.",
     R.OLD_DATA_LEFT: "See that Airflow's workers may write to the warehouse; the next run tries "
     "again.",

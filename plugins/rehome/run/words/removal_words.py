@@ -31,4 +31,4 @@ def removed_lines(removed: Removed, days: int, *, shown_only: bool) -> Iterator[
     for table, count in removed.rows.items():
         yield f"Rows of {table}: {count} {done}."
     if removed.more:
-        yield "There are more: the next run goes on with them."
+        yield "There are more: the next run resumes them."

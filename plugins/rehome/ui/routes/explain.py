@@ -11,7 +11,7 @@ from pydantic import Field
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID
 from rehome.errors import InvalidRequestError, first_problems
 from rehome.load_history.known_rates import Demands
-from rehome.page.explained import explained
+from rehome.page.explained import explanations
 from rehome.ui import clusters
 from rehome.ui.access import UserDep
 from rehome.ui.routes.shared import plans, view_for
@@ -37,7 +37,7 @@ def explain(
         raise HTTPException(422, "Name a partition (partition=topic-number), or a broker.")
     demands = Demands(*clusters.history_asked(record.cluster_id, plans.ledger))
     try:
-        texts = explained(record.plan_dir, demands, partition or (), broker or ())
+        texts = explanations(record.plan_dir, demands, partition or (), broker or ())
     except InvalidRequestError as error:
         raise HTTPException(422, first_problems(error.problems)) from None
     return JSONResponse({"plan_id": record.plan_id, "texts": texts})

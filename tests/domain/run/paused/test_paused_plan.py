@@ -130,7 +130,7 @@ DEAD = RefusedResume("broker 3: is not alive", "Start it")
         (
             DEAD,
             False,
-            "Start it. Once that is mended, the next window goes on with the plan by itself. To go "
+            "Start it. Once that is fixed, the next window resumes the plan by itself. To go "
             "on before, resume it with control_reassignment.",
         ),
     ],

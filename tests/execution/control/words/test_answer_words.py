@@ -50,7 +50,7 @@ SETTING = ConfigResource.topic("t"), "a.key"
         ),
         (
             RunNeeded(RunFor.GO_ON, queued=True),
-            "A run of reassign_partitions goes on with the plan. That DAG is paused in Airflow: "
+            "A run of reassign_partitions resumes the plan. That DAG is paused in Airflow: "
             "the run stays queued until it is unpaused.",
         ),
         (RunNeeded(RunFor.TAKE_BACK), "A run of reassign_partitions takes the plan back."),
@@ -108,7 +108,7 @@ def test_each_answer_has_its_words(answer: ControlAnswer, text: str) -> None:
         (HoldsFrom.PLAN_RUNS, ". This holds when the plan runs."),
         (
             HoldsFrom.RUN_GOES_ON,
-            ". This is recorded, and holds as soon as a run goes on with the plan. "
+            ". This is recorded, and holds as soon as a run resumes the plan. "
             f"{SILENT} Resume the plan, or cancel it.",
         ),
         (

@@ -97,7 +97,7 @@ def test_a_plan_that_has_ended_and_one_that_waits_for_a_window_say_so(record: Pl
     [
         (
             NotContinued.DRIVEN,
-            "Run dag/run-1 drives plan p1, so no other run can go on with it",
+            "Run dag/run-1 drives plan p1, so no other run can resume it",
             "Follow that run. If it is dead, resume the plan after 02:03:04 UTC.",
         ),
         (
@@ -107,7 +107,7 @@ def test_a_plan_that_has_ended_and_one_that_waits_for_a_window_say_so(record: Pl
         ),
         (
             NotContinued.NOT_OPEN,
-            "No run can go on with plan p1: it is paused (as a person asked)",
+            "No run can resume plan p1: it is paused (as a person asked)",
             "A run can go on only with a plan that is paused, or that a dry run has made. Trigger "
             "a new run: it makes a new plan.",
         ),

@@ -1,4 +1,4 @@
-"""Who may approve a plan that another person goes on with; no broker is asked."""
+"""Who may approve a plan that another person resumes; no broker is asked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Resume = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def resume(ledger: Ledger, directory: PlanDirectory) -> Resume:
-    """Has a person go on with ann's plan, which carl has approved at 10 MB/s and which has
+    """Has a person resume ann's plan, which carl has approved at 10 MB/s and which has
     paused; the context of that run's tasks.
     """
     plan_hash = ledger.plan("p1").plan_hash

@@ -132,7 +132,7 @@ def test_it_is_idle_where_no_plan_waits_for_its_window(ledger: Ledger) -> None:
     ledger.approve("p1", ledger.plan("p1").plan_hash, "ann")
     ledger.claim("p1")
     ledger.transition("p1", PlanState.PAUSED, "the window has ended")
-    assert not own_plan.is_idle(RunContext(context)), "it goes on with it"
+    assert not own_plan.is_idle(RunContext(context)), "it resumes it"
     ledger.request_pause("p1", "ann")
     assert own_plan.is_idle(RunContext(context)), "a person's pause is a person's to end"
     assert "plan p1 is paused on this cluster" in own_plan.idle_note(RunContext(context))

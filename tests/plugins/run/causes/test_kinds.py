@@ -1,4 +1,4 @@
-"""Of which kind an error is, and whether another attempt may mend it."""
+"""Of which kind an error is, and whether another attempt may fix it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIKE_THEIR_BASE = {
     "LimitsBrokenError": "what the plan was made on has changed",
     "PartitionsChangedError": "so it has where partitions are other ones",
     "StateRefusedError": "a plan's state does not allow what is asked",
-    "NotContinuedError": "nor that another run goes on with it",
+    "NotContinuedError": "nor that another run resumes it",
     "PaceRefusedError": "the parameters of a request name the pace",
     **dict.fromkeys(
         (

@@ -18,7 +18,7 @@ def test_plans_are_named_up_to_a_number_and_the_rest_is_counted() -> None:
     assert more == "  and 2 more"
     assert folders == "Folders of runs that made no plan: 1 removed."
     assert rows == "Rows of events: 7 removed."
-    assert then == "There are more: the next run goes on with them."
+    assert then == "There are more: the next run resumes them."
     assert list(removed_lines(Removed(), 30, shown_only=True)) == [
         first.replace(f"{len(plans)} removed", "0 would be removed")
     ]

@@ -1,6 +1,6 @@
 """The model is held to real brokers: random scripts run on both, answers and states are compared.
 
-What a broker does otherwise mends the model, and stands in docs/decisions/044-a-model-of-kafka.md.
+What a broker does otherwise fixes the model, and stands in docs/decisions/044-a-model-of-kafka.md.
 """
 
 from __future__ import annotations

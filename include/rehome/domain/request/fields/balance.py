@@ -12,7 +12,7 @@ from rehome.domain.request.fields import choices, types
 from rehome.domain.request.fields.shared import BYTES, LIMITS, OF_ONE_RUN, WHAT, TakenBy
 from rehome.domain.request.request import SPREAD_TOLERANCE, Effort, SpreadOf
 from rehome.domain.resources import LED, OPTIONAL, RESOURCE_FACTS
-from rehome.domain.text import listed
+from rehome.domain.text import join_names
 
 _OPTIONAL = "; ".join(
     f"{resource.value} is {RESOURCE_FACTS[resource].about}" for resource in OPTIONAL
@@ -44,7 +44,7 @@ Tolerances = Annotated[
         + ". Left out, no topic ends spread worse than it was, beyond "
         f"{SPREAD_TOLERANCE} of a broker's share or one replica. topic_spread also evens topics "
         "out, which moves several times as many replicas; the plan says how many. Balance leaders "
-        f"takes those of {listed([resource.value for resource in LED])}.",
+        f"takes those of {join_names([resource.value for resource in LED])}.",
         examples=[{"replicas": 0.05, "topic_spread": None}],
     ),
 ]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rehome.domain.request import param_types
 from rehome.domain.request.fields.shared import WHAT
-from rehome.domain.request.validation import Read, given
+from rehome.domain.request.validation import Read, read_params
 from rehome.errors import InvalidRequestError
 
 REMOVED_PARAMS = frozenset({"hours_ahead"})
@@ -42,7 +42,7 @@ def parse_fleet(params: Mapping[str, Any]) -> FleetParams:
 
     :raises InvalidRequestError: lists every problem.
     """
-    read = given(FleetParams, {n: v for n, v in params.items() if n not in REMOVED_PARAMS})
+    read = read_params(FleetParams, {n: v for n, v in params.items() if n not in REMOVED_PARAMS})
     if read.problems:
         raise InvalidRequestError(read.problems)
     return read.values

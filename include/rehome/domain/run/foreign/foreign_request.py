@@ -14,7 +14,7 @@ from rehome.domain.reassignment_file import parse_reassignment
 from rehome.domain.request.fields import types
 from rehome.domain.request.fields.shared import WHAT, Cluster
 from rehome.domain.request.param_types import slow_rates
-from rehome.domain.request.validation import given
+from rehome.domain.request.validation import read_params
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Unit
 
@@ -142,7 +142,7 @@ def parse_foreign(params: Mapping[str, Any]) -> ForeignRequest:
 
     :raises InvalidRequestError: lists every problem.
     """
-    read = given(ForeignParams, params)
+    read = read_params(ForeignParams, params)
     values, problems, action = read.values, list(read.problems), read.values.action
     known = "action" not in read.failed
     chosen = values.topics or values.brokers

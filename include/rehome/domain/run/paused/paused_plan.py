@@ -68,10 +68,10 @@ Outlook = GoesOn | NeedsPerson
 
 @dataclass(frozen=True, slots=True)
 class RefusedResume:
-    """The last run that was to go on with the plan changed nothing: its dry run has found errors.
+    """The last run that was to resume the plan changed nothing: its dry run has found errors.
 
     :param error: the first one, and ``others`` how many more; ``remedy``: of the first.
-    :param breaks_limits: caps or broker sets of now are among them: no run can go on with it.
+    :param breaks_limits: caps or broker sets of now are among them: no run can resume it.
     """
 
     error: str
@@ -110,13 +110,13 @@ def outlook(
 
 
 def refused_by(dry_run: Mapping[str, Any] | None) -> RefusedResume | None:
-    """Why the last run that was to go on with a paused plan did not: it has begun, so that its
+    """Why the last run that was to resume a paused plan did not: it has begun, so that its
     first dry run has found no error.
 
     :param dry_run: ``dry_run.json`` of the plan.
     """
     findings = (dry_run or {}).get("findings", ())
-    # What no run can go on with comes first.
+    # What no run can resume comes first.
     errors = sorted(
         (item for item in findings if item["severity"] == Severity.ERROR),
         key=lambda item: item["check"] != SETTINGS_CHECK,

@@ -48,7 +48,7 @@ class PausedText:
 def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> PausedText:
     """An outlook in words.
 
-    :param refused: why the last run that was to go on with the plan did not; None = none was.
+    :param refused: why the last run that was to resume the plan did not; None = none was.
     """
     if outlook.handed_over:
         return _handed_over(outlook)
@@ -95,7 +95,7 @@ def _handed_over(outlook: Outlook) -> PausedText:
 def _why_refused(refused: RefusedResume) -> str:
     others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
     return (
-        "The last run that was to go on with this plan was refused by its dry run: "
+        "The last run that was to resume this plan was refused by its dry run: "
         f"{refused.error.rstrip('.')}{others}."
     )
 
@@ -109,9 +109,9 @@ def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
             "Nothing: the next window's run cancels the plan if the plan still breaks a limit. "
             f"Or {_lower(remedy)}"
         )
-    once = "Once that is mended, the" if remedy else "The"
+    once = "Once that is fixed, the" if remedy else "The"
     ways = (
-        f"{once} next window goes on with the plan by itself. To go on before, resume it with "
+        f"{once} next window resumes the plan by itself. To go on before, resume it with "
         "control_reassignment."
     )
     return f"{remedy} {ways}".lstrip()
@@ -148,14 +148,12 @@ def _goes_on(found: GoesOn) -> PausedText:
 def _needs_person(found: NeedsPerson) -> PausedText:
     if found.why is Why.PAUSED_BY_PERSON:
         text = (
-            "A person has paused this plan. No window goes on with it: it waits until a person "
+            "A person has paused this plan. No window resumes it: it waits until a person "
             "resumes or cancels it, and no other plan of its cluster starts meanwhile."
         )
         return PausedText(text, DECIDE)
     because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
-    text = (
-        f"The end of the window has paused this plan. No window goes on with it, because {because}."
-    )
+    text = f"The end of the window has paused this plan. No window resumes it, because {because}."
     remedy = _REMEDIES[found.why]
     here = f"{remedy} {_BY_PERSON}." if remedy else DECIDE_HERE
     return PausedText(text, _step(remedy), here)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehome.cluster.connection.keys import POLICY
 from rehome.domain.run.askers import Askers
-from rehome.domain.text import first_names, listed, minute_text
+from rehome.domain.text import first_names, join_names, minute_text
 from rehome.execution.access.policy_refusals import (
     PolicyAspect,
     PolicyDifference,
@@ -77,7 +77,7 @@ def _window(refusal: PolicyRefusal) -> str:
 
 def _own_approval(refusal: PolicyRefusal) -> str:
     asked = _askers(refusal)
-    _, *others = (f"{who} for {listed(what)}" for who, what in asked.what.items())
+    _, *others = (f"{who} for {join_names(what)}" for who, what in asked.what.items())
     text = f"{asked.plan} has asked for it"
     if others:
         first = f"{asked.plan} has asked for the plan"
@@ -114,7 +114,7 @@ _ANY_STEP = "Ask for what is allowed"
 _STEPS: Mapping[RefusedBy, Callable[[PolicyRefusal], str]] = {
     RefusedBy.OWN_APPROVAL: lambda refusal: (
         "Resume the plan if it is paused, else trigger a new run, and have a person other than "
-        f"{listed([*_askers(refusal).what])} approve it"
+        f"{join_names([*_askers(refusal).what])} approve it"
     ),
     RefusedBy.HOOK_ASKS_NOBODY: lambda _: "Use the task group reassign(), which asks",
     RefusedBy.HOOK_UNTHROTTLED: lambda _: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehome.domain.text import brokers_text, count_text, listed
+from rehome.domain.text import brokers_text, count_text, join_names
 from rehome.execution.completion.drained import Drained, LeftOver
 from rehome.execution.completion.follow_up import NoFollowUp
 from rehome.execution.completion.preferred_leaders import RestoredLeaders
@@ -43,7 +43,7 @@ def drained_text(found: Drained) -> str:
 
 
 def _log_dirs(names: Sequence[Any]) -> str:
-    return f"log {'dir' if len(names) == 1 else 'dirs'} {listed([str(name) for name in names])}"
+    return f"log {'dir' if len(names) == 1 else 'dirs'} {join_names([str(name) for name in names])}"
 
 
 def _capitalize(text: str) -> str:

@@ -24,7 +24,7 @@ from rehome.execution.control.words.cancel_words import named_errors, taken_back
 
 _RUNS: Mapping[RunFor, str] = {
     RunFor.CARRY_OUT: "A run of reassign_partitions carries the plan out.",
-    RunFor.GO_ON: "A run of reassign_partitions goes on with the plan.",
+    RunFor.GO_ON: "A run of reassign_partitions resumes the plan.",
     RunFor.TAKE_BACK: "A run of reassign_partitions takes the plan back.",
 }
 
@@ -75,7 +75,7 @@ def _pause(answer: ToPause) -> str:
         case Pausing.WHEN_A_RUN_GOES_ON:
             return (
                 f"The request to pause is recorded. {_silent(answer.driver)} So nothing pauses "
-                "until a run goes on with the plan. Resume the plan, or cancel it."
+                "until a run resumes the plan. Resume the plan, or cancel it."
             )
     return (
         "From the next poll on nothing more is started; the plan is paused when what is in flight "
@@ -98,7 +98,7 @@ def _pace(answer: PaceAsked) -> str:
     match answer.holds:
         case HoldsFrom.RUN_GOES_ON:
             return (
-                f"{asked}. This is recorded, and holds as soon as a run goes on with the plan. "
+                f"{asked}. This is recorded, and holds as soon as a run resumes the plan. "
                 f"{_silent(answer.driver)} Resume the plan, or cancel it."
             )
         case HoldsFrom.DAG_UNPAUSED:

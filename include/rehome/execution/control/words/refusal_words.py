@@ -67,13 +67,12 @@ def _state_step(found: StateRefusal) -> str:
 
 
 def continue_text(found: ContinueRefusal) -> tuple[str, str]:
-    """Why no run may go on with a plan, and what to do."""
+    """Why no run may resume a plan, and what to do."""
     record, until = found.record, _clock(found.lease_ends_at)
     match found.why:
         case NotContinued.DRIVEN:
             return (
-                f"Run {record.driver} drives plan {record.plan_id}, so no other run can go on with "
-                "it",
+                f"Run {record.driver} drives plan {record.plan_id}, so no other run can resume it",
                 f"Follow that run. If it is dead, resume the plan after {until}.",
             )
         case NotContinued.TAKEN_UP:
@@ -84,8 +83,7 @@ def continue_text(found: ContinueRefusal) -> tuple[str, str]:
             )
         case NotContinued.NOT_OPEN:
             return (
-                f"No run can go on with plan {record.plan_id}: it is {record.state} "
-                f"({record.cause})",
+                f"No run can resume plan {record.plan_id}: it is {record.state} ({record.cause})",
                 ONLY_WITH_OPEN_PLANS,
             )
     return (

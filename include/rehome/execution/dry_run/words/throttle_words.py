@@ -73,7 +73,7 @@ THROTTLE_STEPS: Texts = {
     Kind.NO_THROTTLE: "Clients of these brokers may suffer. Choose fewer moves at once "
     "(max_moves_per_broker), or have a throttle set where that is allowed.",
     Kind.THROTTLE_REFUSED: "See docs/security.md for rights; correct the present configuration.",
-    Kind.THROTTLE_UNREADABLE: "Mend what the broker names, then trigger a new run: a throttle is "
+    Kind.THROTTLE_UNREADABLE: "Fix what the broker names, then trigger a new run: a throttle is "
     "only set where the one before it is known.",
     Kind.RATE_NOT_PUT_BACK: "When the plan has ended, set the rate that is wanted: until "
     "then it is listed as owed. Or have the brokers' policy allow keys on their default that begin "

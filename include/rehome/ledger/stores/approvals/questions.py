@@ -49,7 +49,7 @@ class QuestionStore(Database):
         """What was asked last of a plan, or of new partitions; None = nothing."""
         return self._last(select(QUESTIONS).where(QUESTIONS.c.plan_id == plan_id))
 
-    def unanswered(self, cluster_id: str, dag_id: str) -> QuestionRecord | None:
+    def unanswered_question(self, cluster_id: str, dag_id: str) -> QuestionRecord | None:
         """What runs of a DAG have asked last about a cluster, and nobody has answered; None =
         nothing.
         """
