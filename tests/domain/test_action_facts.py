@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from rehome.domain.actions import ACTION_FACTS, Action, Trait, actions_with
@@ -30,6 +32,13 @@ def test_a_request_has_the_traits_of_its_action() -> None:
     assert ReassignmentRequest(Action.DRAIN).has(Trait.EMPTIES)
     assert not ReassignmentRequest(Action.EXPAND).has(Trait.EMPTIES)
     assert actions_with(Trait.REPAIRS_SETS) == (Action.REBALANCE, Action.REPAIR_RACKS)
+
+
+def test_the_request_has_each_parameter_but_those_of_the_caller() -> None:
+    of_the_request = {field.name for field in fields(ReassignmentRequest)}
+    of_a_run = set(ReassignmentParams.model_fields) - {"kafka_config_id", "cluster_id"}
+    of_the_policy = {"throttle_max_by_broker"}
+    assert of_the_request - of_the_policy - {"throttle_bytes_per_s"} == of_a_run - {"throttle"}
 
 
 def test_every_action_is_declared_and_has_a_title() -> None:
