@@ -15,7 +15,9 @@ from rehome.planning.model.arrays import ClusterArrays, broker_sums
 from rehome.warehouse import Warehouse
 
 
-def recorded(warehouse: Warehouse, snapshot: Snapshot, demands: Demands) -> LoadHistory | None:
+def recorded_history(
+    warehouse: Warehouse, snapshot: Snapshot, demands: Demands
+) -> LoadHistory | None:
     """What was recorded of a snapshot's cluster; None = there is no history."""
     if not warehouse.rollups(snapshot.cluster_id).days():
         return None
@@ -28,7 +30,7 @@ class BrokerLoads:
 
     history: LoadHistory
 
-    def rated(self, snapshot: Snapshot) -> Snapshot:
+    def with_rates(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the rates that are known well enough to plan by."""
         return self.history.with_rates(snapshot)
 

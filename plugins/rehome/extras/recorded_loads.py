@@ -19,8 +19,8 @@ class RecordedLoads(KnownLoads):
         self, warehouse: Warehouse, snapshot: Snapshot, days: int, min_hours: float
     ) -> KnownLoad | None:
         """Of the cluster of a snapshot, before it."""
-        from rehome.load_history.broker_loads import BrokerLoads, recorded
+        from rehome.load_history.broker_loads import BrokerLoads, recorded_history
         from rehome.load_history.known_rates import Demands
 
-        found = recorded(warehouse, snapshot, Demands(days, min_hours))
+        found = recorded_history(warehouse, snapshot, Demands(days, min_hours))
         return None if found is None else BrokerLoads(found)

@@ -199,11 +199,11 @@ def drained_brokers(ledger: Ledger, cluster_id: str) -> frozenset[int]:
 
 def _history(snapshot: Snapshot, settings: Settings) -> LoadHistory | None:
     """What is known of the cluster's load; None = there is no history."""
-    from rehome.load_history.broker_loads import recorded
+    from rehome.load_history.broker_loads import recorded_history
     from rehome.load_history.known_rates import Demands
 
     demands = Demands(settings.history_days, settings.min_history_hours)
-    return recorded(installation.warehouse(), snapshot, demands)
+    return recorded_history(installation.warehouse(), snapshot, demands)
 
 
 def _forecast(

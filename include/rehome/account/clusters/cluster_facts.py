@@ -27,7 +27,7 @@ class Named:
 class KnownLoad(Protocol):
     """What was measured of a cluster's traffic and growth before a snapshot."""
 
-    def rated(self, snapshot: Snapshot, /) -> Snapshot:
+    def with_rates(self, snapshot: Snapshot, /) -> Snapshot:
         """The snapshot with the rates that are known well enough to plan by."""
         ...
 
