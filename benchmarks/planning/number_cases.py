@@ -19,8 +19,9 @@ from benchmarks.people_clusters import People, cases, people
 from benchmarks.planning.limits import LIMITS, caps_of, sets_of
 from benchmarks.planning.plan import solved
 from benchmarks.small_clusters import KINDS, small
+from rehome.domain.actions import Action
 from rehome.domain.array_types import Rows
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.actions.move_log_dirs import BYTES_ONLY
 from rehome.planning.limits.apply_limits import limited
 from rehome.planning.model.arrays import ClusterArrays, is_new

@@ -149,7 +149,7 @@ class RunContext:
         return frozenset(requested.conf)
 
     @cached_property
-    def fill_in(self) -> Filled:
+    def filled(self) -> Filled:
         """The parameters of the run, with what its preset and its cluster's targets fill in.
 
         :raises ClustersFileError: the clusters file cannot be used.
@@ -159,7 +159,7 @@ class RunContext:
     @property
     def params(self) -> Mapping[str, Any]:
         """The same, without what has set them."""
-        return self.fill_in.params
+        return self.filled.params
 
     @property
     def _identifying(self) -> Mapping[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.actions import Action
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.search.broker_shed import BYTES_ROW
 from rehome.planning.search.fill import fill

@@ -8,9 +8,10 @@ from itertools import chain
 
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.move import Move
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
-from rehome.domain.request.request import Action, ReassignmentRequest
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.facts.gate_input import Checked
 from tests.planning.clusters import cluster
 from tests.quality.judged.judge import faults

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
+from rehome.domain.actions import Action
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID
-from rehome.domain.request.request import Action
 from rehome.domain.run.states import MoveState
 from rehome.execution.control.resume import only_planned
 from rehome.ledger.base.paging import MoveFilter, MoveLine, MoveOrder, Page
