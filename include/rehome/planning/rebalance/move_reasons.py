@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from rehome.domain.plan.causes.cause_columns import HeldColumns, cause_column, chosen
+from rehome.domain.plan.causes.cause_columns import HeldColumns, cause_column, values_at
 from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.resources import PLACED, Resource
 from rehome.planning.limits.apply_limits import groups
@@ -62,7 +62,7 @@ def _causes(problem: Problem, for_minimums: Mapping[int, int], partitions: Ints)
     beyond = int(single.sum())
     return cause_column(
         np.bincount(row, minlength=len(partitions)),
-        chosen([code.value for code in _CODES], codes[order]),
+        values_at([code.value for code in _CODES], codes[order]),
         broker=ids[source][order],
         takes=ids[target][order],
         held=_in_order(copies.held(), beyond, order),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rehome.domain.array_types import Ints
-from rehome.domain.plan.causes.cause_columns import cause_column, cause_column_of, chosen
+from rehome.domain.plan.causes.cause_columns import cause_column, cause_column_of, values_at
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.planning.model.arrays import is_new
 from rehome.planning.model.layout import Layout
@@ -44,7 +44,7 @@ def of_left_brokers(layout: Layout, codes: Sequence[CauseCode], which: Ints) -> 
         origin = layout.origin[partitions]
         left = is_new(origin, layout.rows[partitions])
         brokers = origin[left]
-        named = chosen([code.value for code in codes], which[brokers])
+        named = values_at([code.value for code in codes], which[brokers])
         ids = layout.arrays.brokers.ids[brokers]
         return cause_column(left.sum(axis=1), named, broker=ids)
 

@@ -66,8 +66,8 @@ SETTING = ConfigResource.topic("t"), "a.key"
         ),
         (
             ToPause(Pausing.WHEN_A_RUN_GOES_ON, RUN),
-            f"The request to pause is recorded. {SILENT} So nothing pauses until a run goes on "
-            "with the plan. Resume the plan, or cancel it.",
+            f"The request to pause is recorded. {SILENT} So nothing pauses until a run resumes "
+            "the plan. Resume the plan, or cancel it.",
         ),
         (
             ToPause(Pausing.AT_NEXT_POLL, RUN),

@@ -53,10 +53,10 @@ class HeldColumns:
         said = self.resource >= 0
         amount, share = (np.where(said, each, 0.0) for each in (self.amount, self.share))
         names = ["", *(name.value for name in self.names)]
-        return chosen(names, self.resource + 1), pa.array(amount), pa.array(share)
+        return values_at(names, self.resource + 1), pa.array(amount), pa.array(share)
 
 
-def chosen(values: Sequence[str], which: npt.NDArray[Any]) -> pa.Array:
+def values_at(values: Sequence[str], which: npt.NDArray[Any]) -> pa.Array:
     """(n,) one of some texts each."""
     return pa.array(values, pa.string()).take(pa.array(which))
 
@@ -144,12 +144,12 @@ def _row(cause: MoveCause) -> dict[str, Any]:
         "takes": _NO_BROKER if cause.takes is None else cause.takes,
         "name": cause.name,
         "takes_name": cause.takes_name,
-        **_held("", cause.held),
-        **_held("takes_", cause.takes_held),
+        **_held_fields("", cause.held),
+        **_held_fields("takes_", cause.takes_held),
     }
 
 
-def _held(side: str, held: Held | None) -> dict[str, Any]:
+def _held_fields(side: str, held: Held | None) -> dict[str, Any]:
     resource, amount, share = (
         ("", 0.0, 0.0) if held is None else (held.resource.value, held.amount, held.share)
     )

@@ -78,7 +78,7 @@ def _lost_places(move: Move, causes: _Causes) -> str:
     return f"{' and '.join(lost)}, {in_sync} of its replicas in sync; {_new_places(move)}."
 
 
-def _replaced(move: Move, causes: _Causes) -> str:
+def _replaced_text(move: Move, causes: _Causes) -> str:
     came = dict(zip(move.current, move.target, strict=True))
     return "; ".join(_replacement(cause, came) for cause in causes) + "."
 
@@ -94,7 +94,7 @@ def _replacement(cause: MoveCause, came: Mapping[int, int]) -> str:
     return f"{named}, which {_INSTEAD[cause.code]}; {place}"
 
 
-def _emptied(move: Move, causes: _Causes) -> str:
+def _emptied_text(move: Move, causes: _Causes) -> str:
     reasons = []
     for cause in causes:
         there = f"{cause.name} of broker {cause.broker} is emptied"
@@ -114,7 +114,7 @@ def _log_dirs(move: Move, causes: _Causes) -> str:
     )
 
 
-def _demoted(move: Move, causes: _Causes) -> str:
+def _demoted_text(move: Move, causes: _Causes) -> str:
     leader = brokers_text(move.target[:1])
     new = f"{leader} has its data in sync and leads it"
     if move.target[:1] == move.current[:1]:
@@ -123,7 +123,7 @@ def _demoted(move: Move, causes: _Causes) -> str:
     return f"{gone} demoted; {new}. Nothing is copied."
 
 
-def _preferred(move: Move, causes: _Causes) -> str:
+def _preferred_text(move: Move, causes: _Causes) -> str:
     (cause,) = causes
     leads = "no broker leads it" if cause.takes is None else f"broker {cause.takes} leads it"
     able = f"broker {cause.broker} is its preferred leader and in sync"
@@ -163,14 +163,14 @@ _OF_MOVE: Mapping[CauseCode, Callable[[Move, _Causes], str]] = {
     CauseCode.DRAINED: _lost_places,
     CauseCode.LOG_DIR_FAILED: _lost_places,
     CauseCode.NOT_LIVE: lambda move, causes: (
-        _replaced if move.reason is MoveReason.REPLACE else _lost_places
+        _replaced_text if move.reason is MoveReason.REPLACE else _lost_places
     )(move, causes),
-    CauseCode.REPLACED: _replaced,
-    **dict.fromkeys(_INSTEAD, _replaced),
-    CauseCode.LOG_DIR_EMPTIED: _emptied,
+    CauseCode.REPLACED: _replaced_text,
+    **dict.fromkeys(_INSTEAD, _replaced_text),
+    CauseCode.LOG_DIR_EMPTIED: _emptied_text,
     CauseCode.LOG_DIR_OVER_SHARE: _log_dirs,
-    CauseCode.DEMOTED: _demoted,
-    CauseCode.PREFERRED_LEADER: _preferred,
+    CauseCode.DEMOTED: _demoted_text,
+    CauseCode.PREFERRED_LEADER: _preferred_text,
     CauseCode.LEADS_MORE: _leads_more,
     CauseCode.LEADS_MORE_TRAFFIC: lambda move, causes: _leads_more(
         move, causes, "partitions, or more traffic,"
