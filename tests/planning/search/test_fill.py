@@ -20,7 +20,7 @@ def test_replicas_that_came_meanwhile_make_room_for_one_that_comes_back() -> Non
     everywhere, single = (0, 1, 2), [(0,), (0,), (0,), (1,)]
     of = cluster([""] * 3, [everywhere, *single], sizes=[10, 10, 10, 10, 20])
     arrays = ClusterArrays.from_snapshot(of.snapshot())
-    search = Search(posed(arrays, ReassignmentRequest(Action.REBALANCE, tolerance=0.9)))
+    search = Search(posed(arrays, ReassignmentRequest(Action.REBALANCE, tolerance=0.001)))
     counts = search.topic_counts
     assert counts is not None
     assert counts.held[0] == counts.high[0] == 4

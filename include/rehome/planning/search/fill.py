@@ -34,6 +34,8 @@ class FillOptions:
     :param disfavour: weight of the gain of brokers that are not to be filled now.
     :param turns: in a round, a broker gets one small replica per so many that it lacks, and so many
         at most.
+    :param most: percentile of sizes: bands of bytes that have no room for one of these cannot be
+        met, and topics keep to theirs. At the median, those of 0.1 % on 20 brokers would not.
     :param importance: weight of a deficit in each resource when the next broker is chosen: bytes
         come first.
     """
@@ -44,6 +46,7 @@ class FillOptions:
     pickier: float = 0.5
     disfavour: float = 1e-3
     turns: int = 8
+    most: float = 90.0
     importance: tuple[float, ...] = (1.0, 0.03, 0.16)
 
 
@@ -69,8 +72,15 @@ def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
             brokers = brokers[domain[brokers] == number]
         mine = of_slot == number
         _fill_domain(search, wanted, brokers, short[brokers], replicas[mine])
-    if search.strict and search.topic_counts:
+    if search.strict and search.topic_counts and not _can_be_met(search):
         _make_room_for_topics(search, search.topic_counts, replicas, owner)
+
+
+def _can_be_met(search: Search) -> bool:
+    """Whether bands of bytes have room for most replicas; else no later part repairs topics."""
+    targets, sizes = search.problem.targets, search.problem.weights[BYTES_ROW]
+    width = (targets.high - targets.low)[BYTES_ROW, search.receivers]
+    return bool(width.max(initial=0.0) >= np.percentile(sizes, FILL.most))
 
 
 def _make_room_for_topics(
@@ -206,7 +216,7 @@ class _Filler:
             return NONE
         if search.valid_one(replica, int(self._brokers[best])):
             return best
-        places = np.flatnonzero(fits & self._spreading(replica) if search.strict else fits)
+        places = np.flatnonzero(fits)
         return self._first_valid(replica, places[np.argsort(-gain[places], kind="stable")])
 
     def _least_harm(self, replica: int) -> int:
