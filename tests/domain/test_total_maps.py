@@ -55,8 +55,9 @@ ASKED_WITH_KNOWN_MEMBERS = {
     "rehome.execution.control.words.approval_words._SAID": "terms as they are: asked in a case",
     "rehome.execution.control.words.approval_words._RUN": "how it would run: asked in a case",
     "rehome.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
-    "rehome.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
     "rehome.ledger.stores.events.DECIDED": "kinds of decisions: asked after `in`",
+    "rehome.domain.plan.causes.cause_text._INSTEAD": "obstacles of a replacement: asked after `in`",
+    "rehome.domain.plan.causes.cause_text._OF_COPY": "causes of a copy: asked after `in`",
     "rehome.reporting.plan_text._KINDS": "kinds of exceptions: asked after `in`",
 }
 

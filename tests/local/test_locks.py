@@ -46,7 +46,7 @@ def test_both_locks_have_the_same_versions() -> None:
 def test_what_set_up_installs_is_checked() -> None:
     text = (ROOT / "bin" / "setup").read_text()
     installing = re.findall(r"(?:uv pip sync|pip install|mvn) -.*", text)
-    assert len(installing) == 3
+    assert len(installing) == 4
     for command in installing:
         assert "--require-hashes" in command or "--strict-checksums" in command
     assert "--generate-hashes" in (ROOT / "Makefile").read_text()

@@ -135,6 +135,8 @@ SHOWN_BY = {
         "test_a_principal_that_may_not_throttle_a_topic_is_refused_by_the_dry_run": (
             "tests/execution/dry_run/test_throttle_checks_on_brokers.py"
         ),
+    },
+    "tests/dags/rights/test_rights_to_add_partitions.py": {
         "test_partitions_are_added_with_what_a_planner_may_and_alter_on_the_topic": (
             "tests/cluster/interface/test_rights.py"
         ),

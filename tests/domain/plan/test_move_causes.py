@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehome.domain.kafka import TopicPartition
-from rehome.domain.plan.causes.cause_columns import CAUSES, cause_column_of, causes_of
+from rehome.domain.plan.causes.cause_columns import CAUSE_LIST, cause_column_of, causes_of
 from rehome.domain.plan.causes.cause_text import why_text
-from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
+from rehome.domain.plan.causes.move_cause import CauseCode, HeldLoad, MoveCause
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.plan.move_table import moves_table
 from rehome.domain.resources import Resource
 from rehome.warehouse import PlanDirectory
 
-FULL = Held(Resource.BYTES, 4e9, 2e9)
-EMPTY = Held(Resource.BYTES_IN, 0, 5e6)
+FULL = HeldLoad(Resource.BYTES, 4e9, 2e9)
+EMPTY = HeldLoad(Resource.BYTES_IN, 0, 5e6)
 brokers = st.none() | st.integers(0, 2**31 - 1)
-amounts = st.builds(Held, st.sampled_from(Resource), st.floats(0, 1e18), st.floats(0, 1e18))
+amounts = st.builds(HeldLoad, st.sampled_from(Resource), st.floats(0, 1e18), st.floats(0, 1e18))
 single = st.builds(
     MoveCause,
     *(st.sampled_from(CauseCode), brokers, brokers, st.text(), st.text()),
@@ -39,9 +39,9 @@ def test_causes_come_back_from_their_column_as_they_were(
     made: list[tuple[MoveCause, ...]],
 ) -> None:
     column = cause_column_of(made)
-    assert column.type == CAUSES
+    assert column.type == CAUSE_LIST
     assert causes_of(column) == made
-    assert causes_of(pa.chunked_array([column[:1], column[1:]], CAUSES)) == made
+    assert causes_of(pa.chunked_array([column[:1], column[1:]], CAUSE_LIST)) == made
     assert causes_of(column[1:]) == made[1:], "a slice of a column"
 
 
@@ -70,7 +70,7 @@ def test_each_code_has_a_sentence(code: CauseCode) -> None:
             (
                 MoveCause(
                     *(CauseCode.TOPIC_SPREAD, 1, 3, "", ""),
-                    *(Held(Resource.REPLICAS, 6), Held(Resource.REPLICAS, 1)),
+                    *(HeldLoad(Resource.REPLICAS, 6), HeldLoad(Resource.REPLICAS, 1)),
                 ),
                 MoveCause(CauseCode.RACKS_OF_MOVED, 2, 4),
             ),

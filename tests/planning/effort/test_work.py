@@ -11,7 +11,7 @@ from benchmarks.people_clusters import cases, people
 from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort import work as budgets
-from rehome.planning.effort.work import WORK, SearchWork, budget_of_work
+from rehome.planning.effort.work import SEARCH_WORK, SearchWork, budget_of_work
 from rehome.planning.rebalance import target_costs
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.result.outcome import Outcome
@@ -25,7 +25,7 @@ search took over a minute.
 
 @pytest.fixture(autouse=True)
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budgets, "WORK", replace(WORK, least=5e6, per_replica=0.0))
+    monkeypatch.setattr(budgets, "SEARCH_WORK", replace(SEARCH_WORK, least=5e6, per_replica=0.0))
 
 
 def planned(name: str, **params: object) -> Outcome:
@@ -36,7 +36,7 @@ def planned(name: str, **params: object) -> Outcome:
 
 
 def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest() -> None:
-    work = SearchWork(10 * WORK.per_scoring)
+    work = SearchWork(10 * SEARCH_WORK.per_scoring)
     with work.at_most(0.5):
         for _ in range(5):
             assert not work.spent()
@@ -44,14 +44,14 @@ def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest() ->
         assert work.spent()
     assert work.cut
     assert not work.spent()
-    work.score(5 * WORK.per_scoring)
+    work.score(5 * SEARCH_WORK.per_scoring)
     assert work.spent()
 
 
 def test_no_phase_inside_another_may_spend_more_than_that() -> None:
-    work = SearchWork(10 * WORK.per_scoring)
+    work = SearchWork(10 * SEARCH_WORK.per_scoring)
     with work.at_most(0.2), work.at_most(1.0):
-        work.score(WORK.per_scoring)
+        work.score(SEARCH_WORK.per_scoring)
         assert work.spent()
 
 
@@ -66,7 +66,7 @@ def test_without_a_budget_nothing_ends() -> None:
 def test_large_clusters_and_thorough_plans_have_larger_budgets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(budgets, "WORK", replace(WORK, least=5e6))
+    monkeypatch.setattr(budgets, "SEARCH_WORK", replace(SEARCH_WORK, least=5e6))
     assert budget_of_work(1) == 5e6
     assert budget_of_work(1_000_000) == 1e9
     assert budget_of_work(1, 50.0) == 50 * 5e6

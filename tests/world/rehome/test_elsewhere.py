@@ -44,6 +44,6 @@ def test_a_cluster_that_a_connection_comes_to_lead_to_is_left_alone_and_people_h
 
 @pytest.mark.slow
 def test_what_looks_at_no_binding_heals_the_other_cluster_and_is_found() -> None:
-    with patch.object(binding, "misled", lambda *_: None):
+    with patch.object(binding, "misled_through", lambda *_: None):
         kinds, _, _ = found_in(SCRIPT)
     assert Kind.WRONG_CLUSTER in kinds

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.causes.cause_columns import (
-    CAUSES,
+    CAUSE_LIST,
     cause_column_of,
     causes_of,
     stored_sentences,
@@ -30,7 +30,7 @@ MOVES_SCHEMA = pa.schema(
         pa.field("target", pa.list_(pa.int32()), nullable=False),  # preferred leader first
         pa.field("size_bytes", pa.int64(), nullable=False),  # of one replica
         pa.field("reason", pa.string(), nullable=False),  # a MoveReason
-        pa.field("causes", CAUSES, nullable=False),  # why, for a person
+        pa.field("causes", CAUSE_LIST, nullable=False),  # why, for a person
         pa.field("current_log_dirs", pa.list_(pa.string()), nullable=False),  # as `current`, or []
         pa.field("target_log_dirs", pa.list_(pa.string()), nullable=False),  # as `target`, or []
         pa.field("topic_id", pa.string(), nullable=False),  # "" = not known

@@ -15,7 +15,7 @@ import numpy as np
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId
-from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
+from rehome.domain.plan.causes.move_cause import CauseCode, HeldLoad, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
@@ -312,7 +312,7 @@ def _outcome(
         asked[place] = dirs.paths[target]
         size_bytes[int(ids[broker])] += int(replicas.size_bytes[n])
         held, takes_held = (
-            Held(Resource.BYTES, float(disks.before[at]), float(disks.share[at]))
+            HeldLoad(Resource.BYTES, float(disks.before[at]), float(disks.share[at]))
             for at in (source, target)
         )
         causes.setdefault(p, []).append(

@@ -27,7 +27,7 @@ class WorkOptions:
     per_replica: float = 1_000.0
 
 
-WORK = WorkOptions()
+SEARCH_WORK = WorkOptions()
 
 
 def budget_of_work(replicas: int, times: float = 1.0) -> float:
@@ -35,7 +35,7 @@ def budget_of_work(replicas: int, times: float = 1.0) -> float:
 
     :param times: how many times as much as usual.
     """
-    return max(WORK.least, WORK.per_replica * replicas) * times
+    return max(SEARCH_WORK.least, SEARCH_WORK.per_replica * replicas) * times
 
 
 class SearchWork:
@@ -50,7 +50,7 @@ class SearchWork:
 
     def score(self, trades: int) -> None:
         """Count one scoring of so many trades."""
-        self.done += WORK.per_scoring + trades
+        self.done += SEARCH_WORK.per_scoring + trades
 
     def spent(self) -> bool:
         """Whether the phase that asks has to end now."""

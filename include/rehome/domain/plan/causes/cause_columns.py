@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rehome.domain.array_types import Floats, Ints
-from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
+from rehome.domain.plan.causes.move_cause import CauseCode, HeldLoad, MoveCause
 from rehome.domain.resources import Resource
 
 _NO_BROKER = -1
@@ -33,7 +33,7 @@ CAUSE = pa.struct(
         pa.field("takes_share", pa.float64(), nullable=False),
     ]
 )
-CAUSES = pa.list_(pa.field("item", CAUSE, nullable=False))
+CAUSE_LIST = pa.list_(pa.field("item", CAUSE, nullable=False))
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def cause_column(
         *(takes_held or nothing).columns(),
     ]
     causes = pa.StructArray.from_arrays(columns, fields=list(CAUSE))
-    return pa.ListArray.from_arrays(pa.array(offsets), causes).cast(CAUSES)
+    return pa.ListArray.from_arrays(pa.array(offsets), causes).cast(CAUSE_LIST)
 
 
 def cause_column_of(causes: Iterable[Sequence[MoveCause]]) -> pa.ListArray:
     """The causes of each move, from objects."""
-    return pa.array([[_row(cause) for cause in those] for those in causes], CAUSES)
+    return pa.array([[_row(cause) for cause in those] for those in causes], CAUSE_LIST)
 
 
 def causes_of(column: pa.ListArray | pa.ChunkedArray) -> list[tuple[MoveCause, ...]]:
@@ -114,11 +114,11 @@ def causes_of(column: pa.ListArray | pa.ChunkedArray) -> list[tuple[MoveCause, .
     return [tuple(islice(causes, count)) for count in column.value_lengths().to_pylist()]
 
 
-def _held_by(side: str, flat: dict[str, list[Any]]) -> list[Held | None]:
+def _held_by(side: str, flat: dict[str, list[Any]]) -> list[HeldLoad | None]:
     """What brokers held; one object for all causes that say the same."""
     columns = [flat[f"{side}{name}"] for name in ("resource", "held", "share")]
     said = {
-        row: Held(Resource(row[0]), *row[1:]) if row[0] else None
+        row: HeldLoad(Resource(row[0]), *row[1:]) if row[0] else None
         for row in set(zip(*columns, strict=True))
     }
     return [said[row] for row in zip(*columns, strict=True)]
@@ -149,7 +149,7 @@ def _row(cause: MoveCause) -> dict[str, Any]:
     }
 
 
-def _held_fields(side: str, held: Held | None) -> dict[str, Any]:
+def _held_fields(side: str, held: HeldLoad | None) -> dict[str, Any]:
     resource, amount, share = (
         ("", 0.0, 0.0) if held is None else (held.resource.value, held.amount, held.share)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rehome.domain.plan.causes.move_cause import CauseCode, Held, MoveCause
+from rehome.domain.plan.causes.move_cause import CauseCode, HeldLoad, MoveCause
 from rehome.domain.plan.move import Move, MoveReason
 from rehome.domain.resources import Resource
 from rehome.domain.text import amount_text, brokers_are, brokers_text, count_text
@@ -237,7 +237,7 @@ def _new_places(move: Move) -> str:
     return f"{brokers_text(move.adding)}, the least loaded that the racks allow, {role}"
 
 
-def _of_share(held: Held | None, *, short: bool = False) -> str:
+def _of_share(held: HeldLoad | None, *, short: bool = False) -> str:
     if held is None:
         return ""
     resource, of = held.resource, "of" if short else "of a share of"

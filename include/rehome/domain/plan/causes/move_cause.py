@@ -48,7 +48,7 @@ class CauseCode(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLoad:
     """What a broker, or a log dir, held before the plan, and what its share is."""
 
     resource: Resource
@@ -69,5 +69,5 @@ class MoveCause:
     takes: BrokerId | None = None
     name: str = ""
     takes_name: str = ""
-    held: Held | None = None
-    takes_held: Held | None = None
+    held: HeldLoad | None = None
+    takes_held: HeldLoad | None = None
