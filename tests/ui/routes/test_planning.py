@@ -111,7 +111,7 @@ def test_nothing_is_triggered_that_airflow_has_no_pool_for(
     user = client("user")
     answer = user.post("clusters/test/new", headers=own(user), data=DRAIN)
     assert answer.status_code == 409
-    assert "no pool rehome_cluster" in answer.json()["detail"]
+    assert "no pool rehome_cluster" in answer.text
     assert triggered == []
 
 
