@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -44,7 +45,8 @@ INCLUDE = Path(__file__).parents[2] / "include" / "rehome"
 RESULTS = Path(__file__).parents[1] / "results" / "ablation.json"
 
 LARGE: Mapping[str, Parts] = {
-    "programs": replace(THOROUGH, programs=False),
+    "programs": replace(THOROUGH, programs_from=inf),
+    "whole_replicas": replace(THOROUGH, whole_replicas=False),
     "exchange": replace(THOROUGH, exchange=False),
     "relieve_leaders": replace(THOROUGH, relieve_leaders=False),
     "near_sources": replace(THOROUGH, near_sources=False),
@@ -52,6 +54,7 @@ LARGE: Mapping[str, Parts] = {
     "all that fast leaves out": FAST,
 }
 SMALL: Mapping[str, Parts] = {
+    "neighbourhoods": replace(THOROUGH, neighbourhoods=False),
     "other_starts": replace(THOROUGH, other_starts=0),
     "reconsidered: but the best": replace(THOROUGH, reconsidered=1),
     "reconsidered": replace(THOROUGH, reconsidered=0),
@@ -62,6 +65,7 @@ SMALL: Mapping[str, Parts] = {
     "relieve_leaders, near_sources": replace(THOROUGH, relieve_leaders=False, near_sources=False),
     "all for small clusters": replace(
         THOROUGH,
+        neighbourhoods=False,
         other_starts=0,
         reconsidered=0,
         fewest_moves=False,
@@ -81,6 +85,7 @@ LINES: Mapping[str, Sequence[str]] = {
         "planning/programs/lp_rounding.py",
         "planning/programs/broker_blocks.py",
     ),
+    "neighbourhoods": ("planning/programs/neighbourhood_mip.py",),
     "fewest_moves": ("planning/programs/fewest_moves.py",),
     "fixed_point": ("planning/rebalance/fixed_point.py",),
     "exchange": ("planning/search/cheaper_copies.py",),

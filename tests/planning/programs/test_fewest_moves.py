@@ -17,7 +17,6 @@ from rehome.planning.programs.fewest_moves import FEWEST_MOVES, move_fewest
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
-from tests.planning.planned import plan
 from tests.planning.posed import PLAIN, posed
 
 REQUEST = ReassignmentRequest(Action.REBALANCE, tolerance=0.05)
@@ -137,12 +136,3 @@ def test_a_plan_near_the_bound_of_moves_needs_no_integer_program(
     problem = problem_of(moved=(6,))
     move_fewest(problem, 510, replace(FEWEST_MOVES, gap=0.5))
     assert moved_in(problem) == [6]
-
-
-@pytest.mark.slow
-def test_disks_hold_what_comes_to_the_byte() -> None:
-    """120 partitions on broker 0; the others have room for all but a byte of eight."""
-    size = 10**9
-    disks = {0: (10**12, 9 * 10**11)} | dict.fromkeys((1, 2, 3), (10**12, 8 * size - 1))
-    made = plan(cluster([""] * 4, [(0,)] * 120, size, disks=disks), action="rebalance")
-    assert [load.bytes_in for load in made.summary.brokers] == [0, 7 * size, 7 * size, 7 * size]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from rehome.domain.array_types import Ints
 from rehome.domain.request.request import Effort
 from rehome.planning.effort.optional_parts import FAST, THOROUGH, parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.programs import lp_rounding as by_prices
-from rehome.planning.programs.flow_lp import Classes, Program
+from rehome.planning.programs.flow_lp import FLOW, Classes, Program
 from rehome.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.solver import rebalance
@@ -20,7 +22,7 @@ from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from rehome.planning.search.state import Problem, Search
 from tests.planning.posed import posed_case
 
-LITTLE = 1.05
+LITTLE = 1.02
 NO_OWNERS = np.zeros(0, np.int64)
 ANY = np.inf
 
@@ -44,6 +46,30 @@ def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic() ->
     assert (after.load[RATE_ROW] <= high[RATE_ROW]).all()
 
 
+def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> None:
+    weight = np.random.default_rng(6).uniform(0.1, 0.6, (3, 6))
+    owner, brokers = np.array([0, 0, 0, 0, 1, 1]), range(3)
+    load = np.stack([np.bincount(owner, of, len(brokers)) for of in weight]).astype(float)
+    share = np.repeat(load.mean(axis=1, keepdims=True), len(brokers), axis=1)
+    program = Program(load, 0.7 * share, 1.3 * share, np.array(brokers), overhead=0.01)
+
+    def cost(target: Ints) -> float:
+        away = target != owner
+        after = program.moved(weight[:, away], owner[away], target[away]).load
+        missed = np.maximum(after - program.high, 0) + np.maximum(program.low - after, 0)
+        return float((weight[BYTES_ROW] + 0.01)[away].sum() + FLOW.missed * missed.sum())
+
+    ways = [np.array(way) for way in itertools.product(brokers, repeat=len(owner))]
+    prices = np.zeros((3, len(brokers)))
+    divided = program.solve(weight, owner, nothing_small(len(brokers)), prices).part
+    assert ((divided > 0.01) & (divided < 0.99)).any()
+    part = program.whole(weight, owner, nothing_small(len(brokers)), prices)
+    assert part is not None
+    found = np.where(part.any(axis=1), part.argmax(axis=1), owner)
+    assert set(part.ravel().tolist()) <= {0.0, 1.0}
+    assert cost(found) <= min(map(cost, ways)) * (1 + FLOW.gap)
+
+
 @pytest.mark.slow
 def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would() -> None:
     problem, capacity = posed_case("skew", 4_000, 12)
@@ -57,7 +83,7 @@ def test_a_few_large_replicas_hardly_make_a_plan_dearer_than_bytes_alone_would()
 
 
 @pytest.mark.slow
-def test_a_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
+def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
@@ -71,7 +97,7 @@ def test_a_plan_is_made_by_programs_only_where_the_search_stays_far_above_the_bo
         for effort in Effort:
             problem, capacity = posed_case(name, partitions, 24)
             rebalance(replace(problem, parts=parts_of(effort)), capacity)
-    assert asked == [(2_000, FAST), (2_000, THOROUGH)]
+    assert asked == [(4_000, THOROUGH), (2_000, FAST), (2_000, THOROUGH)]
     asked.clear()
     further = {"potential_bytes_out": 0.05}
     problem, capacity = posed_case("stress", 2_000, 24, tolerances=further)
@@ -133,7 +159,7 @@ def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time() 
     search = round_lp(problem)
     left = search.excess(slice(None), search.load).sum()
     print(f"outside of bands: {far:.3f} shares before, {left:.3f} after")
-    assert left < 0.12 * far
+    assert left < 0.05 * far
     round_lp(again)
     assert (again.layout.rows == problem.layout.rows).all()
     assert not problem.tree.violations(problem.layout.rows).any()

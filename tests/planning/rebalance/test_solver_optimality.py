@@ -72,11 +72,9 @@ def compared(of: Small, one_sided: bool = False) -> Compared:
     return Compared(planned, exact, within)
 
 
-def check(
-    kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False, most: float = 1.10
-) -> None:
-    """Where the solver is done in its time: hardly more bytes on average, and ``most`` times
-    as many at worst, as of the best that it finds elsewhere. No band is left unmet that it meets.
+def check(kind: Kind, seeds: Iterable[int], mean: float, one_sided: bool = False) -> None:
+    """Where the solver is done in its time: hardly more bytes than it on average, 10 % at worst.
+    Elsewhere: no more than 10 % above the best it has found. No band is left unmet that it meets.
     """
     clusters = {seed: small(seed, kind) for seed in seeds}
     found = {seed: compared(of, one_sided) for seed, of in clusters.items()}
@@ -93,7 +91,7 @@ def check(
             missed.append(seed)
     assert len(missed) <= len(found) // 20, missed
     assert np.mean([*proved.values()] or [1.0]) <= mean
-    assert max(c.ratio for c in found.values()) <= most
+    assert max(c.ratio for c in found.values()) <= 1.10
 
 
 @pytest.mark.slow
@@ -109,6 +107,7 @@ def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept() -
     assert found.ratio <= 1.05
 
 
+# With an oversized partition: programs/test_neighbourhood_mip.py.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"),
@@ -182,4 +181,4 @@ def test_the_same_on_two_hundred_clusters(one_sided: bool) -> None:
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "plain"])
 def test_the_same_on_clusters_of_other_kinds(name: str) -> None:
-    check(KINDS[name], range(12), mean=1.03, most=1.2 if name == "giant" else 1.10)
+    check(KINDS[name], range(12), mean=1.03)

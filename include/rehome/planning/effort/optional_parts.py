@@ -11,10 +11,14 @@ from rehome.domain.request.request import Effort
 class Parts:
     """Parts in addition to shed, fill and local search. ``make bench-ablation`` measures each.
 
-    :param programs: a second plan is made by linear programs if the first one copies far more than
-        the lower bound; not of small clusters.
+    :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
+        lower bound is above this; infinite: never.
     :param large_programs: the same for large clusters whose topics have bands: topic repair then
         undoes much of what programs save.
+    :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
+        splits.
+    :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
+        by mixed-integer programs.
     :param other_starts: small clusters: further starts for each price of a move, at most, which
         differ in the wanted loads.
     :param reconsidered: small clusters: for so many of the results at each price, the best ones:
@@ -28,8 +32,10 @@ class Parts:
         :func:`~rehome.planning.effort.work.budget_of_work`.
     """
 
-    programs: bool = True
+    programs_from: float = 1.04
     large_programs: bool = True
+    whole_replicas: bool = True
+    neighbourhoods: bool = True
     other_starts: int = 3
     reconsidered: int = 4
     fewest_moves: bool = True
@@ -41,7 +47,15 @@ class Parts:
 
 
 THOROUGH = Parts()
-FAST = Parts(large_programs=False, other_starts=1, reconsidered=1, work=1.0)
+FAST = Parts(
+    programs_from=1.1,
+    large_programs=False,
+    whole_replicas=False,
+    neighbourhoods=False,
+    other_starts=1,
+    reconsidered=1,
+    work=1.0,
+)
 
 
 def parts_of(effort: Effort) -> Parts:

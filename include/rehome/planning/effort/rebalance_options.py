@@ -19,7 +19,8 @@ class RebalanceOptions:
         undoes much of what exchanges and programs save; where only bytes have, a few thousand
         exchanges of sources change little.
     :param unmet_from: size from which on other starts are tried if the first search leaves bands
-        unmet: fewer replicas seldom add up to a share.
+        unmet (fewer replicas seldom add up to a share), and a poor plan is improved by large
+        neighbourhood search.
     :param unmet_up_to: size up to which other starts are tried then: with more replicas each trial
         takes long.
     :param exchanged: the largest copies that may be replaced by smaller ones.
@@ -28,10 +29,11 @@ class RebalanceOptions:
         long.
     :param other_inner: other starts: values for ``inner`` of ShedOptions. The cheapest result is
         seldom the cheapest one after it is reconsidered: thorough plans reconsider each.
+    :param poor: bytes copied / lower bound, from which on a small cluster's plan is improved by
+        large neighbourhood search.
     :param for_fewer_moves: how many times a small plan's bytes may be copied so that fewer replicas
         move.
     :param for_fewer_over_bound: the same for the lower bound of bytes, if that is more.
-    :param programs_from: bytes copied / lower bound, from which on linear programs are used.
     :param priced_up_to: size up to which linear programs are used: they take tens of times as long
         as the search.
     :param with_topics: value for ``inner`` of ShedOptions if topics of a large cluster are repaired
@@ -65,9 +67,9 @@ class RebalanceOptions:
         (0.9, 0.5, 0.5),
         (0.98, 0.0, 0.0),
     )
+    poor: float = 1.1
     for_fewer_moves: float = 1.01
     for_fewer_over_bound: float = 1.02
-    programs_from: float = 1.1
     priced_up_to: int = 5_000_000
     with_topics: Inner = (0.98, 0.5, 0.5)
     relieved_inner: Inner = (0.6, 0.4, 0.4)

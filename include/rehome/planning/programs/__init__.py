@@ -1,1 +1,1 @@
-"""Linear and integer programs: which replicas leave, and where they go."""
+"""Linear and mixed-integer programs: which replicas leave, and where they go."""

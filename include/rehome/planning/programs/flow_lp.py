@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from rehome.domain.array_types import Floats, Ints
@@ -25,10 +25,14 @@ class FlowOptions:
 
     :param missed: penalty for one share outside a band, in shares of bytes copied.
     :param near: the cheapest target brokers that an individual replica has variables for.
+    :param nodes: limit of the branch-and-bound search for whole replicas, in nodes.
+    :param gap: its relative gap.
     """
 
     missed: float = 20.0
     near: int = 8
+    nodes: int = 50
+    gap: float = 0.005
 
 
 FLOW = FlowOptions()
@@ -162,6 +166,27 @@ class Program:
         charged[banded] = below - above
         part = posed.parts(solved.x, len(owner), brokers)
         return FlowSolution(part, leaves, charged.reshape(self.load.shape))
+
+    def whole(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Floats | None:
+        """(n, B) the same as a mixed-integer program: individual replicas move as a whole (0 or 1).
+
+        The cheapest solution after ``FLOW.nodes`` nodes; None = none was found.
+        """
+        posed = self._posed(weight, owner, classes, prices)
+        singles = np.arange(len(posed.cost)) < len(posed.own)
+        solved = milp(
+            posed.cost,
+            integrality=singles,
+            bounds=Bounds(0.0, np.where(singles, 1.0, posed.limit)),
+            constraints=[
+                LinearConstraint(posed.rows, -np.inf, posed.most),
+                LinearConstraint(posed.kept, 0.0, 0.0),
+            ],
+            options={"node_limit": FLOW.nodes, "mip_rel_gap": FLOW.gap},
+        )
+        if solved.x is None:
+            return None
+        return np.rint(posed.parts(solved.x, len(owner), self.load.shape[1]))
 
     def _banded(self) -> Ints:
         return np.flatnonzero(np.isfinite(self.high).ravel())

@@ -3,9 +3,10 @@
 If some brokers have larger disks but no larger share of the traffic, what one broker should give up
 depends on what others can take. A linear program over a few dozen brokers of a domain (``Program``)
 decides both together, and yields a dual price of each resource on each broker. The largest replicas
-worth moving are rounded first, in tiers: each goes where the largest part of it goes. Small
-replicas move by classes, and a program of their own assigns them to brokers. Local search repairs
-what rounding leaves outside the bands; it ranks trades by their cost at these prices.
+worth moving are rounded first, in tiers: those that the program moves as a whole, then those that
+it splits, by a mixed-integer program. Small replicas move by classes, and a program of their own
+assigns them to brokers. Local search repairs what rounding leaves outside the bands; it ranks
+trades by their cost at these prices.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ class RoundingOptions:
     :param few: replicas of a block up to which both have fewer classes: a class would have about
         one replica per broker, the programs take twice as long, and plans copy more.
     :param fewer_classes: these, of both.
+    :param coarse_classes: classes in mixed-integer programs, which are far more expensive to solve.
     :param tiers: how often the largest replicas worth moving are rounded.
     :param tier: how many of them at once.
     :param least_gain: the least gain of a move at the dual prices, as a fraction of the cost of its
         copy, for the replica to be a candidate.
+    :param whole: fraction of a replica from which on it counts as moved.
     :param least_free: the fraction of moves within domains that the spread rule must allow: the
         programs ignore racks.
     :param checked_for_racks: sample size for that check.
@@ -50,9 +53,11 @@ class RoundingOptions:
     small_classes: tuple[int, int] = (3, 24)
     few: int = 5_000
     fewer_classes: tuple[tuple[int, int], tuple[int, int]] = ((3, 12), (2, 12))
+    coarse_classes: tuple[int, int] = (2, 8)
     tiers: int = 3
     tier: int = 250
     least_gain: float = 0.05
+    whole: float = 0.999
     least_free: float = 0.9
     checked_for_racks: int = 2_000
     work_per_block: int = 10_000_000
@@ -107,7 +112,8 @@ def round_lp(problem: Problem) -> PricedSearch:
         )
         program = Program(held, least, most, takes, float(overhead))
         owner = np.searchsorted(brokers, search.holders(replicas))
-        block = _Block(program, search.weight(replicas) * unit, owner)
+        whole = problem.parts.whole_replicas
+        block = _Block(program, search.weight(replicas) * unit, owner, whole=whole)
         block.decide()
         search.charged[:, brokers] = block.prices * unit / unit[BYTES_ROW]
         moves = np.flatnonzero(block.target != NONE)
@@ -153,12 +159,14 @@ class _Block:
     """Solves and rounds the programs of one block of brokers.
 
     :param weight, owner: (K, n), (n,) load and broker of their replicas.
+    :param whole: round replicas that a program splits by a mixed-integer program.
     :ivar target: (n,) target broker of each; NONE = it stays.
     :ivar prices: (K, B) of the last program.
     """
 
-    def __init__(self, program: Program, weight: Floats, owner: Ints) -> None:
+    def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
         self._program, self._weight, self._owner = program, weight, owner
+        self._whole = whole
         few = len(owner) <= LP_ROUNDING.few
         self._first, self._small = (
             LP_ROUNDING.fewer_classes if few else (LP_ROUNDING.classes, LP_ROUNDING.small_classes)
@@ -200,12 +208,28 @@ class _Block:
         return objective
 
     def _round_tier(self, own: Ints, rest: Ints) -> None:
-        """Round one tier: a replica goes to the broker with its largest fraction, or stays if that
-        fraction is larger.
+        """Round one tier: replicas that the program moves as a whole follow it; a mixed-integer
+        program decides those that it splits, with coarser classes for the rest.
         """
         part, _ = self._solve(own, self._classes(rest, self._small))
+        sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > LP_ROUNDING.whole
+        self._round_to_largest(own[sure], part[sure])
+        divided, part = own[~sure], part[~sure]
+        if len(divided):
+            whole = self._whole_of(divided, rest) if self._whole else None
+            self._round_to_largest(divided, part if whole is None else whole)
+
+    def _whole_of(self, divided: Ints, rest: Ints) -> Floats | None:
+        classes = self._classes(rest, LP_ROUNDING.coarse_classes)
+        weight, owner = self._weight[:, divided], self._owner[divided]
+        return self._program.whole(weight, owner, classes, self.prices)
+
+    def _round_to_largest(self, some: Ints, part: Floats) -> None:
+        """Simple rounding: a replica goes to the broker with its largest fraction, or stays if that
+        fraction is larger.
+        """
         leaves = part.max(axis=1) > 1 - part.sum(axis=1)
-        self._move(own[leaves], part[leaves].argmax(axis=1))
+        self._move(some[leaves], part[leaves].argmax(axis=1))
 
     def _move(self, some: Ints, target: Ints) -> None:
         weight = self._weight[:, some]

@@ -8,7 +8,8 @@
 4. *racks*: partitions that have moved and were unevenly spread are made even, and the search
    continues;
 5. *programs*: if the plan copies far more than the lower bound, because resources conflict, a
-   second plan is made by linear programs, and the cheaper one is kept;
+   second plan is made by linear programs, and the cheaper one is kept. A small cluster's plan, or
+   one that leaves bands unmet, is improved by large neighbourhood search over three brokers;
 6. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
 
 Programs are imported where they are used: SciPy takes a quarter of a second, and plans of large
@@ -76,7 +77,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if (
         layout.rows.size <= REBALANCE.priced_up_to
         and _programs_apply(problem)
-        and _over_bound(problem, copied) > REBALANCE.programs_from
+        and _over_bound(problem, copied) > problem.parts.programs_from
         and _is_free_of_racks(problem)
     ):
         _by_programs(problem, after)
@@ -100,6 +101,13 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
         search = Search(problem)
         found.append((search.objective()[0], search.copied(), layout.rows.copy()))
     layout.lay_out(best_of(found, layout.origin))
+    may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
+    if may_be_poor and not part and _poor(problem):
+        from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
+
+        search_neighbourhoods(problem)
+        undo_needless_moves(Search(problem))
+        layout.refresh()
     if problem.parts.fewest_moves and not part:
         _move_fewest(problem)
 
@@ -213,7 +221,8 @@ def _is_tidied_at_once(search: Search) -> bool:
         return True
     problem.layout.refresh()
     return (
-        _programs_apply(problem) and _over_bound(problem, search.copied()) > REBALANCE.programs_from
+        _programs_apply(problem)
+        and _over_bound(problem, search.copied()) > problem.parts.programs_from
     )
 
 
@@ -239,6 +248,17 @@ def _even_topics(search: Search) -> None:
         _exchange(search)
 
 
+def _poor(problem: Problem) -> bool:
+    """Whether a small cluster's plan leaves bands unmet, or copies so much more than the lower
+    bound that a far cheaper one may exist. If topics have bands the bound proves nothing, so only
+    unmet bands count.
+    """
+    search = Search(problem)
+    if search.outside() > 0:
+        return True
+    return search.topic_counts is None and _over_bound(problem, search.copied()) > REBALANCE.poor
+
+
 def _programs_apply(problem: Problem) -> bool:
     """Whether linear programs apply: only bytes, replicas and rate may take part, and bytes and
     rate have bands; no broker has to be emptied, and all partitions are evenly spread. If topics
@@ -247,7 +267,7 @@ def _programs_apply(problem: Problem) -> bool:
     With further resources (potential bytes out), the lower bound of bytes does not say whether
     programs might help; and in the cases of ``make bench-limits`` no plan of theirs was kept.
     """
-    if problem.further or not problem.parts.programs:
+    if problem.further:
         return False
     large = problem.layout.rows.size > REBALANCE.large
     if problem.spread is not None and large and not problem.parts.large_programs:
