@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -151,6 +153,21 @@ def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_reading_a_plan_does_not_load_pandas(tmp_path: Path) -> None:
+    """Each task and callback of a run does it in a process of its own."""
+    plan = Warehouse(tmp_path.as_uri()).plan("p")
+    plan.save(a_plan(), DRAIN)
+    code = (
+        "import sys; from rehome.warehouse import PlanDirectory; "
+        f"print(len(PlanDirectory({plan.uri!r}).load().moves), 'pandas' in sys.modules)"
+    )
+    read = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+    assert read.stdout.split() == [str(len(a_plan().moves)), "False"]
+
+
 def test_a_finished_plan_is_never_replaced(warehouse: Warehouse) -> None:
     directory = warehouse.plan("p")
     directory.save(a_plan(), DRAIN)

@@ -10,7 +10,6 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.dataset import dataset
 
 from rehome.errors import RehomeError
 from rehome.places.stores import EXTRAS, fsspec_options
@@ -119,10 +118,12 @@ class Directory:
         :param columns: those to read; None = all.
         :raises RehomeError: when it is not there, or is no Parquet.
         """
+        path = f"{self.path}/{name}"
         try:
-            return pq.read_table(
-                f"{self.path}/{name}", columns=columns, filesystem=self.fs, partitioning=None
-            )
+            if self.fs.isfile(path):  # what reads directories loads pandas
+                with self.fs.open(path, "rb") as file:
+                    return pq.ParquetFile(file).read(columns)
+            return pq.read_table(path, columns=columns, filesystem=self.fs, partitioning=None)
         except FileNotFoundError:
             raise self._missing(name) from None
         except pa.ArrowInvalid as error:
@@ -133,6 +134,8 @@ class Directory:
 
         :raises RehomeError: when it is not there, or is no Parquet.
         """
+        from pyarrow.dataset import dataset
+
         try:
             table = dataset(f"{self.path}/{name}", format="parquet", filesystem=self.fs)
             return int(table.count_rows())

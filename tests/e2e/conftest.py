@@ -201,7 +201,10 @@ def started_airflow(
             # The button that tests a connection: Airflow has it off by default.
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
             # DAG files do not change here, and parsing costs some CPU seconds a file.
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
+            # It holds for the callbacks of runs, too, which a busy machine starts slowly. Of a file
+            # whose process was killed no DAG is found until it is parsed again.
+            "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "240",
             **env,
             **statsd.env(),
         }

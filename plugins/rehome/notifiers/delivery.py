@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, conf
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.log import redact
 
@@ -79,9 +79,13 @@ def _unusable(channel: Channel) -> str:
 
 
 class _Waits:
-    """How long a task has waited: for which channel, from when until when, in monotonic seconds."""
+    """How long a task has waited: for which channel, from when until when, in monotonic seconds.
 
-    def __init__(self) -> None:
+    :param most_s: it waits so long in all for a channel; None = ``DEADLINE_S``.
+    """
+
+    def __init__(self, most_s: float | None = None) -> None:
+        self.most_s = DEADLINE_S if most_s is None else most_s
         self._times: list[tuple[str, float, float]] = []
 
     def left_s(self, channel: str) -> float:
@@ -89,7 +93,7 @@ class _Waits:
         now = time.monotonic()
         self._times = [each for each in self._times if each[2] > now - WITHIN_S]
         waited = sum(ended - began for name, began, ended in self._times if name == channel)
-        return max(0.0, DEADLINE_S - waited)
+        return max(0.0, self.most_s - waited)
 
     def add(self, channel: str, began: float, ended: float) -> None:
         """It has waited."""
@@ -102,13 +106,25 @@ _of_task: contextvars.ContextVar[_Waits | None] = contextvars.ContextVar(
 
 
 @contextmanager
-def one_task() -> Iterator[None]:
-    """Meanwhile all that is sent counts as one task's: a slow channel holds it once."""
-    token = _of_task.set(_Waits())
+def one_task(most_s: float | None = None) -> Iterator[None]:
+    """Meanwhile all that is sent counts as one task's: a slow channel holds it once.
+
+    :param most_s: the task waits so long in all for a channel; None = ``DEADLINE_S``.
+    """
+    token = _of_task.set(_Waits(most_s))
     try:
         yield
     finally:
         _of_task.reset(token)
+
+
+def one_callback() -> AbstractContextManager[None]:
+    """As :func:`one_task`, for a callback of a DAG run. Airflow's DAG processor runs it, and kills
+    what takes longer than its timeout for a file: the alert would be lost, and the DAG be taken for
+    deleted until its file is parsed again. Half of that time is for reading the file and the plan.
+    """
+    timeout_s = conf.getfloat("dag_processor", "dag_file_processor_timeout", fallback=50.0)
+    return one_task(min(DEADLINE_S, timeout_s / 2))
 
 
 class SetUpChannels(AlertChannels):
@@ -126,6 +142,10 @@ class SetUpChannels(AlertChannels):
         """See the function of this name."""
         return one_task()
 
+    def one_callback(self) -> AbstractContextManager[None]:
+        """See the function of this name."""
+        return one_callback()
+
 
 def deliver(alert: Alert) -> dict[str, str]:
     """Send one alert: see :func:`deliver_all`."""
@@ -137,8 +157,8 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
     """Send alerts, each channel by itself, one after the other; never raises for what one does.
 
     A channel that has more than ``MOST_SINGLE`` of them gets one message about all. What a channel
-    has not taken within ``DEADLINE_S``, for all alerts together, counts as failed; a task that has
-    waited that long for a channel before does not try it.
+    has not taken within ``DEADLINE_S``, or what a task has, for all alerts together, counts as
+    failed; a task that has waited that long for a channel before does not try it.
 
     :returns: of each item: channel → why it has not taken it; "" = it has.
     """
@@ -155,10 +175,12 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
         ]
         left_s = waits.left_s(channel.name)
         for number in () if left_s else asked:
-            results[number][channel.name] = f"It was not tried: {DEADLINE_S:g} s were waited before"
+            results[number][channel.name] = (
+                f"It was not tried: {waits.most_s:g} s were waited before"
+            )
         if asked and left_s:
             alerts = [(number, items[number].alert) for number in asked]
-            senders.append((_begin_sending(channel, alerts, results), left_s))
+            senders.append((_begin_sending(channel, alerts, results, waits.most_s), left_s))
     for sender, left_s in senders:
         sender.thread.join(max(0.0, began + left_s - time.monotonic()))
         sender.over.set()
@@ -187,7 +209,10 @@ class _Sender:
 
 
 def _begin_sending(
-    channel: Channel, alerts: Sequence[tuple[int, Alert]], results: Sequence[dict[str, str]]
+    channel: Channel,
+    alerts: Sequence[tuple[int, Alert]],
+    results: Sequence[dict[str, str]],
+    most_s: float,
 ) -> _Sender:
     """In a thread that ends with its process at the latest: a notifier may hang for ever. It begins
     with no other alert when the event is set.
@@ -198,7 +223,7 @@ def _begin_sending(
         messages = [([number for number, _ in alerts], about_all([each for _, each in alerts]))]
     for numbers, _ in messages:
         for number in numbers:
-            results[number][channel.name] = f"It did not end within {DEADLINE_S:g} s"
+            results[number][channel.name] = f"It did not end within {most_s:g} s"
 
     def send() -> None:
         for numbers, alert in messages:

@@ -17,6 +17,7 @@ from rehome.run import plan_of_run
 from rehome.run.authority import own_plan
 from rehome.run.causes import recorded
 from rehome.run.context import RunContext, follow_up_id
+from rehome.run.ports import extras
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -50,7 +51,7 @@ class RehomeNotifier(BaseNotifier):
         """Send it once, through every channel; what ends with the run is over."""
         # A task of Airflow's context was not rendered: it may hold a template.
         connection = (context.get("params") or {}).get("kafka_config_id")
-        with RunContext(context, str(connection or "")) as run:
+        with extras().channels.one_callback(), RunContext(context, str(connection or "")) as run:
             self._tell(run, self._end(run))
 
     def _tell(self, context: RunContext, end: RunEnd) -> None:

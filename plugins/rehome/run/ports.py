@@ -69,6 +69,10 @@ class AlertChannels:
         """Meanwhile all that is sent counts as one task's: a slow channel holds it once."""
         return nullcontext()
 
+    def one_callback(self) -> AbstractContextManager[None]:
+        """As one task, for a callback of a DAG run: the DAG processor has less time for it."""
+        return nullcontext()
+
 
 class PlanMetrics:
     """Metrics of a plan that runs."""

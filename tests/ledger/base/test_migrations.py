@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, make_url, text
 
-from rehome.ledger.base.database import PASS_THROUGH, LedgerNotOpenError
+from rehome.ledger import store
+from rehome.ledger.base.database import PASS_THROUGH, LedgerNotOpenError, newest_schema
 from rehome.ledger.store import Ledger
 from rehome.version import REHOME_VERSION
 from tests.ledger.base.schemas import at_revision
@@ -23,6 +26,13 @@ EVENT = "INSERT INTO events (at, actor, kind, detail) VALUES ('2026-01-01', 'ann
 def test_the_baseline_makes_what_the_migrations_before_it_had_made(ledger_url: str) -> None:
     made = at_revision(ledger_url, BASELINE)
     assert made == RECORDED[make_url(ledger_url).get_backend_name()]
+
+
+def test_the_newest_schema_is_alembics_head() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(store.__file__).with_name("migrations")))
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_heads() == [newest_schema()]
 
 
 def test_a_ledger_of_the_last_migration_before_the_baseline_goes_on(ledger_url: str) -> None:

@@ -24,6 +24,7 @@ from rehome.alerts.channels import SLACK_NOTIFIER, WEBHOOK
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.event_kind import EventKind
 from rehome.notifiers import delivery, webhook
+from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.sweep import SweepThrottlesOperator
 from rehome.run.ports import Item
@@ -192,6 +193,19 @@ def test_a_task_waits_once_for_a_channel_that_hangs_and_tries_the_others_each_ti
     assert first == of_the_next == {hangs: "It did not end within 2 s", "rehome_webhook": ""}
     assert second == {hangs: "It was not tried: 2 s were waited before", "rehome_webhook": ""}
     assert (len(begun), len(hook.requests)) == (2, 3)
+
+
+def test_the_callback_of_a_run_waits_half_as_long_as_the_dag_processor_lets_it_run(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A callback that takes longer is killed, and its DAG taken for deleted for a while."""
+    monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT", "1")
+    may_end = threading.Event()
+    HangingNotifier.may_end = may_end.is_set
+    channels({"notifier": f"{__name__}.HangingNotifier"})
+    RehomeNotifier("failed").notify({"params": {}, "run_id": "run-1"})  # type: ignore[typeddict-item]
+    may_end.set()
+    assert "(HangingNotifier): It did not end within 0.5 s" in caplog.text
 
 
 def test_many_alerts_at_once_are_one_message_with_each_whole(

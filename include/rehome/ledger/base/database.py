@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import (
     InterfaceError,
@@ -42,6 +38,7 @@ POOLED, POOLED_S = 3, 600
 PASS_THROUGH = "commit 4b21452f of Rehome's repository"
 """The last version that upgrades ledgers from before the baseline."""
 _DISK_FULL = "53100"
+_MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _VERSION = "SELECT version_num FROM alembic_version"
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
 
@@ -201,7 +198,7 @@ def _is_ready(engine: Engine) -> bool:
         return _is_file_ready(Path(str(engine.url.database)))
     try:
         with engine.connect() as connection:
-            return connection.exec_driver_sql(_VERSION).scalar() == _revisions()[1]
+            return connection.exec_driver_sql(_VERSION).scalar() == newest_schema()
     except ProgrammingError:
         return False  # it is new
 
@@ -213,7 +210,7 @@ def _is_file_ready(path: Path) -> bool:
         if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
             return False
         try:
-            return bool(connection.execute(_VERSION).fetchone() == (_revisions()[1],))
+            return bool(connection.execute(_VERSION).fetchone() == (newest_schema(),))
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return False  # it is new
@@ -276,7 +273,15 @@ def _switch_to_wal(path: str) -> None:
 
 
 def _migrate(engine: Engine) -> None:
-    known, newest = _revisions()
+    """Alembic is imported here alone: few that open a ledger have anything to upgrade."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and current < min(known):
@@ -293,28 +298,16 @@ def _migrate(engine: Engine) -> None:
             state_left="Nothing in it was changed.",
             next_step="Use that version, or point ledger_url at another ledger.",
         )
-    if current == newest:
+    if current == newest_schema():
         return
-    config = _alembic()
     with _writer(engine).begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
 
-def newest_schema() -> str | None:
-    """The schema that this version of Rehome gives a ledger."""
-    return _revisions()[1]
-
-
 @cache
-def _revisions() -> tuple[Collection[str], str | None]:
-    """All there are, and the newest: of their files, each of which Alembic compiles to know it."""
-    scripts = ScriptDirectory.from_config(_alembic())
-    known = frozenset(script.revision for script in scripts.walk_revisions())
-    return known, scripts.get_current_head()
-
-
-def _alembic() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
-    return config
+def newest_schema() -> str:
+    """The schema that this version of Rehome gives a ledger, as the names of its migrations begin.
+    Alembic would compile each of them to know it, whenever a ledger is opened.
+    """
+    return max(path.name[:4] for path in _MIGRATIONS.glob("versions/[0-9]*.py"))
