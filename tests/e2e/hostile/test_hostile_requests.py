@@ -31,6 +31,10 @@ TRIGGER = "/api/v2/dags/reassign_partitions/dagRuns"
 JSON = {"content-type": "application/json", "connection": "close"}
 LONGEST_PAUSE_S = 2.0
 """For which one hostile request may keep all others waiting, on a machine that does other work."""
+TIMES_ALONE = 4
+"""Or so many times as long as simple requests alone wait at the same time, on a machine whose other
+work makes them wait for long.
+"""
 STREAMS = 20
 """More than one person looks at."""
 
@@ -90,6 +94,12 @@ def asked_meanwhile(url: str) -> Iterator[list[float]]:
         thread.join(120)
 
 
+def longest_allowed_s(url: str) -> float:
+    """How long simple requests may wait beside hostile ones, by what they wait without them."""
+    alone = max(_times_of(url, 100))
+    return max(LONGEST_PAUSE_S, TIMES_ALONE * alone)
+
+
 def one_more(took: list[float]) -> None:
     """Wait until a simple request has been answered that was sent after now."""
     before = len(took)
@@ -114,7 +124,7 @@ def test_nothing_is_parsed_for_nobody(people: People) -> None:
         answers = {name: post(url, body) for name, body in _hostile_bodies().items()}
         one_more(took)
     assert {name: each.status_code for name, each in answers.items()} == dict.fromkeys(answers, 401)
-    assert max(took) < LONGEST_PAUSE_S, f"all others waited for {max(took):.1f} s"
+    assert max(took) < longest_allowed_s(url), f"all others waited for {max(took):.1f} s"
     told = post(url, wrong)
     assert (told.status_code, "rebalance" in told.text) == (401, False)
 
@@ -139,7 +149,7 @@ def test_a_user_is_told_what_is_wrong_with_a_hostile_body(people: People) -> Non
         one_more(took)
     codes = {name: each.status_code for name, each in answers.items()}
     assert all(400 <= code < 500 for code in codes.values()), codes
-    assert max(took) < LONGEST_PAUSE_S, f"all others waited for {max(took):.1f} s"
+    assert max(took) < longest_allowed_s(url), f"all others waited for {max(took):.1f} s"
 
 
 def _addresses() -> Iterator[tuple[str, str]]:
@@ -252,9 +262,14 @@ def test_hostile_requests_keep_nobody_waiting(people: People) -> None:
 
 
 def _p99(url: str, calls: int = 200) -> float:
+    return sorted(_times_of(url, calls))[int(calls * 0.99) - 1]
+
+
+def _times_of(url: str, calls: int) -> list[float]:
+    """Seconds that simple requests take, one after the other."""
     took = []
     for _ in range(calls):
         begun = time.monotonic()
         _version(url)
         took.append(time.monotonic() - begun)
-    return sorted(took)[int(calls * 0.99) - 1]
+    return took
