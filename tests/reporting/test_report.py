@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from rehome.account.standing import Tone
 from rehome.account.words.standing_words import status_of
 from rehome.account.words.time_words import time_taken
-from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import Resource
 from rehome.domain.run.event_kind import OtherKind
-from rehome.domain.run.flows import RateChange, RateReason
 from rehome.domain.run.states import MoveState, PlanState
-from rehome.errors import PlanConflictError
-from rehome.ledger.base.records import Reassignment, ThrottleState
-from rehome.ledger.store import Ledger
-from rehome.reporting.charts.rate_chart import rate_picture
-from rehome.reporting.collect import report_data, write_plan_report
+from rehome.ledger.base.records import ThrottleState
 from rehome.reporting.data import ReportData
 from rehome.reporting.plan_text import done_text, planned_note
 from rehome.reporting.report import MOVES_SHOWN, render
-from rehome.warehouse import Warehouse
 from tests.reporting.pages import Page, page
 from tests.reporting.reported_plans import (
-    MB,
     NO_ROOM,
-    START,
     carried_out,
     dry_run_json,
     dry_run_only,
@@ -47,21 +35,6 @@ from tests.reporting.reported_plans import (
     with_files,
     with_record,
     with_throttles,
-)
-
-START_OF_ONE = Reassignment(
-    "9f0c6d",
-    TopicPartition("orders", 0),
-    "topic-id",
-    START,
-    START,
-    None,
-    (4, 1),
-    (2, 1),
-    2 * MB,
-    START + timedelta(seconds=30),
-    MoveState.CANCELLED,
-    "",
 )
 
 SECTIONS = ("brokers", "prediction", "moves", "dry-run", "gates", "throttles", "verification")
@@ -345,62 +318,3 @@ def test_a_large_plan_stays_readable_and_names_the_file_with_the_rest() -> None:
     html = render(replace(dry_run_only(), plan=plan, moves={}))
     assert len(html) < 400_000
     assert f"{20_000 - MOVES_SHOWN:,} moves more" in Page(html).text
-
-
-def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Path) -> None:
-    plan = plan_of(*moves())
-    request = parse_request({"action": "drain", "brokers": [4], "throttle": 2 * MB})
-    directory = Warehouse(tmp_path.as_uri()).plan(plan.plan_id)
-    directory.save(plan, request)
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        with pytest.raises(PlanConflictError):
-            report_data(ledger, directory)
-        ledger.create_plan(plan, {}, directory.uri, "run-1", "asker")
-        ledger.approve(plan.plan_id, plan.plan_hash, "approver")
-        directory.write_json("gates.json", list(gates_json()))
-        directory.write_json("dry_run.json", dry_run_json())
-        uri = write_plan_report(directory, ledger)
-        data = report_data(ledger, directory)
-    assert data.account.state is PlanState.APPROVED
-    assert data.record.approved_by == "approver"
-    assert len(data.moves) == 3
-    reported = Page(Path(uri.removeprefix("file://")).read_text()).text
-    assert "The plan is approved" in reported
-    assert "every live broker answered" in reported
-
-
-def test_each_start_is_reported_with_what_kip_240_wants_known_of_it() -> None:
-    flying = replace(START_OF_ONE, reassignment_id="77aa01", first_leader=4, ended_at=None)
-    starts = (START_OF_ONE, replace(flying, outcome=None))
-    text = Page(render(replace(good_end(), reassignments=starts))).text
-    first = "9f0c6d orders-0 2026-03-01 22:00:00 none 4, 1 → 2, 1 2 MB/s 2026-03-01 22:00:30"
-    assert f"{first} cancelled" in text
-    assert "77aa01 orders-0 2026-03-01 22:00:00 4 4, 1 → 2, 1 2 MB/s in flight" in text
-    assert "Reassignments" not in Page(render(good_end())).text
-
-
-def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
-    reported = carried_out(PlanState.DONE, "every move is done", *[MoveState.DONE] * 3)
-    changes = (
-        RateChange(START, 2_100_000, 2_000_000, 2_000_000, RateReason.SET_UP, "set up"),
-        RateChange(
-            START + timedelta(seconds=40),
-            2_300_000,
-            2_000_000,
-            2_000_000,
-            RateReason.RAISED,
-            "broker 3 receives <less>",
-            1_850_000.0,
-        ),
-    )
-    polls = tuple((START + timedelta(seconds=5 * n), 1_900_000.0) for n in range(1, 20))
-    html = render(replace(with_evidence(reported, rates=changes), delivered=polls))
-    assert "raised: broker 3 receives &lt;less&gt;" in html
-    assert "1.85 MB/s" in html
-    picture = rate_picture(replace(with_evidence(reported, rates=changes), delivered=polls))
-    assert picture is not None
-    assert (picture.span_s, round(picture.top_bytes_per_s)) == (95.0, 2_530_000)
-    (line,) = picture.delivered
-    assert line.endswith("1000.0,49.8")
-    assert rate_picture(reported) is None
-    assert 'id="rates"' not in render(reported)
