@@ -89,7 +89,11 @@ class Fault(NamedTuple):
 
 def faults(source: str) -> Iterator[Fault]:
     """Of all strings of a module but its docstrings."""
-    for node in _said(ast.parse(source)):
+    tree = ast.parse(source)
+    stored = _stored(tree)
+    for node in _said(tree):
+        if id(node) in stored:
+            continue
         if isinstance(node, ast.Call):
             yield from _of_beginning(node)
         elif isinstance(node, ast.JoinedStr):
@@ -154,6 +158,20 @@ def _said(tree: ast.AST) -> Iterator[ast.expr]:
             id(node) in documented or id(node) in inside
         ):
             yield node
+
+
+def _stored(tree: ast.AST) -> set[int]:
+    """Values of enums, and keys of answers: they stay as ledgers and scripts know them."""
+    nodes = list(ast.walk(tree))
+    enums = (each for each in nodes if isinstance(each, ast.ClassDef) and _is_enum(each))
+    members = [each.value for enum in enums for each in enum.body if isinstance(each, ast.Assign)]
+    firsts = [each.elts[0] for each in members if isinstance(each, ast.Tuple) and each.elts]
+    keys = [key for each in nodes if isinstance(each, ast.Dict) for key in each.keys]
+    return {id(each) for each in (*members, *firsts, *keys) if isinstance(each, ast.Constant)}
+
+
+def _is_enum(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).endswith("Enum") for base in node.bases)
 
 
 def _text_of(node: ast.expr) -> str:

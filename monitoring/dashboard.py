@@ -227,12 +227,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 stacked=True,
             ),
             Panel(
-                "Throttles owed, and of others",
+                "Throttles pending cleanup, and of others",
                 "short",
                 "Settings of plans that have ended and may still be set; and those that no plan "
                 "has set.",
                 (
-                    _of(catalog.THROTTLES_OWED, "{{cluster}} owed"),
+                    _of(catalog.THROTTLES_OWED, "{{cluster}} pending cleanup"),
                     _of(catalog.THROTTLES_FOREIGN, "{{cluster}} of others"),
                 ),
             ),
@@ -264,7 +264,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Time since the sweep",
                 "s",
-                "The sweep takes back what is owed, every ten minutes.",
+                "The sweep takes back what is pending cleanup, every ten minutes.",
                 (_since(catalog.SWEPT_AT),),
             ),
             Panel(

@@ -52,7 +52,7 @@ def test_what_is_set_is_named_in_whatever_state_the_run_leaves_its_plan(
         ledger.transition("p1", state, "because")
     alert = sent(ledger, run_over=True)
     assert alert.state == state
-    assert f"Throttles owed: {SET}." in alert.text
+    assert f"Throttles pending cleanup: {SET}." in alert.text
     assert alert.facts["throttles_owed"] == [SET]
     assert "sweep_throttles" in alert.next_step
 

@@ -62,7 +62,7 @@ class Run:
             self.owed = len(cleared.owed)
             assert self._strike.struck, "the fault never struck"
             assert not self._to_kill, "nothing was killed"
-            wait_until(self._mended, "the fault to be over", PATIENCE_S, 0.5)
+            wait_until(self._fixed, "the fault to be over", PATIENCE_S, 0.5)
             return ledger.plan(self._plan.plan_id).state
 
     def _poll(self, tasks: Tasks) -> bool:
@@ -96,7 +96,7 @@ class Run:
                 self.failed.append(error)
                 return False
             finally:
-                self._mended()
+                self._fixed()
             return True
 
         wait_until(attempt, f"{name} to succeed", PATIENCE_S, 0.5)
@@ -108,7 +108,7 @@ class Run:
             settings, url = self._site.cluster.client_settings(), self._site.ledger_url
             Errand(self._case, self._plan, self._policy, url, settings).run_until_killed()
 
-    def _mended(self) -> bool:
+    def _fixed(self) -> bool:
         """End the fault when it is time; whether it is over, or goes on for good."""
         injection = self._injection
         if injection is None or injection.fixed or injection.lasting:
@@ -123,6 +123,6 @@ class Run:
         early = self._case is not None and self._case.moment is Moment.CLEARING
         if self._injection is not None and self._injection.copies_go_on:
             early |= self._strike.struck
-        if not self._fast and (early or (not self._to_kill and self._mended())):
+        if not self._fast and (early or (not self._to_kill and self._fixed())):
             tasks.ledger.request_rate(self._plan.plan_id, FAST, "ann")
             self._fast = True

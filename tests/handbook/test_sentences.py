@@ -27,6 +27,9 @@ from handbook.sentences import (
         ('text = f"{count} moves wait"', True),
         ('text = "A run goes on with the plan."', True),  # a word of the glossary's list
         ('text = "A run resumes the plan."', False),
+        ('text = "Its throttle is owed."', True),
+        ('class State(StrEnum):\n    OWED = "owed"', False),  # as ledgers have it
+        ('class Words(NamedTuple):\n    text = "It is owed."', True),
         ("text = f\"{count_text(count, 'move')} wait\"", False),
         ("text = f\"{count_text(count, 'topic has', 'topics have')} replicas left\"", False),
         ('text = f"{done} of {count} moves done"', False),
@@ -34,7 +37,7 @@ from handbook.sentences import (
         ('TEXT = "{count} moves wait"', True),
         ('log.info("%d moves wait", count)', True),
         ('log.info("%d of %d moves wait", waiting, count)', False),
-        ('text = f"{count} throttle settings are owed"', True),
+        ('text = f"{count} throttle settings are set"', True),
         ('TEXT = "{done} of {count} moves wait"', False),
         ('text = "ask somebody"', True),
         ('"""A docstring may say somebody."""', False),

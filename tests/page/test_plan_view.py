@@ -76,7 +76,7 @@ def test_a_plan_that_has_just_ended_owes_nothing_yet(ledger: Ledger, clock: SetC
     late = seen(ledger, clock)
     assert late.status.label == "Not verified"
     assert [alert.kind for alert in late.alerts] == [AlertKind.OWED]
-    assert "1 throttle setting is owed" in late.status.state_left.lower()
+    assert "1 throttle setting is pending cleanup" in late.status.state_left.lower()
 
 
 def test_a_plan_that_fails_sends_no_one_to_sweep_while_its_run_cleans_up(

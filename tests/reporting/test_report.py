@@ -260,7 +260,7 @@ def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
     data = with_throttles(good_end(), throttle(ThrottleState.OWED, "broker 3 is dead"))
     status = status_of(data.account)
     assert data.account.standing.tone is Tone.BAD
-    assert "1 throttle setting is owed" in status.headline
+    assert "1 throttle setting is pending cleanup" in status.headline
     assert "sweep_throttles" in status.next_step
     assert "broker 3 is dead" in page(data).text
 

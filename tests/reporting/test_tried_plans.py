@@ -59,7 +59,7 @@ def test_a_plan_that_is_out_of_date_is_not_ready() -> None:
 def test_a_report_says_it_first() -> None:
     page = render(with_evidence(dry_run_only(), record=WAITS, ended_runs=(TRIED,)))
     assert "orders-0 has other replicas" in page
-    assert "found nothing that speaks against" not in page
+    assert "found no problems" not in page
 
 
 def test_a_paused_plan_says_why_its_last_run_did_not_go_on() -> None:

@@ -90,7 +90,7 @@ class PlanStep(enum.Enum):
     """After the remedy, run the plan: for readers who have the button."""
     REMOVE_AND_TRIGGER = "remove_and_trigger"
     AWAIT_DRY_RUN = "await_dry_run"
-    MEND_FINDINGS = "mend_findings"
+    FIX_FINDINGS = "fix_findings"
     AS_IT_WAITS = "as_it_waits"
     """What follows from what it waits for."""
     RUN = "run"
@@ -133,13 +133,13 @@ class Standing:
 
 _OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
 """Kinds of causes that are the plan's own."""
-_LESS_THAN_A_REMEDY = (PlanStep.MEND_FINDINGS, PlanStep.REMOVE_AND_TRIGGER, PlanStep.NOTHING)
+_LESS_THAN_A_REMEDY = (PlanStep.FIX_FINDINGS, PlanStep.REMOVE_AND_TRIGGER, PlanStep.NOTHING)
 """Steps that say less than what the last run has named."""
 _BY_ITS_RUN = (PlanStep.AWAIT_DRY_RUN, PlanStep.APPROVE, PlanStep.GOES_ON)
 """Steps of a plan that has not started, whose run is still at work."""
 _BY_STAND = {
     Stand.DRY_RUN_TO_COME: (PlanStep.AWAIT_DRY_RUN, None),
-    Stand.REFUSED: (PlanStep.MEND_FINDINGS, None),
+    Stand.REFUSED: (PlanStep.FIX_FINDINGS, None),
     Stand.HANDED_OVER: (PlanStep.AS_IT_WAITS, Control.RUN),
     Stand.READY: (PlanStep.RUN, Control.RUN),
     Stand.APPROVED: (PlanStep.GOES_ON, None),

@@ -226,7 +226,7 @@ def _plan_text(plan: PlanAccount) -> str:
     names = ", ".join(plan.throttles.names) or "none"
     return (
         f"Plan {record.plan_id} is {record.state}{cause}.{took}{copied} "
-        f"Moves: {moves}. Throttles {'set' if _still_driven(plan) else 'owed'}: {names}."
+        f"Moves: {moves}. Throttles {'set' if _still_driven(plan) else 'pending cleanup'}: {names}."
     )
 
 

@@ -19,7 +19,7 @@ class NotDue(enum.StrEnum):
     NO_WINDOW = "no_window"
     WINDOW_OPEN = "window_open"  # its run has taken up a plan, or made one
     WINDOW_FAR = "window_far"
-    PLAN_ACTIVE = "plan_active"  # running or paused: the window goes on with it
+    PLAN_ACTIVE = "plan_active"  # running or paused: the window resumes it
     HANDED_OVER = "handed_over"  # a plan waits for the window
     PLANNED = "planned"  # for this window, by an earlier run
     NO_SNAPSHOT = "no_snapshot"

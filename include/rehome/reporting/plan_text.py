@@ -203,7 +203,9 @@ def unusual(data: ReportData) -> list[Unusual]:
         for partition, detail in proof.get("problems", {}).items()
     ]
     owed = [
-        Unusual("throttle owed", f"{resource_text(entry.resource)} {entry.key}", entry.detail)
+        Unusual(
+            "throttle pending cleanup", f"{resource_text(entry.resource)} {entry.key}", entry.detail
+        )
         for entry in data.throttles
         if entry.state is ThrottleState.OWED
     ]

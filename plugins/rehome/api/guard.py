@@ -90,7 +90,7 @@ class ApiGuard:
             await decisions.follow_and_record(self._app, what, scope, again, send, user, body)
 
     async def _check_body(self, what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
-        """The body, when nothing speaks against it.
+        """The body, when it is allowed.
 
         :raises _Refused: something does; says what, and what to do.
         """

@@ -64,7 +64,7 @@ class SweepThrottlesOperator(ClusterOperator):
         if scheduled and not self._may_owe(context):
             raise AirflowSkipException(
                 f"No plan was ever made through connection {self.kafka_config_id}, as far as "
-                "ledger and warehouse know: Rehome owes nothing there. The connection was not "
+                "ledger and warehouse know: nothing of Rehome's is set there. The connection was not "
                 "opened."
             )
         self._sweep_all(context)
@@ -201,7 +201,7 @@ class SweepThrottlesOperator(ClusterOperator):
                 self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
         except LeaseHeldError as error:
             self.log.info(
-                "%s A run that drives a plan takes back all that is owed, as far as it can.",
+                "%s A run that drives a plan takes back all that is pending cleanup, as far as it can.",
                 error.what,
             )
 
@@ -209,7 +209,9 @@ class SweepThrottlesOperator(ClusterOperator):
         for partition in done.taken_back:
             self.log.info("%s: its copy between log dirs is over", partition)
         for partition, error in done.owed.items():
-            self.log.warning("%s: its copy between log dirs is owed still: %s", partition, error)
+            self.log.warning(
+                "%s: its copy between log dirs is still pending cleanup: %s", partition, error
+            )
         for partition, state in done.ended.items():
             self.log.info("%s: could not be cancelled when its plan ended; is %s", partition, state)
         for partition in done.unread:
@@ -225,7 +227,7 @@ class SweepThrottlesOperator(ClusterOperator):
         self.log.info("%s taken back", count_text(len(done.cleared), "throttle setting"))
         for entry in done.owed:
             self.log.warning(
-                "Still owed: %s %s of plan %s: %s",
+                "Still pending cleanup: %s %s of plan %s: %s",
                 entry.resource,
                 entry.key,
                 entry.plan_id,

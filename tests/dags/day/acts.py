@@ -116,7 +116,7 @@ def _connect(patch: pytest.MonkeyPatch, cluster: LocalCluster) -> None:
 
 
 def the_file_is_broken(day: Day, clusters_file: Path) -> None:
-    what = "The clusters file is saved with a mistake, and mended ten minutes later"
+    what = "The clusters file is saved with a mistake, and fixed ten minutes later"
     with day.act(Act.BROKEN_FILE, what) as row:
         right = clusters_file.read_text()
         clusters_file.write_text(right.replace("connection", "conection"))

@@ -114,7 +114,7 @@ class Faults:
         if act.fix is not None:
             act.fix()
 
-    def mend_all(self) -> None:
+    def end_all(self) -> None:
         """Everything runs again that may have been ended, and what others have set is deleted."""
         cluster, airflow = self._ground.cluster, self._ground.airflow
         if CONTROLLER_ID not in cluster.pids:

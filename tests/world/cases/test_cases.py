@@ -14,7 +14,7 @@ from world.outcome import run
 from world.script import Script, What
 from world.stage import Stage
 
-MENDED = (
+FIXED = (
     "TWO_REHOMES",
     "LEDGER_RESTORED",
     "LEDGER_FROM_BEFORE",
@@ -117,11 +117,11 @@ def script(name: str) -> Script:
 
 
 def test_every_case_is_tried() -> None:
-    assert {name for name, value in NAMED.items() if isinstance(value, Script)} == set(MENDED)
+    assert {name for name, value in NAMED.items() if isinstance(value, Script)} == set(FIXED)
 
 
-@pytest.mark.parametrize("name", MENDED)
-def test_what_is_mended_shows_nothing(name: str) -> None:
+@pytest.mark.parametrize("name", FIXED)
+def test_what_is_fixed_shows_nothing(name: str) -> None:
     outcome = run(script(name), traced=False)
     assert outcome.violations == ()
     followed_up = sum(bool(plan.drains) for plan in outcome.script.plans)

@@ -28,7 +28,7 @@ def counted_text(groups: Collection[FindingGroup]) -> str:
 def found_sentence(groups: Collection[FindingGroup]) -> str:
     """The head of a plan that may be run."""
     if not groups:
-        return "Gates and dry run found nothing that speaks against this plan."
+        return "Gates and dry run found no problems."
     return f"Gates and dry run found {counted_text(groups)}, and nothing that stops this plan."
 
 

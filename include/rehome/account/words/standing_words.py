@@ -127,7 +127,9 @@ def _of_all(account: PlanAccount) -> str:
 
 def _still_set(account: PlanAccount) -> str:
     many = account.throttles.still_set
-    return count_text(many, "throttle setting is owed", "throttle settings are owed")
+    return count_text(
+        many, "throttle setting is pending cleanup", "throttle settings are pending cleanup"
+    )
 
 
 def _throttles(account: PlanAccount) -> str:
@@ -135,7 +137,7 @@ def _throttles(account: PlanAccount) -> str:
     if not found.ever:
         return "No throttle was set."
     if not found.still_set:
-        return "None of its throttles is owed."
+        return "None of its throttles is pending cleanup."
     if account.state.active:
         settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
         return f"By its ledger {settings} set for it now."
@@ -169,7 +171,7 @@ _LABELS: Mapping[Stand, _Text] = {
     Stand.FINISHING: _always("Finishing"),
     Stand.NOT_VERIFIED: _always("Not verified"),
     Stand.DIFFERS: _always("Not verified"),
-    Stand.OWES: _always("Throttles owed"),
+    Stand.OWES: _always("Pending cleanup"),
     Stand.NOT_EMPTY: _not_empty_label,
     Stand.NOT_DEMOTED: _always("Not demoted"),
     Stand.NOT_ELECTED: _always("Not elected"),

@@ -12,7 +12,7 @@ from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.paused.paused_plan import NeedsPerson, Why
 from rehome.domain.run.paused.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
 
-SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
+SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is pending cleanup."
 
 _Texts = Callable[[PlanAccount], tuple[str, str]]
 
@@ -94,7 +94,7 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
         "Remove the cause, then trigger a new run: it plans with what is there then."
     ),
     PlanStep.AWAIT_DRY_RUN: _both("Wait for the dry run."),
-    PlanStep.MEND_FINDINGS: _both("Each finding below names its remedy. Then trigger a new run."),
+    PlanStep.FIX_FINDINGS: _both("Each finding below names its remedy. Then trigger a new run."),
     PlanStep.AS_IT_WAITS: _as_it_waits,
     PlanStep.RUN: lambda _: (
         "Run it as it is: on its page, or by control_reassignment with action run.",

@@ -52,7 +52,7 @@ class Fault:
     """Why an answer approves nothing.
 
     :param said: what has changed, which file, or the throttle as it was written; ``why``: what
-        speaks against it.
+        is wrong with it.
     """
 
     kind: AnswerFault

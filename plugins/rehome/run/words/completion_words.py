@@ -85,7 +85,7 @@ COMPLETION_TEXTS: EndTexts = {
         f"read:\n{end.said}"
     ),
     R.OWED_AT_END: lambda end: (
-        f"Plan {end.plan_id} is done and verified, but throttles are owed: {'; '.join(end.names)}"
+        f"Plan {end.plan_id} is done and verified, but throttles are pending cleanup: {'; '.join(end.names)}"
     ),
     R.OWED: lambda end: (
         "Throttles that could not be taken back yet:\n"
@@ -172,7 +172,7 @@ COMPLETION_STEPS: EndTexts = {
 }
 COMPLETION_LEFT: EndTexts = {
     R.NO_PLAN_AT_END: NOTHING_CHANGED,
-    R.OWED: "They are in the ledger as owed.",
+    R.OWED: "They are pending cleanup in the ledger.",
     R.DRAIN_NOT_ENDED: "The moves of the plan stay where they are, and none of its throttles is "
     "left.",
     R.NOT_CHECKED: STEP_UNCHANGED,

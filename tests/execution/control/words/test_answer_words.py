@@ -150,13 +150,13 @@ def test_a_pace_is_named_and_when_it_holds(
         (
             Cancelled((A,)),
             ThrottlesLeft((SETTING,)),
-            "1 move in flight was taken back. 1 throttle setting is owed.",
+            "1 move in flight was taken back. 1 throttle setting is pending cleanup.",
         ),
         (
             Cancelled((A,), errors={B: REFUSED}),
             ThrottlesLeft((SETTING, SETTING)),
             "1 move in flight was taken back. These go on, throttled: t-1: "
-            "INVALID_REPLICA_ASSIGNMENT (39). 2 throttle settings are owed.",
+            "INVALID_REPLICA_ASSIGNMENT (39). 2 throttle settings are pending cleanup.",
         ),
         (
             Cancelled(owed={A: REFUSED}),

@@ -153,7 +153,8 @@ def _what_flew(answer: CancelledHere) -> Iterator[str]:
 
 def _throttles(left: ThrottlesLeft) -> str:
     if left.owed:
-        return f"{count_text(len(left.owed), 'throttle setting is', 'throttle settings are')} owed."
+        settings = count_text(len(left.owed), "throttle setting is", "throttle settings are")
+        return f"{settings} pending cleanup."
     if left.of_others:
         others = count_text(
             left.of_others,
