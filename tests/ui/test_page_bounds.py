@@ -12,6 +12,7 @@ from rehome.api.decisions import RECORDER
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ui.headers import HEADERS
 from rehome.ui.page_bounds import LARGEST_FORM_BYTES, LONGEST_PATH, LONGEST_QUERY, MOST_FIELDS
+from tests.ledger.audit_rows import audit_of
 from tests.ui.site import Site, snapshot_of
 
 Client = Callable[[str], TestClient]
@@ -130,7 +131,7 @@ def test_what_is_asked_on_the_page_is_in_the_audit_with_the_address(
         data={"throttle": "1 MB/s"},
     ).raise_for_status()
     assert RECORDER.flush(30)
-    (row,) = [row for row in site.ledger.audit() if row.door is Door.PAGE]
+    (row,) = [row for row in audit_of(site.ledger) if row.door is Door.PAGE]
     assert (row.decision, row.user_id, row.plan_id) == (Decided.THROTTLE, "admin", "p1")
     assert (row.address, row.run_id) == ("testclient", "manual__1")
     assert row.detail == {"throttle": 1_000_000}

@@ -64,8 +64,8 @@ class SweepThrottlesOperator(ClusterOperator):
         if scheduled and not self._may_owe(context):
             raise AirflowSkipException(
                 f"No plan was ever made through connection {self.kafka_config_id}, as far as "
-                "ledger and warehouse know: nothing of Rehome's is set there. The connection was not "
-                "opened."
+                "ledger and warehouse know: nothing of Rehome's is set there. The connection was "
+                "not opened."
             )
         self._sweep_all(context)
 
@@ -201,7 +201,7 @@ class SweepThrottlesOperator(ClusterOperator):
                 self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
         except LeaseHeldError as error:
             self.log.info(
-                "%s A run that drives a plan takes back all that is pending cleanup, as far as it can.",
+                "%s A run that drives a plan takes back what is pending cleanup, as far as it can.",
                 error.what,
             )
 

@@ -17,6 +17,7 @@ from tests.conftest import Topics
 from tests.dags.clusters import no_throttles, throttles_become, to
 from tests.e2e.conftest import World
 from tests.e2e.runs import TIMEOUT_S, record_planned, wait_for_question
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.small_plans import move
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -83,6 +84,6 @@ def test_a_plan_is_run_approved_slowed_paused_resumed_and_cancelled_from_a_shell
     assert world.ledger.plan(plan_id).state is PlanState.CANCELLED
     throttles_become(gateway, [topic], before)
     assert not gateway.list_reassignments()
-    entries = [each for each in world.ledger.audit() if each.plan_id == plan_id]
+    entries = [each for each in audit_of(world.ledger) if each.plan_id == plan_id]
     asked = {each.decision for each in entries if each.user_name == "admin"}
     assert asked >= {Decided.RUN, Decided.THROTTLE, Decided.PAUSE, Decided.RESUME, Decided.CANCEL}

@@ -14,6 +14,7 @@ from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.ledger.base.audit_tables import AUDIT_EXPORTS
 from rehome.ledger.migrations import append_only, written_once
 from rehome.ledger.store import Ledger
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.small_plans import make_plan
 
@@ -60,7 +61,7 @@ def test_no_row_is_changed_or_removed(ledger: Ledger, statement: str) -> None:
         connection.execute(insert(AUDIT_EXPORTS).values(_covering(removes=False)))
     with pytest.raises(IntegrityError, match="is append-only"):
         by_another_client(ledger, statement)
-    assert [row.user_name for row in ledger.audit()] == ["name 0", "name 1", "name 2"]
+    assert [row.user_name for row in audit_of(ledger)] == ["name 0", "name 1", "name 2"]
     assert [event.detail for event in ledger.events()] == ["detail 0", "detail 1", "detail 2"]
     assert [export.removes for export in ledger.audit_exports()] == [False]
 
@@ -70,7 +71,7 @@ def test_no_table_is_emptied_in_postgresql(ledger: Ledger, table: str) -> None:
     _fill(ledger)
     with pytest.raises(DBAPIError):  # SQLite knows no such statement
         by_another_client(ledger, f"TRUNCATE {table}")
-    assert len(ledger.events()) == len(ledger.audit()) == 3
+    assert len(ledger.events()) == len(audit_of(ledger)) == 3
 
 
 def test_no_row_is_put_in_place_of_another(ledger: Ledger) -> None:

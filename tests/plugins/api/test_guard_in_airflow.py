@@ -18,6 +18,7 @@ from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.ledger.store import Ledger
 from tests.dags.own.how_to import blocks, parsed
 from tests.dags.runs import register
+from tests.ledger.audit_rows import audit_of
 from tests.ui.site import token_of
 
 DAGS = Path(__file__).parents[3] / "dags"
@@ -124,7 +125,7 @@ def test_what_people_do_by_airflows_api_is_in_the_audit_with_their_address(
     op.patch(DAG, json={"is_paused": True}).raise_for_status()
     assert client(airflow, "viewer").patch(run, json={"state": "success"}).status_code == 403
     assert decisions.RECORDER.flush(30)
-    rows = audit.audit()
+    rows = audit_of(audit)
     assert [row.decision for row in rows] == [
         Decided.TRIGGERED,
         Decided.ANSWERED,
@@ -155,7 +156,7 @@ def test_a_dag_of_peoples_own_is_in_the_audit_and_takes_no_other_values(
     assert client(airflow, "viewer").post(runs, json={"logical_date": None}).status_code == 403
     run_id = user.post(runs, json={"logical_date": None}).raise_for_status().json()["dag_run_id"]
     assert decisions.RECORDER.flush(30)
-    (row,) = audit.audit()
+    (row,) = audit_of(audit)
     assert (row.decision, row.user_id, row.run_id) == (Decided.TRIGGERED, "user", run_id)
 
 

@@ -15,6 +15,7 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.ledger.base.database import LedgerUnavailableError
 from rehome.ledger.store import Ledger
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.empty_ledgers import EmptyLedgers
 
 COMMAND = ("audit", "export")
@@ -55,10 +56,10 @@ def test_rows_are_removed_only_where_that_is_asked(url: str, tmp_path: Path) -> 
     arguments = ["--ledger", url, "--out"]
     assert main([*COMMAND, *arguments, str(tmp_path / "first")]) == 0
     with Ledger.open(url) as ledger:
-        assert [row.user_name for row in ledger.audit()][:2] == ["ann", "bob"]
+        assert [row.user_name for row in audit_of(ledger)][:2] == ["ann", "bob"]
     assert main([*COMMAND, *arguments, str(tmp_path / "second"), "--remove"]) == 0
     with Ledger.open(url) as ledger:
-        assert [row.decision for row in ledger.audit()] == [Decided.EXPORTED] * 2
+        assert [row.decision for row in audit_of(ledger)] == [Decided.EXPORTED] * 2
         assert [event.detail for event in ledger.events()] == ["bob"]
         assert [export.removes for export in ledger.audit_exports()] == [False, True]
 

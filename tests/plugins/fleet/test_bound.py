@@ -20,6 +20,7 @@ from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_cluster.bindings import Bound
 from rehome.run.context import RunContext
 from rehome.watching.finding_text import text_of
+from tests.ledger.audit_rows import audit_of
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import Rules, open_kinds, watch
 from tests.plugins.run.asked import BY_ANN
@@ -159,7 +160,7 @@ def refusals(ledger: Ledger) -> list[tuple[str | None, str | None, str]]:
     """In whose name, of which cluster, and why."""
     return [
         (each.user_name, each.cluster_id, each.detail["why"])
-        for each in ledger.audit()
+        for each in audit_of(ledger)
         if each.decision is Decided.REFUSED
     ]
 
@@ -180,7 +181,7 @@ def test_each_refusal_to_act_is_in_the_audit_and_what_lasts_is_told_once(
         assert refusals(ledger) == [elsewhere] * 3
         bound.record_binding(RunContext(BY_ANN, "kafka_second"), "A")
         assert refusals(ledger)[3:] == [("ann", "A", MisledBy.TWO_ENTRIES)]
-        (*_, told) = ledger.audit()
+        (*_, told) = audit_of(ledger)
         assert told.detail == {
             "why": "two_entries",
             "connection": "kafka_second",

@@ -37,6 +37,7 @@ from tests.execution.throttle.on_brokers import (
     set_config,
     throttle_settings,
 )
+from tests.ledger.audit_rows import audit_of
 
 RATE = 20_000
 Hook = Callable[..., KafkaReassignmentHook]
@@ -114,7 +115,7 @@ def test_moves_start_under_a_throttle_are_listed_cancelled_and_leave_nothing(
 def assert_told(topic: str) -> None:
     """Each change, and no reading, is in the audit and among the events."""
     with installation.open_ledger() as ledger:
-        rows, events = ledger.audit(), ledger.events()
+        rows, events = audit_of(ledger), ledger.events()
     assert {row.decision for row in rows} == {Decided.CHANGED_DIRECTLY}
     assert [row.detail["call"] for row in rows] == [
         *("set_replication_throttle", "alter_partition_reassignments"),
@@ -145,7 +146,7 @@ def test_a_change_whose_answer_is_lost_is_told_before_it_is_sent(
     with pytest.raises(ClusterError):
         kafka.elect_leaders([(filled, 0)])
     with installation.open_ledger() as ledger:
-        (row,) = ledger.audit()
+        (row,) = audit_of(ledger)
         told = [event.detail for event in ledger.events()]
     assert row.detail["call"] == "elect_leaders"
     assert [text.rpartition(": ")[2] for text in told] == [

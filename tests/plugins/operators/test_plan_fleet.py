@@ -19,6 +19,7 @@ from rehome.operators.plan_fleet import PlanFleetOperator
 from rehome.run.words.plan_words import NOTHING_TO_MOVE
 from rehome.warehouse import PlanDirectory, Warehouse
 from tests.dags.runs import plan_fleet_without_gates
+from tests.ledger.audit_rows import audit_of
 from tests.plugins.run.taken import taken
 from tests.spark.fleets import snapshot
 
@@ -162,7 +163,7 @@ def test_two_names_of_one_cluster_are_refused_and_other_clusters_are_planned(
         plan_fleet(clusters=["berlin", "even", "paris"])
     assert [plan.cluster_id for plan in ledger.plans()] == ["even"]
     assert len(submitted) == 1
-    told = [each for each in ledger.audit() if each.decision is Decided.REFUSED]
+    told = [each for each in audit_of(ledger) if each.decision is Decided.REFUSED]
     assert {each.detail["why"] for each in told} == {"two_entries"}
     assert {each.door for each in told} == {Door.SCHEDULE}
 

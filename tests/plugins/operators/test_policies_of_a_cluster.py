@@ -30,6 +30,7 @@ from rehome.run import run_request
 from rehome.run.context import RunContext
 from rehome.warehouse import Warehouse
 from tests.dags.clusters import to
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 from tests.plugins.operators.approval.asked_plan import tried_out
@@ -154,7 +155,7 @@ def test_a_connection_that_leads_elsewhere_or_is_gone_counts_no_longer_and_that_
     connect("kafka_strict", gone=True)
     assert largest() is None
     assert "kafka_strict" not in ledger.connections()
-    left = [each for each in ledger.audit() if each.decision is Decided.NO_LONGER_COUNTS]
+    left = [each for each in audit_of(ledger) if each.decision is Decided.NO_LONGER_COUNTS]
     assert [(each.cluster_id, each.detail["leads_to"]) for each in left] == [
         ("c1", "another"),
         ("another", "c1"),

@@ -23,6 +23,7 @@ from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run.context import RunContext
 from rehome.run.run_authority import refuse_unasked
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.small_plans import make_plan
 from tests.plugins.run.asked import BEGUN, CONF, asked_for, by_a_task, run_of, task_of
 
@@ -69,7 +70,7 @@ def test_a_run_that_a_task_has_started_needs_a_request_with_its_very_parameters(
     forged = by_a_task("control__1", conf={**CONF, "throttle": 10**9})
     assert "are not those that bob has asked for" in refused(forged)
     assert "This step has changed nothing" in refused(forged)
-    found = [(each.decision, each.run_id, each.detail["why"]) for each in ledger.audit()]
+    found = [(each.decision, each.run_id, each.detail["why"]) for each in audit_of(ledger)]
     assert found[0] == (Decided.REFUSED, "control__1", NotAsked.NO_REQUEST)
     assert found[-1] == (Decided.REFUSED, "control__1", NotAsked.OTHER_PARAMETERS)
 
@@ -105,7 +106,7 @@ def test_a_backfill_begins_nothing(ledger: Ledger) -> None:
     """It may be another person's, over a run of ann's: its parameters are his, the name is hers."""
     backfilled = run_of("r1", run_type="backfill", clear_number=1)
     assert "is of a backfill" in refused(backfilled)
-    (told,) = ledger.audit()
+    (told,) = audit_of(ledger)
     assert (told.user_name, told.detail["why"]) == (None, NotAsked.BACKFILL)
     plan_of(ledger, backfilled, PlanState.RUNNING)
     refuse_unasked(RunContext(task_of(backfilled, "execute")))

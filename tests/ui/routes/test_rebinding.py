@@ -14,6 +14,7 @@ from rehome.alerts.kinds import AlertKind
 from rehome.fleet import bound
 from rehome.ledger.base.audit_entry import Decided
 from rehome.run.context import RunContext
+from tests.ledger.audit_rows import audit_of
 from tests.plugins.run.asked import BY_ANN
 from tests.ui.site import Site, snapshot_of, token_of
 
@@ -64,7 +65,7 @@ def test_the_page_names_both_clusters_and_who_may_control_binds_it_anew(
     assert (found.connections["kafka_berlin"], found.entries["berlin"]) == ("rebuilt", "rebuilt")
     assert not edited.ledger.open_alerts(AlertKind.WRONG_CLUSTER)
     assert "is bound to cluster" not in admin.get("clusters").text
-    rebound = [each for each in edited.ledger.audit() if each.decision is Decided.REBOUND]
+    rebound = [each for each in audit_of(edited.ledger) if each.decision is Decided.REBOUND]
     assert [(each.user_name, each.address, each.cluster_id) for each in rebound] == [
         ("admin", "testclient", "rebuilt")
     ] * 2
@@ -91,7 +92,7 @@ def test_a_program_with_the_users_own_token_needs_no_page(edited: Site, page: Fa
     assert edited.ledger.bindings().connections["kafka_berlin"] == "B"
     assert asked(own) == 200
     assert edited.ledger.bindings().connections["kafka_berlin"] == "rebuilt"
-    (*_, told) = edited.ledger.audit()
+    (*_, told) = audit_of(edited.ledger)
     assert (told.decision, told.user_name) == (Decided.REBOUND, "admin")
 
 

@@ -116,30 +116,6 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord:
-    """A row of the audit.
-
-    :param number: grows with each row, and is never used again.
-    :param at: aware UTC.
-    :param decision, door: the text as it stands where another version of Rehome has written it.
-    """
-
-    number: int
-    at: datetime
-    decision: Decided | str
-    door: Door | str
-    user_id: str | None
-    user_name: str | None
-    address: str | None
-    plan_id: str | None
-    dag_id: str | None
-    run_id: str | None
-    task_id: str | None
-    cluster_id: str | None
-    detail: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class AuditExport:
     """An export of the audit and of events, as the ledger keeps it for good.
 

@@ -27,8 +27,8 @@ FINDINGS_SHOWN = 10
 _PLAN = """Make a plan: a dry run, which changes nothing on the cluster.
 
 Airflow's DAG reassign_partitions reads the cluster, plans, has the gates judge the plan, and tries
-it out. What it would move is shown, with what the checks have found; `rehome run` then carries out this
-very plan. With --local it is planned on this machine, without Airflow."""
+it out. What it would move is shown, with what the checks have found; `rehome run` then carries out
+this very plan. With --local it is planned on this machine, without Airflow."""
 _STEPS = {"snapshot": "reading the cluster", "plan": "planning"}
 
 

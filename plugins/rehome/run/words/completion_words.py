@@ -85,7 +85,8 @@ COMPLETION_TEXTS: EndTexts = {
         f"read:\n{end.said}"
     ),
     R.OWED_AT_END: lambda end: (
-        f"Plan {end.plan_id} is done and verified, but throttles are pending cleanup: {'; '.join(end.names)}"
+        f"Plan {end.plan_id} is done and verified, but throttles are pending cleanup: "
+        f"{'; '.join(end.names)}"
     ),
     R.OWED: lambda end: (
         "Throttles that could not be taken back yet:\n"

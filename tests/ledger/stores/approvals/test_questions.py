@@ -17,6 +17,7 @@ from rehome.ledger.base.approval_tables import QUESTIONS
 from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.base.database import LedgerUnavailableError
 from rehome.ledger.store import Ledger
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.people import answers_of, ask
 from tests.ledger.small_plans import make_plan
 
@@ -66,7 +67,7 @@ def test_an_answer_is_written_once(ledger: Ledger) -> None:
     (found,) = ledger.questions("p1")
     assert found.answered == given
     assert found.recorded_at is not None
-    (entry,) = ledger.audit()
+    (entry,) = audit_of(ledger)
     assert (entry.decision, entry.user_id, entry.user_name) == (Decided.ANSWERED, "7", "ann")
 
 

@@ -15,6 +15,7 @@ from rehome.domain.run.states import PlanState
 from rehome.errors import PlanConflictError
 from rehome.ledger.base.audit_entry import AuditEntry, AuditExport, Decided, Door
 from rehome.ledger.store import Ledger
+from tests.ledger.audit_rows import audit_of
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
 
@@ -34,7 +35,7 @@ def _exported(
 
 
 def _names(ledger: Ledger) -> list[str | None]:
-    return [row.user_name for row in ledger.audit()]
+    return [row.user_name for row in audit_of(ledger)]
 
 
 def test_an_export_has_every_row_of_its_time_a_json_object_a_line(
@@ -67,8 +68,8 @@ def test_an_export_alone_removes_nothing_and_is_in_the_audit(ledger: Ledger) -> 
     _decide(ledger, "bob", "cid")
     export, _ = _exported(ledger, utc_now() + SOON)
     assert ledger.keep_export(export) == 0
-    assert [row.decision for row in ledger.audit()] == [Decided.CLEARED] * 2 + [Decided.EXPORTED]
-    last = ledger.audit()[-1]
+    assert [row.decision for row in audit_of(ledger)] == [Decided.CLEARED] * 2 + [Decided.EXPORTED]
+    last = audit_of(ledger)[-1]
     assert (last.user_name, last.door) == ("ann", Door.CLI)
     assert last.detail["digest"] == export.digest
     assert ledger.audit_exports() == [export]

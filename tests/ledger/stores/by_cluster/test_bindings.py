@@ -12,6 +12,7 @@ from rehome.ledger.base.audit_entry import Decided
 from rehome.ledger.base.authority_models import CONNECTIONS
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_cluster.bindings import Bound
+from tests.ledger.audit_rows import audit_of
 
 
 def told(ledger: Ledger, kind: EventKind) -> list[tuple[str | None, str, str]]:
@@ -53,7 +54,7 @@ def test_a_person_rebinds_a_connection_with_its_entry(ledger: Ledger) -> None:
     of_ann = [each for each in told(ledger, EventKind.BOUND) if each[1] == "ann"]
     assert len(of_ann) == 4, "each, in the history of both clusters"
     assert ("B", "ann", "entry berlin, from cluster A") in of_ann
-    rebound = [each for each in ledger.audit() if each.decision is Decided.REBOUND]
+    rebound = [each for each in audit_of(ledger) if each.decision is Decided.REBOUND]
     assert [each.user_name for each in rebound] == ["ann", "ann"]
     assert rebound[1].detail == {"entry": "berlin", "from": "A", "to": "B"}
     ledger.rebind("kafka", "berlin", "B", "ben")
@@ -71,7 +72,7 @@ def test_a_connection_that_is_gone_leads_nowhere_and_stays_bound(ledger: Ledger)
         ("A", "rehome", "connection kafka was removed")
     ]
     assert ledger.bindings().connections == {"kafka": "A"}
-    (left,) = [each for each in ledger.audit() if each.decision is Decided.NO_LONGER_COUNTS]
+    (left,) = [each for each in audit_of(ledger) if each.decision is Decided.NO_LONGER_COUNTS]
     assert (left.cluster_id, left.detail["connection"]) == ("A", "kafka")
 
 

@@ -12,6 +12,7 @@ from rehome.domain.run.askers import NotAsked, NotAskedForError
 from rehome.ledger.base.audit_entry import Decided, Door
 from rehome.run.authority import refusals
 from rehome.run.context import RunContext
+from tests.ledger.audit_rows import audit_of
 from tests.plugins.run.asked import BY_ANN, run_of, task_of
 
 BY_SCHEDULE = task_of(run_of("r2", run_type="scheduled", triggering_user_name=None))
@@ -27,7 +28,7 @@ def test_a_refusal_says_who_when_where_and_why(
         with pytest.raises(NotAskedForError), refusals.told_of_refusal(RunContext(BY_ANN)):
             raise error
         refusals.tell_misled(RunContext(BY_SCHEDULE), misled)
-        first, second = ledger.audit()
+        first, second = audit_of(ledger)
     assert (first.decision, first.door, first.user_name) == (Decided.REFUSED, Door.TASK, "ann")
     assert (first.run_id, first.task_id, first.detail) == ("r1", "snapshot", {"why": "too_old"})
     assert (second.decision, second.door, second.user_name) == (

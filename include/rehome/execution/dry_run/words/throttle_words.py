@@ -76,8 +76,8 @@ THROTTLE_STEPS: Texts = {
     Kind.THROTTLE_UNREADABLE: "Fix what the broker names, then trigger a new run: a throttle is "
     "only set where the one before it is known.",
     Kind.RATE_NOT_PUT_BACK: "When the plan has ended, set the rate that is wanted: until "
-    "then it is listed as pending cleanup. Or have the brokers' policy allow keys on their default that begin "
-    "with rehome.",
+    "then it is listed as pending cleanup. Or have the brokers' policy allow keys on their default "
+    "that begin with rehome.",
     Kind.OTHERS_RATE_STOPS: _OF_ANOTHER,
     Kind.OTHERS_RATE_HOLDS: _OF_ANOTHER,
     Kind.CORDON_REFUSED: "Leave the parameter cordon at no, or correct what the broker names.",

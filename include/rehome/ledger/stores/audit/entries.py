@@ -8,9 +8,9 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, String, insert, select
+from sqlalchemy import Connection, RowMapping, String, insert
 
-from rehome.ledger.base.audit_entry import AuditEntry, AuditRecord, Decided, Door
+from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
 from rehome.ledger.base.audit_tables import AUDIT
 from rehome.ledger.base.database import Database
 
@@ -51,9 +51,6 @@ def by_task(decision: Decided, actor: str, plan: Mapping[str, Any] | RowMapping)
     )
 
 
-_VALUES = tuple(item.name for item in fields(AuditRecord) if item.name != "number")
-
-
 class AuditStore(Database):
     """Who decided what, when, from where."""
 
@@ -61,39 +58,6 @@ class AuditStore(Database):
         """Append a decision, in a transaction of its own."""
         with self.writing() as connection:
             write_audit(connection, self._clock(), entry)
-
-    def audit(
-        self,
-        *,
-        plan_id: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> list[AuditRecord]:
-        """Oldest first; of one plan, or all; from ``since`` on, before ``until``."""
-        query = select(AUDIT).order_by(AUDIT.c.audit_id)
-        if plan_id is not None:
-            query = query.where(AUDIT.c.plan_id == plan_id)
-        if since is not None:
-            query = query.where(AUDIT.c.at >= since)
-        if until is not None:
-            query = query.where(AUDIT.c.at < until)
-        with self.reading() as connection:
-            return [audit_record(row) for row in connection.execute(query).mappings()]
-
-
-def audit_record(row: RowMapping) -> AuditRecord:
-    """An audit row as a value."""
-    values = {name: row[name] for name in _VALUES}
-    values["decision"] = _member_of(Decided, row["decision"])
-    values["door"] = _member_of(Door, row["door"])
-    return AuditRecord(number=row["audit_id"], **values)
-
-
-def _member_of(kind: type[Decided] | type[Door], text: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        return text
 
 
 def _small(detail: Mapping[str, Any]) -> dict[str, Any]:
