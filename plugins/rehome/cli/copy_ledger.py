@@ -12,18 +12,15 @@ Both act on the ledger of the Airflow that AIRFLOW_HOME and the environment name
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehome.cli.export_audit import PRIVATE, open_ledger
+from rehome.cli.export_audit import add_ledger_argument, exit_code_of, export_file, open_ledger
 from rehome.cli.verbs import Verb
 from rehome.domain.text import count_text
-from rehome.errors import RehomeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _EXPORT = "Copy the whole ledger into a file.\n\n"
 _IMPORT = "Fill a new ledger with what an export has written.\n\n"
@@ -41,22 +38,8 @@ def export_whole(url: str | None, out: Path) -> None:
     """
     from rehome.ledger.whole import export_ledger
 
-    with open_ledger(url) as ledger:
-        try:
-            descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
-        except FileExistsError:
-            raise RehomeError(
-                f"{out} is there already, and exports are never replaced",
-                next_step="Name another file.",
-            ) from None
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                counts = export_ledger(ledger, file)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            out.unlink()
-            raise
+    with open_ledger(url) as ledger, export_file(out) as file:
+        counts = export_ledger(ledger, file)
     print(f"{out}: {_text(counts)}.")
 
 
@@ -75,29 +58,20 @@ def import_whole(url: str | None, path: Path) -> None:
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
-    parser.add_argument("--ledger", help="SQLAlchemy URL (default: that of Airflow's settings)")
+    add_ledger_argument(parser)
 
 
 def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="what an export has written")
-    parser.add_argument("--ledger", help="SQLAlchemy URL (default: that of Airflow's settings)")
+    add_ledger_argument(parser)
 
 
 def _export(chosen: argparse.Namespace) -> int:
-    return _exit_code_of(lambda: export_whole(chosen.ledger, chosen.out))
+    return exit_code_of(lambda: export_whole(chosen.ledger, chosen.out))
 
 
 def _import(chosen: argparse.Namespace) -> int:
-    return _exit_code_of(lambda: import_whole(chosen.ledger, chosen.file))
-
-
-def _exit_code_of(run: Callable[[], None]) -> int:
-    try:
-        run()
-    except (RehomeError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return exit_code_of(lambda: import_whole(chosen.ledger, chosen.file))
 
 
 def verbs() -> tuple[Verb, ...]:

@@ -16,19 +16,20 @@ import argparse
 import getpass
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from rehome.cli.verbs import Verb
 from rehome.domain.text import count_text, second_text
 from rehome.errors import PlanConflictError, RehomeError
+from rehome.private_files import PRIVATE_FILE
 
 if TYPE_CHECKING:
     from rehome.ledger.base.audit_entry import AuditExport
     from rehome.ledger.store import Ledger
-
-PRIVATE = 0o600
 
 
 def open_ledger(url: str | None, *, new: bool = False) -> Ledger:
@@ -62,13 +63,14 @@ def open_ledger(url: str | None, *, new: bool = False) -> Ledger:
     return Ledger.open(url)
 
 
-def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, remove: bool) -> int:
-    """Write the file, then have the ledger keep what it is; returns how many rows were removed.
+@contextmanager
+def export_file(out: Path) -> Iterator[BinaryIO]:
+    """A new file, which only its owner may read: complete on the disk afterwards, or not there.
 
-    :raises RehomeError: the file is there already, or another export came in between.
+    :raises RehomeError: it is there already.
     """
     try:
-        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     except FileExistsError:
         raise RehomeError(
             f"{out} is there already, and exports are never replaced",
@@ -76,12 +78,35 @@ def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, r
         ) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
-            made = ledger.export_audit(file, getpass.getuser(), since, until)
+            yield file
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
         out.unlink()
         raise
+
+
+def add_ledger_argument(parser: argparse.ArgumentParser) -> None:
+    """Of every command that acts on a ledger itself."""
+    parser.add_argument("--ledger", help="SQLAlchemy URL (default: that of Airflow's settings)")
+
+
+def exit_code_of(run: Callable[[], bool | None]) -> int:
+    """Run a command; what is expected to go wrong is printed. False says that it failed."""
+    try:
+        return 1 if run() is False else 0
+    except (RehomeError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, remove: bool) -> int:
+    """Write the file, then have the ledger keep what it is; returns how many rows were removed.
+
+    :raises RehomeError: the file is there already, or another export came in between.
+    """
+    with export_file(out) as file:
+        made = ledger.export_audit(file, getpass.getuser(), since, until)
     try:
         removed = ledger.keep_export(made, remove=remove)
     except PlanConflictError:
@@ -128,22 +153,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="since", type=_instant, help="first time (default: all)")
     parser.add_argument("--until", type=_instant, help="before this time (default: now)")
     parser.add_argument("--remove", action="store_true", help="remove what was exported")
-    parser.add_argument("--ledger", help="SQLAlchemy URL (default: that of Airflow's settings)")
+    add_ledger_argument(parser)
 
 
 def main(chosen: argparse.Namespace) -> int:
     """Export, or check an export; returns the exit code."""
-    try:
-        with open_ledger(chosen.ledger) as ledger:
-            if chosen.verify is not None:
-                return 0 if verify(ledger, chosen.verify) else 1
-            export(
-                ledger, chosen.out, chosen.since, chosen.until or datetime.now(UTC), chosen.remove
-            )
-    except (RehomeError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return exit_code_of(lambda: _run(chosen))
+
+
+def _run(chosen: argparse.Namespace) -> bool | None:
+    with open_ledger(chosen.ledger) as ledger:
+        if chosen.verify is not None:
+            return verify(ledger, chosen.verify)
+        until = chosen.until or datetime.now(UTC)
+        export(ledger, chosen.out, chosen.since, until, chosen.remove)
+    return None
 
 
 def verbs() -> tuple[Verb, ...]:

@@ -84,17 +84,7 @@ class Librdkafka:
             else NewPartitions(name, total)
             for name, total in totals.items()
         ]
-
-        def call(client: AdminClient, timeout_s: float) -> dict[str, BrokerError | None]:
-            futures = client.create_partitions(
-                new,
-                validate_only=validate_only,
-                operation_timeout=timeout_s,
-                request_timeout=timeout_s,
-            )
-            return {name: _verdict(future, timeout_s) for name, future in futures.items()}
-
-        return self._twice(call)
+        return self._create(AdminClient.create_partitions, new, validate_only)
 
     def create_topics(
         self,
@@ -116,14 +106,17 @@ class Librdkafka:
             )
             for name, rows in assignments.items()
         ]
+        return self._create(AdminClient.create_topics, new, validate_only)
 
+    def _create(
+        self,
+        create: Callable[..., dict[str, Future[None]]],
+        new: Sequence[Any],
+        validate_only: bool,
+    ) -> dict[str, BrokerError | None]:
         def call(client: AdminClient, timeout_s: float) -> dict[str, BrokerError | None]:
-            futures = client.create_topics(
-                new,
-                validate_only=validate_only,
-                operation_timeout=timeout_s,
-                request_timeout=timeout_s,
-            )
+            bounds = {"operation_timeout": timeout_s, "request_timeout": timeout_s}
+            futures = create(client, new, validate_only=validate_only, **bounds)
             return {name: _verdict(future, timeout_s) for name, future in futures.items()}
 
         return self._twice(call)

@@ -37,8 +37,8 @@ def count_pairs_together() -> None:
                 (_CHECKED, (*values, "result_format"), _count_checked),
             ):
                 name = f"{pair.condition_metric_name}{count}"
-                _register(name, keys, of_value, None)
-                _register(f"{name}{_AGGREGATE}", keys, values, function)
+                register_count(_Counts, name, keys, of_value, None)
+                register_count(_Counts, f"{name}{_AGGREGATE}", keys, values, function)
 
 
 @contextmanager
@@ -54,13 +54,19 @@ def replacing_metrics() -> Iterator[None]:
         log.disabled = False
 
 
-def _register(
+def register_count(
+    metric_class: type[CountOfRows],
     name: str,
     domain_keys: tuple[str, ...],
     value_keys: tuple[str, ...],
-    aggregate: Callable[..., Aggregate] | None,
+    provider: Callable[..., Any] | None,
+    *,
+    aggregates: bool = True,
 ) -> None:
-    """Register a metric; without a function, its value is that of its aggregate."""
+    """Register a metric; without a function, its value is that of its aggregate.
+
+    :param aggregates: whether the function returns what is asked of the engine, not the value.
+    """
     from great_expectations.core.metric_function_types import (
         MetricFunctionTypes,
         MetricPartialFunctionTypes,
@@ -74,18 +80,22 @@ def _register(
         metric_domain_keys=domain_keys,
         metric_value_keys=value_keys,
         execution_engine=SparkDFExecutionEngine,
-        metric_class=_Counts,
-        metric_provider=aggregate,
-        metric_fn_type=partial if aggregate else value,
+        metric_class=metric_class,
+        metric_provider=provider,
+        metric_fn_type=partial if provider and aggregates else value,
     )
 
 
-class _Counts:
-    """What a count depends on, as Great Expectations asks each metric's class."""
+class CountOfRows:
+    """A metric, as Great Expectations asks its class."""
 
     domain_keys: ClassVar[tuple[str, ...]] = ()
     value_keys: ClassVar[tuple[str, ...]] = ()
     default_kwarg_values: ClassVar[dict[str, Any]] = {}
+
+
+class _Counts(CountOfRows):
+    """What a count depends on."""
 
     @staticmethod
     def get_evaluation_dependencies(

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from rehome.quality.engine.pair_counts import Aggregate, replacing_metrics
+from rehome.quality.engine.pair_counts import (
+    Aggregate,
+    CountOfRows,
+    register_count,
+    replacing_metrics,
+)
 
 if TYPE_CHECKING:
     from great_expectations.execution_engine import SparkDFExecutionEngine
@@ -26,13 +31,7 @@ _QUERY = re.compile(r"SELECT .+? FROM \{batch\} WHERE (?P<condition>.+)", re.DOT
 @cache
 def count_queries_together() -> None:
     """Have the rows of SQL queries counted in one query, from now on in this process."""
-    from great_expectations.core.metric_function_types import (
-        MetricFunctionTypes,
-        MetricPartialFunctionTypes,
-    )
-    from great_expectations.execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.metrics import query_metrics
-    from great_expectations.expectations.registry import register_metric
 
     original = query_metrics.UnexpectedRowsQueryTable
 
@@ -42,30 +41,15 @@ def count_queries_together() -> None:
         found: list[dict[str, Any]] = original._spark(original, metrics=metrics, **asked)
         return found
 
-    value, partial = MetricFunctionTypes.VALUE, MetricPartialFunctionTypes.AGGREGATE_FN
+    keys = original.domain_keys, original.value_keys
     with replacing_metrics():
-        for name, function, kind in (
-            (_ROWS, rows, value),
-            (_COUNT, None, value),
-            (_AGGREGATE, _count_unexpected, partial),
-        ):
-            register_metric(
-                name,
-                metric_domain_keys=original.domain_keys,
-                metric_value_keys=original.value_keys,
-                execution_engine=SparkDFExecutionEngine,
-                metric_class=_Query,
-                metric_provider=function,
-                metric_fn_type=kind,
-            )
+        register_count(_Query, _ROWS, *keys, rows, aggregates=False)
+        register_count(_Query, _COUNT, *keys, None)
+        register_count(_Query, _AGGREGATE, *keys, _count_unexpected)
 
 
-class _Query:
-    """What the metrics of a query depend on, as Great Expectations asks each metric's class."""
-
-    domain_keys: ClassVar[tuple[str, ...]] = ()
-    value_keys: ClassVar[tuple[str, ...]] = ()
-    default_kwarg_values: ClassVar[dict[str, Any]] = {}
+class _Query(CountOfRows):
+    """What the metrics of a query depend on."""
 
     @staticmethod
     def get_evaluation_dependencies(
