@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from statistics import mean
 from typing import Any
 
-from benchmarks.execution.foretelling import Foretelling
+from benchmarks.execution.foretelling import ALL_PARTS, EtaParts, Foretelling
 from benchmarks.execution.simulate import bound_s, random_plan
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.quota import ThrottledCopies
@@ -19,10 +19,9 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
 from rehome.execution.admission.fair_share import Copies
-from rehome.execution.progress.eta import EtaParts, eta_errors
+from rehome.execution.progress.eta import eta_errors
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
-EVERYTHING = EtaParts()
 WITHOUT: Mapping[str, EtaParts] = {
     "rate_regression per broker": EtaParts(per_broker=False),
     "reaction": EtaParts(reaction=False),
@@ -81,7 +80,7 @@ class OneSlow(Copies):
 def rows() -> Iterator[dict[str, Any]]:
     """Each course with everything, and without each part."""
     for course in COURSES:
-        whole, whole_cpu_s = _errors(course, EVERYTHING)
+        whole, whole_cpu_s = _errors(course, ALL_PARTS)
         for part, parts in WITHOUT.items():
             error, cpu_s = _errors(course, parts)
             yield {

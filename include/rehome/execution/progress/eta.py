@@ -78,23 +78,6 @@ def _has_arrived(move: Move, seen: Observation) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class EtaParts:
-    """What the prediction goes by; ``make bench-ablation`` measures what each brings.
-
-    :param per_broker: what single brokers deliver; else all deliver the mean.
-    :param reaction: how soon moves have started of late; else what the policy says.
-    :param projection: the rest is played out; else the busiest broker decides.
-    """
-
-    per_broker: bool = True
-    reaction: bool = True
-    projection: bool = True
-
-
-ETA_PARTS = EtaParts()
-
-
-@dataclass(frozen=True, slots=True)
 class Foretold:
     """What a poll shows of the rest of a plan.
 
@@ -132,7 +115,6 @@ def foretell(
     since: datetime | None,
     history: Sequence[ProgressSample],
     foreseen: Foreseen | None = None,
-    parts: EtaParts = ETA_PARTS,
 ) -> Foretold:
     """What brokers deliver, from what they have copied, and how long the rest takes with that.
 
@@ -140,7 +122,6 @@ def foretell(
     :param before: the copies that were in flight at the poll before; ``since``: when that was.
     :param history: earlier samples, oldest first.
     :param foreseen: what an earlier poll has computed; None = the rest is played out in any case.
-    :param parts: what the prediction goes by.
     """
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s, view.own_targets)
     left = Remaining.of(backlog, seen, pace)
@@ -162,11 +143,8 @@ def foretell(
     now = _delivered_trend(known, view, seen, left, policy)
     if foreseen is not None and left.moves and not now.stopped and foreseen.holds(view, seen):
         return Foretold(flows, left.busiest_bytes, foreseen.eta_at(seen), foreseen)
-    if parts.reaction:
-        policy = replace(policy, reaction_s=measured_reaction_s(history, seen.taken_at, policy))
-    if not parts.per_broker:
-        now = replace(now, own={})
-    eta_s, work = _eta_s(left, backlog, seen, policy, pace, now, projected=parts.projection)
+    policy = replace(policy, reaction_s=measured_reaction_s(history, seen.taken_at, policy))
+    eta_s, work = _eta_s(left, backlog, seen, policy, pace, now)
     new = None
     if eta_s is not None:
         new = Foreseen(seen.taken_at, eta_s, work, view.target_bytes_per_s, seen.live_brokers)
@@ -220,8 +198,6 @@ def _eta_s(
     policy: Policy,
     pace: Pace,
     now: Trend,
-    *,
-    projected: bool,
 ) -> tuple[float | None, int]:
     """Until the last copy is complete, of those that can be made; None where none comes through.
 
@@ -231,9 +207,6 @@ def _eta_s(
         return 0.0, 0
     if now.stopped:
         return None, 0
-    if not projected:
-        busiest_s = max(size / now.bytes_per_s(slot) for slot, size in left.left_bytes.items())
-        return max(busiest_s + now.ahead_s / now.part, 0.0), 0
     course = play_out(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
     if not course.seconds and not course.whole:
         return None, course.work
