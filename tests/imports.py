@@ -29,10 +29,26 @@ class Imported(NamedTuple):
     in_function: bool
 
 
+class Facts(NamedTuple):
+    """What tests of the architecture ask of a file.
+
+    :param public_names: classes, types and constants that it defines.
+    """
+
+    imports: tuple[Imported, ...]
+    public_names: frozenset[str]
+
+
 @cache
+def facts_of(path: Path) -> Facts:
+    """A file is read and parsed once for all tests."""
+    tree = ast.parse(path.read_text())
+    return Facts(tuple(all_imports(tree)), frozenset(public_names(tree)))
+
+
 def all_imports_of(path: Path) -> tuple[Imported, ...]:
-    """All imports of a file, which is read once."""
-    return tuple(all_imports(ast.parse(path.read_text())))
+    """All imports of a file."""
+    return facts_of(path).imports
 
 
 @cache
@@ -63,6 +79,20 @@ def all_imports(
         elif not isinstance(child, ast.expr):  # which has none
             inside = in_function or isinstance(child, FUNCTIONS)
             yield from all_imports(child, at_import and _runs_on_import(child), inside)
+
+
+def public_names(tree: ast.Module) -> set[str]:
+    """Classes, types and constants that a module defines, not what it imports."""
+    found: set[str] = set()
+    for node in tree.body:
+        for part in [*node.body, *node.orelse] if isinstance(node, ast.If) else [node]:
+            if isinstance(part, ast.ClassDef):
+                found.add(part.name)
+            elif isinstance(part, ast.Assign | ast.AnnAssign):
+                targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+                names = (name for target in targets for name in ast.walk(target))
+                found |= {name.id for name in names if isinstance(name, ast.Name)}
+    return {name for name in found if name[0].isupper()}
 
 
 def _runs_on_import(node: ast.AST) -> bool:

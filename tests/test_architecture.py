@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.imports import folder_of, imports, imports_of
+from tests.imports import facts_of, folder_of, imports, imports_of, public_names
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = {"include", "plugins", "dags", "spark_jobs", "local", "handbook", "world"}
@@ -137,8 +138,17 @@ BY_NAME = ("setattr", "getattr", "delattr", "patch", "object")
 """Functions that take a name as a string; the last one is ``mock.patch.object``."""
 
 
+_PRIVATE = re.compile(
+    r"""(?<!\bself)(?<!\bcls)\._[^_]|["'.}]_[^_]|\bimport\b.*\b_[^_]|^[ ]*_\w+(,|\)| as )""",
+    re.MULTILINE,
+)
+"""Where a file may have one: an attribute, a string's last name, what is imported."""
+
+
 def _reaches_into(source: str) -> list[str]:
     """Private names of other objects and modules that a test reads, replaces or imports."""
+    if not _PRIVATE.search(source):
+        return []
     found = []
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
@@ -178,6 +188,9 @@ def test_no_test_reaches_into_private_names() -> None:
     [
         "gateway._clients",
         "from local.demo import _options",
+        "from local.demo import (\n    options,\n    _steps,\n)",
+        "from local.demo import (\n    _steps as steps,\n)",
+        "from local.demo import (options,\n    _steps)",
         'patch.setattr(trigger, "_open", 1)',
         'monkeypatch.setattr("rehome.domain.text._plural", None)',
         'mock.patch(f"{MODULE}._open")',
@@ -196,27 +209,13 @@ MAY_REPEAT = {
 """Public names that several modules define, and why that misleads nobody."""
 
 
-def _public_names(source: str) -> set[str]:
-    """Classes, types and constants that a module defines, not what it imports."""
-    found: set[str] = set()
-    for node in ast.parse(source).body:
-        for part in [*node.body, *node.orelse] if isinstance(node, ast.If) else [node]:
-            if isinstance(part, ast.ClassDef):
-                found.add(part.name)
-            elif isinstance(part, ast.Assign | ast.AnnAssign):
-                targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-                names = (name for target in targets for name in ast.walk(target))
-                found |= {name.id for name in names if isinstance(name, ast.Name)}
-    return {name for name in found if name[0].isupper()}
-
-
 def test_a_public_name_has_one_meaning() -> None:
     folders = ("include", "plugins", "spark_jobs")
     paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    count = Counter(name for path in paths for name in _public_names(path.read_text()))
+    count = Counter(name for path in paths for name in facts_of(path).public_names)
     assert {name for name, times in count.items() if times > 1} == set(MAY_REPEAT)
 
 
 def test_what_counts_as_a_public_name() -> None:
     source = "from a import B\nclass C: X = 1\nD, _e = 1, 2\nF: int = 3\nlog = 4\nif B:\n    G = 5"
-    assert _public_names(source) == {"C", "D", "F", "G"}
+    assert public_names(ast.parse(source)) == {"C", "D", "F", "G"}
