@@ -131,7 +131,7 @@ def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(
 
 
 def test_a_triple_without_anything_that_may_move_is_skipped() -> None:
-    of = searched(3, "giant")
+    of = problem(3, "giant")
     before = of.layout.rows.copy()
     search_neighbourhoods(replace(of, partitions=np.zeros(len(before), bool)))
     assert (of.layout.rows == before).all()
@@ -147,7 +147,7 @@ def test_disks_hold_what_comes_to_the_byte() -> None:
 
 
 def test_clusters_of_many_brokers_are_left_to_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = searched(3, "giant")
+    of = problem(3, "giant")
     before = of.layout.rows.copy()
     few = replace(NEIGHBOURHOODS, most_brokers=len(of.gives) - 1)
     monkeypatch.setattr(neighbourhood_mip, "NEIGHBOURHOODS", few)
