@@ -27,7 +27,7 @@ from handbook.routes import routes_page
 from handbook.sources import ROOT, dags, member_docs
 from rehome.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from rehome.clusters.clusters_file import ClusterEntry
-from rehome.clusters.watch_rules import rules_described
+from rehome.clusters.watch_rules import WatchRules
 from rehome.domain.request.limits import BrokerLimits, BrokerSet
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.states import MoveState, PlanState
@@ -69,7 +69,7 @@ def settings_page() -> str:
     ]
     rules = [
         (f"`{item.name}`", _values(item), _code(item.shown_default), item.description)
-        for item in rules_described()
+        for item in describe_fields(WatchRules)
     ]
     return f"""# Settings
 

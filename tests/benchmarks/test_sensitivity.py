@@ -57,6 +57,7 @@ def test_a_number_is_scaled_where_it_is_used_and_set_back() -> None:
     assert fewest_moves.FEWEST_MOVES is before
 
 
+@pytest.mark.slow
 def test_numbers_that_a_plan_reads_are_recorded() -> None:
     """Not those of what is not asked for."""
     with read_of(numbers()) as read:
@@ -92,6 +93,7 @@ def test_a_size_is_tried_on_a_cluster_on_which_half_or_double_decides() -> None:
     assert [found.case.name for found in chosen_of(of, known[:1])] == ["small"]
 
 
+@pytest.mark.slow
 def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:
     """Without fewer copies in small clusters, more replicas move."""
     made = case("5 + 1, rf 2").made()
@@ -101,6 +103,7 @@ def test_plans_with_other_numbers_are_compared_with_the_usual_ones() -> None:
     assert found["moves"] >= 1
 
 
+@pytest.mark.slow
 def test_numbers_that_decide_nothing_together_are_not_tried_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

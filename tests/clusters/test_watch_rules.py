@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rehome.clusters.watch_rules import REMOVED, WatchRules, rules_described
+from rehome.clusters.watch_rules import REMOVED, WatchRules
 from rehome.domain.run.watched.finding_kinds import FindingKind, WatchPolicy
 from rehome.errors import InvalidRequestError
+from rehome.field_descriptions import describe_fields
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +45,7 @@ def test_rules_of_the_version_before_are_taken_and_ignored() -> None:
 
 
 def test_every_rule_is_reported_in_full() -> None:
-    for rule in rules_described():
+    for rule in describe_fields(WatchRules):
         assert rule.description.endswith("."), rule.name
         assert rule.shown_default, rule.name
         if rule.name.endswith("_s"):

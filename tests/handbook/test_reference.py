@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from handbook.parameters import kind
-from handbook.reference import REFERENCE, pages
+from handbook.parameters import kind, parameters_page
+from handbook.reference import REFERENCE, pages, settings_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from rehome.alerts.catalog import CATALOG, CatalogEntry
 from rehome.settings import Settings
@@ -41,11 +41,9 @@ def test_every_parameter_says_what_it_means() -> None:
 
 def test_every_parameter_and_setting_has_a_row() -> None:
     full = next(dag for dag in dags() if dag.dag_id == "reassign_partitions")
-    rows = written()["parameters.md"]
+    rows, settings = parameters_page([full]), settings_page()
     assert [name for name in full.params if f"| `{name}` |" not in rows] == []
-    assert [
-        name for name in Settings.model_fields if f"| `{name}` |" not in written()["settings.md"]
-    ] == []
+    assert [name for name in Settings.model_fields if f"| `{name}` |" not in settings] == []
 
 
 def test_each_alert_that_is_sent_has_its_page_and_no_other_has() -> None:

@@ -16,7 +16,7 @@ from pydantic import (
 
 from rehome.domain.run.watched.finding_kinds import REMEDIED, FindingKind, WatchPolicy
 from rehome.errors import InvalidRequestError
-from rehome.field_descriptions import Described, Shown, Unit, ValueText, describe_fields
+from rehome.field_descriptions import Shown, Unit, ValueText
 from rehome.setting_types import SecondsOrNone
 
 REMOVED: Mapping[str, str] = {
@@ -220,8 +220,3 @@ class WatchRules(BaseModel):
                 ],
                 next_step=f"Correct {where}: docs/reference/settings.md names every rule.",
             ) from None
-
-
-def rules_described() -> tuple[Described, ...]:
-    """Every rule as data, for forms and documents."""
-    return describe_fields(WatchRules)

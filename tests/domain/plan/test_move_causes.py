@@ -34,6 +34,7 @@ def moved(*causes: MoveCause, reason: MoveReason = MoveReason.BALANCE) -> Move:
     return Move(TopicPartition("t", 0), (1, 2), (3, 2), 10, reason, causes, in_sync=1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(single, max_size=3).map(tuple), max_size=5))
 def test_causes_come_back_from_their_column_as_they_were(
     made: list[tuple[MoveCause, ...]],

@@ -28,6 +28,7 @@ def script(directory: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_the_job_gets_address_and_token_by_its_environment_and_finds_rehome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
