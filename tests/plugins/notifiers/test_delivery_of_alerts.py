@@ -203,7 +203,7 @@ def test_the_callback_of_a_run_waits_half_as_long_as_the_dag_processor_lets_it_r
     may_end = threading.Event()
     HangingNotifier.may_end = may_end.is_set
     channels({"notifier": f"{__name__}.HangingNotifier"})
-    RehomeNotifier("failed").notify({"params": {}, "run_id": "run-1"})  # type: ignore[typeddict-item]
+    RehomeNotifier("failed").notify({"params": {}, "run_id": "run-1"})
     may_end.set()
     assert "(HangingNotifier): It did not end within 0.5 s" in caplog.text
 
