@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
+from benchmarks.lagrangian_bound import lagrangian_bound
 from benchmarks.planning.job import whole_job
 from benchmarks.planning.judged import judged
 from benchmarks.planning.plan_table import summary, table, write_document, write_largest
@@ -43,7 +44,6 @@ from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import plan_of
-from rehome.planning.programs.lagrangian_bound import lagrangian_bound
 from rehome.planning.rebalance.copy_sources import prefer_sources
 from rehome.planning.rebalance.move_reasons import balance_causes
 from rehome.planning.rebalance.problem import problem_of, tolerances_of

@@ -19,7 +19,6 @@ from rehome.planning.effort.optional_parts import THOROUGH
 PACKAGES = ("effort", "expansion", "programs", "rebalance", "search")
 OTHERS = (
     "budget_curve",
-    "lagrangian_bound",
     "move_reasons",
     "target_costs",
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.clusters import CASES, build
 from benchmarks.planning.plan import request_of
-from rehome.domain.array_types import Floats, Mask
+from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.domain.request.request import Effort, ReassignmentRequest
 from rehome.planning.effort.optional_parts import FAST
 from rehome.planning.model.arrays import ClusterArrays
@@ -46,6 +46,15 @@ def posed_case(
     )
     problem = _of_all(instance.arrays, request, ~instance.drained, instance.capacity)
     return problem, instance.capacity[0]
+
+
+def posed_with_headrooms(problem: Problem, headrooms: Ints) -> Problem:
+    """The same problem and rows, with other space on the volumes (B, V)."""
+    layout = problem.layout
+    brokers = layout.arrays.brokers.with_headrooms(headrooms)
+    other = Layout(replace(layout.arrays, brokers=brokers))
+    other.lay_out(layout.rows)
+    return replace(problem, layout=other)
 
 
 def _of_all(

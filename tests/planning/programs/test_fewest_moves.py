@@ -17,7 +17,7 @@ from rehome.planning.programs.fewest_moves import FEWEST_MOVES, move_fewest
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
-from tests.planning.posed import PLAIN, posed
+from tests.planning.posed import PLAIN, posed, posed_with_headrooms
 
 REQUEST = ReassignmentRequest(Action.REBALANCE, tolerance=0.05)
 SIZES = [100, 100, 100, 100, 100, 400, 500, 600]
@@ -68,7 +68,7 @@ def test_a_disk_without_space_takes_nothing_larger() -> None:
     problem = problem_of(moved=(0, 1, 2, 3, 4), sizes=[95, 95, 95, 95, 95, 400, 500, 600])
     headrooms = problem.layout.headrooms.copy()
     headrooms[1] = 480
-    problem.layout.set_headrooms(headrooms)
+    problem = posed_with_headrooms(problem, headrooms)
     move_fewest(problem, 510)
     assert 6 not in moved_in(problem)
     assert not len(problem.layout.overfull())

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from benchmarks.lagrangian_bound import lagrangian_bound
 from benchmarks.small_clusters import KINDS, Kind, Small, small
 from rehome.domain.actions import Action
 from rehome.domain.request.request import Effort, ReassignmentRequest
 from rehome.planning.model.arrays import broker_sums
 from rehome.planning.model.layout import Layout
-from rehome.planning.programs.lagrangian_bound import lagrangian_bound
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.rebalance.reconsider import RECONSIDER
 from rehome.planning.rebalance.solver import rebalance

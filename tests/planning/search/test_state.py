@@ -7,7 +7,7 @@ import pytest
 
 from rehome.planning.model.topic_bands import beyond, total_beyond
 from rehome.planning.search.state import Search
-from tests.planning.posed import posed_case
+from tests.planning.posed import posed_case, posed_with_headrooms
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -24,7 +24,7 @@ def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few: bool) ->
 def test_one_replica_may_go_where_it_may_go_among_others() -> None:
     problem, rng = posed_case("skew")[0], np.random.default_rng(2)
     is_full = rng.random(problem.layout.headrooms.shape) < 0.5
-    problem.layout.set_headrooms(np.where(is_full, 1, 10**12))
+    problem = posed_with_headrooms(problem, np.where(is_full, 1, 10**12))
     search = Search(problem)
     replicas = rng.integers(0, search.flat.size, 300)
     brokers = search.receivers[rng.integers(0, len(search.receivers), 300)]

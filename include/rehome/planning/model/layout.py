@@ -55,10 +55,6 @@ class Layout:
         total: Ints = np.maximum(self.headrooms, 0).sum(axis=1)
         return total
 
-    def set_headrooms(self, headrooms: Ints) -> None:
-        """Replace the headroom of the volumes (B, V)."""
-        self.headrooms, self._packing = headrooms, CopyPacking(headrooms)
-
     def fits(self, partition: int) -> Mask:
         """(B,) brokers that take new replicas, have a log dir with enough space for this partition,
         and may hold it by their caps and its broker set.

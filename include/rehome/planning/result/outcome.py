@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Ints, Mask
+from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.figures import BudgetPoint, LeaderMinimums, TargetPrice, TopicBalance
 from rehome.domain.plan.infeasible import Infeasible
@@ -115,9 +115,3 @@ def largest_first(layout: Layout, partitions: Ints) -> list[int]:
     """The partitions by size, largest first; ties in partition order."""
     order: list[int] = partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist()
     return order
-
-
-def left_brokers(layout: Layout, partition: int) -> list[int]:
-    """Dense indexes of the brokers that no longer hold the partition."""
-    now = layout.rows[partition].tolist()
-    return [b for b in layout.origin[partition].tolist() if b != NONE and b not in now]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.lagrangian_bound import lagrangian_bound
 from rehome.planning.model.arrays import broker_sums
-from rehome.planning.programs.lagrangian_bound import lagrangian_bound
 from rehome.planning.rebalance.solver import rebalance
 from tests.planning.posed import posed_case
 
