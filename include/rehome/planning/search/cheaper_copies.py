@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.planning.search.broker_shed import BYTES_ROW
 from rehome.planning.search.state import Search
 
 
@@ -43,11 +44,18 @@ def exchange_copies(search: Search, most: int) -> None:
 
 
 class _Exchange:
-    """Replaces single copies; knows what each broker could give, by size, until it changes."""
+    """Replaces single copies; knows what each broker could give, and how many bytes it could take
+    and lose within its band, until it changes.
+    """
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self._known: dict[int, tuple[Ints, Floats]] = {}
+        self._excess: list[float] = search.excess(slice(None), search.load).tolist()
+        self._load: list[float] = search.load[BYTES_ROW].tolist()
+        self._low, self._high, self._scale = (
+            side[BYTES_ROW].tolist() for side in (search.low, search.high, search.scale)
+        )
 
     def replace(self, replica: int, origin: int) -> bool:
         """Undo one move and move a smaller replica of the same origin instead, if there is a valid
@@ -59,32 +67,53 @@ class _Exchange:
             return False
         if origin in search.rows[replica // width].tolist():
             return False
-        candidates, weight = self._of(origin)
+        candidates, size = self._of(origin)
         search.work.score(len(candidates))
         mine = search.weights[:, replica // width]
-        smaller = int(weight[0].searchsorted(mine[0]))
-        fits = _harmless(search, origin, there, mine[:, None] - weight[:, :smaller])
-        cheapest = np.flatnonzero(fits)[: EXCHANGE.checked]
-        for other in candidates[cheapest].tolist():
+        near = np.flatnonzero((size < mine[0]) & (size >= mine[0] - self._room(origin, there)))
+        if not len(near):
+            return False
+        near = candidates[near[np.argsort(size[near], kind="stable")]]
+        fits = _harmless(search, origin, there, mine[:, None] - search.weight(near))
+        for other in near[np.flatnonzero(fits)[: EXCHANGE.checked]].tolist():
             if other // width == replica // width:
                 continue
             if search.valid_one(replica, origin) and _may_trade(search, replica, other, there):
                 search.move(replica, origin)
                 search.move(other, there)
-                self._known.pop(origin, None)
-                self._known.pop(there, None)
+                self._changed(origin, there)
                 return True
         return False
 
     def _of(self, broker: int) -> tuple[Ints, Floats]:
-        """The replicas that a broker holds as in the snapshot, smallest first, and their loads."""
+        """The replicas that a broker holds as in the snapshot, and their sizes."""
         if broker not in self._known:
             search = self._search
             held = search.on(broker)
-            held = held[search.held_before(held, np.array(broker))]
-            order = np.argsort(search.weights[0].take(held // search.width), kind="stable")
-            self._known[broker] = held[order], search.weight(held[order])
+            stayed = search.origin.reshape(-1).take(held) == broker
+            other = np.flatnonzero(~stayed)
+            stayed[other] = search.held_before(held[other], np.array(broker))
+            held = held[stayed]
+            self._known[broker] = held, search.weights[BYTES_ROW].take(held // search.width)
         return self._known[broker]
+
+    def _room(self, origin: int, there: int) -> float:
+        """The most bytes that ``origin`` may get back from ``there``: with more, there is more
+        excess of bytes alone than of all resources now. One byte more, for rounding.
+        """
+        room, excess = np.inf, self._excess[origin] + self._excess[there]
+        if scale := self._scale[origin]:
+            room = self._high[origin] - self._load[origin] + excess / scale
+        if scale := self._scale[there]:
+            room = min(room, self._load[there] - self._low[there] + excess / scale)
+        return room + 1.0
+
+    def _changed(self, *brokers: int) -> None:
+        for broker in brokers:
+            self._known.pop(broker, None)
+            here, load = np.array([broker]), self._search.load[:, [broker]]
+            self._excess[broker] = float(self._search.excess(here, load)[0])
+            self._load[broker] = float(load[BYTES_ROW, 0])
 
 
 def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
