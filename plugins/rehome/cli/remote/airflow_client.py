@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.cookiejar
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,6 +22,11 @@ PAGE = "/rehome"
 HEAD_OF_PAGE = "rehome"
 """The key by which an error is known to be of Rehome's page, and not of what stands before it."""
 LOG_IN = "Give a token in REHOME_TOKEN or --token-file, or log in with --user."
+ANOTHER_TOKEN = (
+    "have Airflow's /auth/token give another one, and set REHOME_TOKEN to it or write it to the "
+    "file of --token-file, which is read again when a token has ended; or log in with --user: "
+    "then rehome logs in again by itself"
+)
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,24 @@ class SignIn:
 
     :param token: that Airflow has given them; "" = they log in.
     :param user: "" = no login either: Airflow may let everybody in.
+    :param token_file: where the token was read, and where another may be found later.
     """
 
     token: str = ""
     user: str = ""
     password: str = ""
+    token_file: Path | None = None
+
+
+def read_token(file: Path) -> str:
+    """The token in a file.
+
+    :raises CommandError: the file cannot be read.
+    """
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(ExitCode.USAGE, f"The token cannot be read: {error}.") from error
 
 
 class AirflowClient:
@@ -82,8 +101,7 @@ class AirflowClient:
         if first:
             self._log_in()
         answer = self._send(method, path, **sent)
-        if answer.status_code in _OLD_TOKEN and not first and self._who.user:
-            self._log_in()  # it may be too old: of such a token, too, Airflow says 403
+        if answer.status_code in _OLD_TOKEN and not first and self._renewed():
             answer = self._send(method, path, **sent)
         if answer.is_redirect:
             raise self._strange(answer)
@@ -113,6 +131,16 @@ class AirflowClient:
                 "Check --airflow (or REHOME_AIRFLOW_URL), and that Airflow's API server runs. A "
                 "CA of your own goes into SSL_CERT_FILE.",
             ) from error
+
+    def _renewed(self) -> bool:
+        """Whether there is another token in the place of one that may have ended."""
+        if self._who.token_file is not None:
+            before, self._token = self._token, read_token(self._who.token_file)
+            return self._token != before
+        if self._who.token:
+            return False
+        self._log_in()
+        return True
 
     def _log_in(self) -> None:
         self._token = ""
@@ -150,16 +178,22 @@ class AirflowClient:
     def _refusal(self, answer: httpx.Response) -> CommandError:
         status, detail = answer.status_code, _detail(answer)
         said = f"{status} {detail}".rstrip(".") + "."
+        if status == httpx.codes.UNAUTHORIZED and self._who.token:
+            return CommandError(
+                ExitCode.NOT_ALLOWED,
+                f"{self.url} does not take the token: {said}",
+                f"If it has ended, {ANOTHER_TOKEN}.",
+            )
         if status == httpx.codes.UNAUTHORIZED:
             return CommandError(
                 ExitCode.NOT_ALLOWED, f"{self.url} does not know who you are: {said}", LOG_IN
             )
         if status == httpx.codes.FORBIDDEN:
+            ended = f"If the token has ended, {ANOTHER_TOKEN}. Else ask" if self._who.token else ""
             return CommandError(
                 ExitCode.NOT_ALLOWED,
                 said,
-                "Log in anew if your token is old; else ask an administrator of this Airflow for "
-                "the right.",
+                f"{ended or 'Ask'} an administrator of this Airflow for the right.",
             )
         if status == httpx.codes.NOT_FOUND:
             if str(answer.request.url.path).find(f"{PAGE}/") >= 0 and not _of_page(answer):
@@ -182,7 +216,10 @@ class AirflowClient:
         )
 
 
-_OLD_TOKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+_OLD_TOKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND)
+"""What Airflow may say of a token that has ended: its own tokens are then unknown; with a token
+whose rights lie elsewhere, the user has no right any more, or a plan is not for them.
+"""
 _UNKNOWN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.UNPROCESSABLE_ENTITY)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.remote.airflow_client import AirflowClient, SignIn
+from rehome.cli.remote.airflow_client import AirflowClient, SignIn, read_token
 
 URL_VARIABLE = "REHOME_AIRFLOW_URL"
 TOKEN_VARIABLE = "REHOME_TOKEN"
@@ -60,21 +60,13 @@ def open_airflow(chosen: argparse.Namespace) -> Iterator[AirflowClient]:
     :raises CommandError: the token or the password cannot be had.
     """
     url = chosen.airflow or os.environ.get(URL_VARIABLE) or DEFAULT_URL
-    token, user = _token(chosen.token_file), ""
+    file, user = chosen.token_file, ""
+    token = read_token(file) if file else os.environ.get(TOKEN_VARIABLE, "").strip()
     if chosen.user or not token:
         user = chosen.user or os.environ.get(USER_VARIABLE, "")
-    who = SignIn("", user, _password(user)) if user else SignIn(token)
+    who = SignIn("", user, _password(user)) if user else SignIn(token, token_file=file)
     with AirflowClient(url, who) as client:
         yield client
-
-
-def _token(file: Path | None) -> str:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip()
-    try:
-        return file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(ExitCode.USAGE, f"The token cannot be read: {error}.") from error
 
 
 def _password(user: str) -> str:
