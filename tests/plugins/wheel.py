@@ -115,9 +115,13 @@ def installed_wheel(directory: Path) -> Installed:
 
 def interpreter_of(version: str) -> Path | None:
     """An interpreter of this version of Python on this machine; None = there is none."""
-    find = (UV, "python", "find", "-q", "--no-python-downloads", version)
+    find = (UV, "python", "find", "--no-python-downloads", version)
     done = subprocess.run(find, check=False, capture_output=True, text=True)
-    return Path(done.stdout.strip()) if done.returncode == 0 else None
+    if done.returncode == 0:
+        return Path(done.stdout.strip())
+    # pyenv's commands answer only for versions that have been chosen.
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    return next(iter(sorted(pyenv.glob(f"versions/{version}.*/bin/python"))), None)
 
 
 def installed_with(

@@ -65,6 +65,9 @@ def _client() -> dict[str, Any]:
         "publicClient": False,
         "serviceAccountsEnabled": True,
         "authorizationServicesEnabled": True,
+        # Roles add rights to each other. Keycloak's default asks each permission that names a
+        # resource, and so lets nobody in who has not every role.
+        "authorizationSettings": {"decisionStrategy": "AFFIRMATIVE"},
         "directAccessGrantsEnabled": True,
         "redirectUris": ["*"],
     }
