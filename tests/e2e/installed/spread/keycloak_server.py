@@ -44,6 +44,15 @@ class Keycloak:
             "KEYCLOAK_ADMIN_PASSWORD": self.password,
         }
 
+    def tokens_last(self, seconds: int) -> None:
+        """Let those that it gives from now on end after so long."""
+        asked = {"grant_type": "password", "client_id": "admin-cli", "username": "admin"}
+        where = f"{self.url}/realms/master/protocol/openid-connect/token"
+        answer = httpx.post(where, data={**asked, "password": self.password}, timeout=60)
+        headers = {"Authorization": f"Bearer {answer.raise_for_status().json()['access_token']}"}
+        realm, body = f"{self.url}/admin/realms/{REALM}", {"accessTokenLifespan": seconds}
+        httpx.put(realm, json=body, headers=headers, timeout=60).raise_for_status()
+
 
 @contextmanager
 def keycloak_server(directory: Path) -> Iterator[Keycloak]:

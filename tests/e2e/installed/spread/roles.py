@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import httpx
 
+from local.airflow.api import ANSWER_TIMEOUT_S
 from local.airflow.standalone import AirflowStandalone
+from local.process.waiting import wait_until
+from rehome.cli.failures import CommandError, ExitCode
+from rehome.cli.remote.airflow_client import AirflowClient, SignIn
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import PlanRecord
@@ -30,8 +34,19 @@ class WithRoles:
 
     def person(self, name: str) -> Person:
         """One of them; "" = nobody has logged in."""
-        passwords = json.loads((self.airflow.home / "passwords.json").read_text())
-        return Person(self.airflow.url, name, passwords.get(name, ""))
+        return Person(self.airflow.url, name, self._passwords().get(name, ""))
+
+    def shell(self, who: SignIn) -> AirflowClient:
+        """What a command asks by; use it as a context manager."""
+        return AirflowClient(self.airflow.url, who)
+
+    def sign_in(self, name: str) -> SignIn:
+        """One of them, by a password."""
+        return SignIn(user=name, password=self._passwords()[name])
+
+    def _passwords(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads((self.airflow.home / "passwords.json").read_text())
+        return found
 
     def plans(self) -> list[PlanRecord]:
         """Those of its ledger."""
@@ -51,7 +66,7 @@ def drains_by_roles(with_roles: WithRoles, gateway: ClusterGateway, topics: Topi
     assert ann.wait_for_end(dry, TIMEOUT_S) == "success", ann.states(dry)
     (plan,) = with_roles.plans()
     where = f"plans/{plan.plan_id}"
-    assert topic in vic.page("GET", where).text
+    assert topic in vic.page("GET", where, timeout=ANSWER_TIMEOUT_S).text
     assert stranger.page("GET", where).status_code == UNKNOWN
 
     run = ann.triggers(DAG, {**asked, "plan_id": plan.plan_id, "approval": True})
@@ -64,3 +79,27 @@ def drains_by_roles(with_roles: WithRoles, gateway: ClusterGateway, topics: Topi
     found = gateway.current_topics([topic])[topic].partitions.values()
     assert all(DRAINED not in each.replicas for each in found)
     return done
+
+
+def outlives_its_token(with_roles: WithRoles, plan_id: str) -> None:
+    """A shell goes on after the token of its login; with a token alone it says what to do.
+
+    :param plan_id: a plan that is done.
+    """
+    path = f"/plans/{plan_id}"
+    with with_roles.shell(with_roles.sign_in("vic")) as by_login:
+        assert by_login.page(path)["state"] == "done"
+        token = SignIn(with_roles.person("vic").token)
+        with with_roles.shell(token) as by_token:
+
+            def refused() -> CommandError | None:
+                try:
+                    by_token.page(path)
+                except CommandError as error:
+                    return error
+                return None
+
+            error = wait_until(refused, "the newer token to end", TIMEOUT_S)
+        assert (error.code, error.what[:3]) == (ExitCode.NOT_ALLOWED, str(int(FORBIDDEN)))
+        assert "If the token has ended" in error.next_step
+        assert by_login.page(path)["state"] == "done"

@@ -14,7 +14,7 @@ from rehome.cluster.gateway import ClusterGateway
 from tests.conftest import Topics
 from tests.e2e.installed.drains import airflow_with, connection_to
 from tests.e2e.installed.spread.keycloak_server import Keycloak, keycloak_server
-from tests.e2e.installed.spread.roles import ROLES, WithRoles, drains_by_roles
+from tests.e2e.installed.spread.roles import ROLES, WithRoles, drains_by_roles, outlives_its_token
 from tests.plugins.wheel import Installed
 from tests.session.needs import Need, needs
 from tests.session.spark_session import quick_spark
@@ -24,6 +24,8 @@ FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 KEYCLOAK = "airflow.providers.keycloak.auth_manager.keycloak_auth_manager.KeycloakAuthManager"
 FABS_USERS = ROOT / "tests" / "attacks" / "fab_users.py"
 KEYCLOAKS_USERS = Path(__file__).parent / "keycloak_users.py"
+TOKEN_LASTS_S = 20
+"""A login and a page on a busy machine take less; Airflow's own tokens last a day."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -86,5 +88,7 @@ def test_a_user_of_keycloak_approves_what_a_viewer_may_only_read(
 ) -> None:
     done = drains_by_roles(by_keycloak, gateway, topics)
     assert str(done.approved_by).startswith("bob (id "), "Keycloak knows people by UUIDs"
+    keycloak.tokens_last(TOKEN_LASTS_S)
+    outlives_its_token(by_keycloak, done.plan_id)
     shown = company.versions("apache-airflow", "apache-airflow-providers-keycloak")
     outcome(Outcome("keycloak", {**shown, "Keycloak": keycloak.version}))
