@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from local.airflow.standalone import ROOT
 from rehome.places.spark_packages import AWS_SDK, spark_jars, spark_packages
+from rehome.places.stores import EXTRAS
 
 
 def jars(folder: Path, *names: str) -> Path:
@@ -30,6 +32,14 @@ def test_they_are_of_the_hadoop_that_spark_brings() -> None:
     assert found.excluded == "software.amazon.awssdk:bundle"
     assert spark_packages("gs").packages == f"org.apache.hadoop:hadoop-gcp:{version}"
     assert spark_packages("abfss").packages == f"org.apache.hadoop:hadoop-azure:{version}"
+
+
+def test_the_handbook_names_them() -> None:
+    page = (ROOT / "docs" / "howto" / "object-store.md").read_text()
+    for scheme in EXTRAS:
+        found = spark_packages(scheme)
+        named = [*found.packages.split(","), *filter(None, [found.excluded])]
+        assert all(f"`{each}`" in page for each in named), named
 
 
 def test_of_another_hadoop_all_that_it_asks_for_is_taken(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ class Installed:
         ask = "import platform; print(platform.python_version())"
         return subprocess.check_output([self.python, "-c", ask], text=True).strip()
 
+    def site_packages(self) -> Path:
+        """Where its packages are."""
+        ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        return Path(subprocess.check_output([self.python, "-c", ask], text=True).strip())
+
     def run(self, *words: str | Path, env: Mapping[str, str] | None = None) -> int:
         """Run it; its exit code."""
         asked = [str(self.command), *map(str, words)]
