@@ -66,7 +66,7 @@ def _client() -> dict[str, Any]:
         "serviceAccountsEnabled": True,
         "authorizationServicesEnabled": True,
         # Roles add rights to each other. Keycloak's default asks each permission that names a
-        # resource, and so lets nobody in who has not every role.
+        # resource, and refuses a user who lacks one role.
         "authorizationSettings": {"decisionStrategy": "AFFIRMATIVE"},
         "directAccessGrantsEnabled": True,
         "redirectUris": ["*"],
