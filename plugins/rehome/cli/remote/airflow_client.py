@@ -101,7 +101,7 @@ class AirflowClient:
         if first:
             self._log_in()
         answer = self._send(method, path, **sent)
-        if answer.status_code in _OLD_TOKEN and not first and self._renewed():
+        if answer.status_code in _OLD_TOKEN and not first and self._renew_token():
             answer = self._send(method, path, **sent)
         if answer.is_redirect:
             raise self._strange(answer)
@@ -132,8 +132,8 @@ class AirflowClient:
                 "CA of your own goes into SSL_CERT_FILE.",
             ) from error
 
-    def _renewed(self) -> bool:
-        """Whether there is another token in the place of one that may have ended."""
+    def _renew_token(self) -> bool:
+        """Get another token in the place of one that may have ended; whether there is one."""
         if self._who.token_file is not None:
             before, self._token = self._token, read_token(self._who.token_file)
             return self._token != before
