@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from functools import cache
 
 import pytest
@@ -11,6 +12,7 @@ from handbook.parameters import kind, parameters_page
 from handbook.reference import REFERENCE, pages, settings_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from rehome.alerts.catalog import CATALOG, CatalogEntry
+from rehome.domain.run.findings import Severity
 from rehome.settings import Settings
 
 written = cache(pages)
@@ -50,6 +52,16 @@ def test_each_alert_that_is_sent_has_its_page_and_no_other_has() -> None:
     expected = {entry.runbook for entry in CATALOG if entry.sent}
     found = {f"docs/alerts/{path.name}" for path in (REFERENCE.parent / "alerts").glob("*.md")}
     assert found - {"docs/alerts/index.md"} == expected
+
+
+def test_the_index_has_each_alert_that_is_sent_once_and_errors_are_urgent() -> None:
+    text = (REFERENCE.parent / "alerts" / "index.md").read_text()
+    rows = re.findall(r"^\| \[(\w+)\]\((\w+)\.md\) \|.*\| (.+) \|$", text, re.M)
+    sent = {entry.kind.value: entry for entry in CATALOG if entry.sent}
+    assert sorted(name for name, _, _ in rows) == sorted(sent)
+    assert [name for name, file, _ in rows if file != name] == []
+    errors = {name for name, entry in sent.items() if entry.severity is Severity.ERROR}
+    assert {name for name, _, urgent in rows if urgent == "yes"} == errors
 
 
 @pytest.mark.parametrize("entry", [entry for entry in CATALOG if entry.sent], ids=lambda e: e.kind)
