@@ -1,13 +1,15 @@
 """How much data a day leaves, at 100,000 partitions: `make bench-growth`.
 
-Writes a table into docs/howto/keep.md. The warehouse is a folder, the ledger an SQLite file, as
-large as it is after VACUUM. A snapshot has every table filled, as :mod:`benchmarks.snapshots.load`
-makes it. The plan moves a part of the partitions, with a sample at each poll, as a run has them.
+Writes benchmarks/results/growth.json, and a table into docs/howto/keep.md. The warehouse is a
+folder, the ledger an SQLite file, as large as it is after VACUUM. A snapshot has every table
+filled, as :mod:`benchmarks.snapshots.load` makes it. The plan moves a part of the partitions, with
+a sample at each poll, as a run has them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import sqlite3
 import tempfile
@@ -33,6 +35,7 @@ from rehome.scheduled.cluster_dags import EVERY
 from rehome.warehouse import Warehouse
 from world.plan_of_moves import plan_of_moves
 
+RESULTS = Path(__file__).parents[1] / "results" / "growth.json"
 DOCUMENT = DOCS / "howto" / "keep.md"
 COLUMNS = {"what": "what", "MB": "mb", "MB a day": "mb_a_day", "MB that are kept": "mb_kept"}
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -159,7 +162,7 @@ def _row(what: str, size_bytes: float, a_day: float, days: int) -> dict[str, Any
 
 
 def main() -> None:
-    """Measure, and write the table."""
+    """Measure, and write figures and table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--moves", type=int, default=10_000, help="of the plan of each day")
@@ -168,10 +171,12 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = measured(asked, Path(folder))
+    made = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": platform.machine()}
+    RESULTS.write_text(json.dumps([{**made, **vars(asked), "rows": rows}], indent=1) + "\n")
     about = (
         f"{asked.partitions:,} partitions of {RF} replicas on {BROKERS} brokers, a snapshot every "
         f"{EVERY.total_seconds() / 60:g} minutes for {SNAPSHOT_DAYS} days, a plan a day for "
-        f"{PLAN_DAYS} days; {datetime.now(UTC):%Y-%m-%d}, {platform.machine()}:"
+        f"{PLAN_DAYS} days; {made['date']}, {made['machine']}:"
     )
     put(DOCUMENT, "bench-growth", [about, "", *table(COLUMNS, rows), ""])
     for row in rows:
