@@ -47,6 +47,10 @@ lines: python ## count the lines of the core and of each extra; SINCE=COMMIT com
 wheel: python ## build the package, dist/rehome-….whl
 	@.venv/bin/uv build -q --no-build-isolation --wheel -o dist .
 
+.PHONY: dist
+dist: python ## build what a release has: the source archive, and the wheel from it
+	@.venv/bin/uv build -q --no-build-isolation -o dist .
+
 .PHONY: sbom
 sbom: python ## write the SBOM (CycloneDX) and the list of licences of what the lock has into dist/
 	@PATH=$(ROOT)/.venv/bin:$$PATH $(PY) -m local.bill_of_materials

@@ -33,6 +33,21 @@ LICENCES: Mapping[str, str] = {
     "uplot": "MIT",
 }
 """Of packages that do not declare theirs where it can be read; each has its licence's text."""
+CHOICES: Mapping[str, str] = {
+    "greenback": "MIT OR Apache-2.0",
+    "text-unidecode": "Artistic-1.0-Perl OR GPL-2.0-or-later",
+}
+"""Of packages that let one choose, and declare each licence as if all held."""
+ACCEPTED = frozenset(
+    {
+        *("0BSD", "Apache-2.0", "Artistic-1.0-Perl", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0"),
+        *("ISC", "LGPL-3.0-only", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0", "Python-2.0", "Unlicense"),
+        *("Zlib", "Apache Software License", "BSD License"),
+        "Mozilla Public License 2.0 (MPL 2.0)",
+    }
+)
+"""Licences that were read: a package may have them. As SPDX or, after that, as PyPI names them."""
+_CLASSIFIER = "License :: OSI Approved :: "
 _PIN = re.compile(r"^[A-Za-z0-9][^\s#].*==.*$", re.MULTILINE)
 
 Component = dict[str, Any]
@@ -71,17 +86,33 @@ def vendored(package_json: str) -> Iterator[Component]:
 
 def licence_of(component: Component) -> str:
     """Its licence as an SPDX expression, or in its own words."""
-    said = []
+    name = canonicalize_name(component.get("name", ""))
+    return CHOICES.get(name) or " AND ".join(_declared(component)) or NOT_DECLARED
+
+
+def _declared(component: Component) -> list[str]:
+    """The licences that it declares. A classifier counts where there is nothing better."""
+    spdx, words = [], []
     for each in component.get("licenses", ()):
         licence = each.get("license", {})
-        text = each.get("expression") or licence.get("id") or licence.get("name") or ""
-        said.append(text.splitlines()[0] if text else "")
-    return " AND ".join(dict.fromkeys(filter(None, said))) or NOT_DECLARED
+        if found := each.get("expression") or licence.get("id"):
+            spdx.append(found)
+        elif name := licence.get("name"):
+            words.append(name.splitlines()[0].removeprefix(_CLASSIFIER))
+    return list(dict.fromkeys(spdx or words))
+
+
+def is_accepted(licence: str) -> bool:
+    """Whether each licence that holds, or one of those to choose from, was read before."""
+    return all(
+        any({choice, choice.strip("()")} & ACCEPTED for choice in each.split(" OR "))
+        for each in licence.split(" AND ")
+    )
 
 
 def write(bom: dict[str, Any], pinned: Mapping[str, str], folder: Path) -> list[str]:
     """Write both files into a folder; returns packages of the lock that are not in the SBOM, or
-    declare no licence.
+    have a licence that is none of those accepted.
     """
     ours = vendored((VENDORED / "package.json").read_text())
     listed = [*shipped(bom["components"], pinned), *ours]
@@ -100,12 +131,12 @@ def write(bom: dict[str, Any], pinned: Mapping[str, str], folder: Path) -> list[
         rows.writerow(["package", "version", "licence"])
         rows.writerows([each["name"], each["version"], licence_of(each)] for each in listed)
     there = {canonicalize_name(each["name"]) for each in listed}
-    silent = [each["name"] for each in listed if licence_of(each) == NOT_DECLARED]
-    return sorted({*pinned} - there) + silent
+    new = [each["name"] for each in listed if not is_accepted(licence_of(each))]
+    return sorted({*pinned} - there) + new
 
 
 def main() -> int:
-    """Write both; 1 if a package of the lock is missing, or declares no licence."""
+    """Write both; 1 if a package of the lock is missing, or has a licence that was not read yet."""
     made = subprocess.run(
         [
             *("uvx", "--from", MADE_BY, "cyclonedx-py", "environment", "--output-reproducible"),
@@ -117,7 +148,7 @@ def main() -> int:
     )
     lacking = write(json.loads(made.stdout), pins(LOCK.read_text()), DIST)
     for name in lacking:
-        print(f"{name}: not installed here, or its licence is not declared")
+        print(f"{name}: not installed here, or its licence is not among those accepted")
     print(f"SBOM and licences are in {DIST.name}/.")
     return 1 if lacking else 0
 

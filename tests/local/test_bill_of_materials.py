@@ -7,7 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from local.bill_of_materials import LOCK, NOT_DECLARED, licence_of, pins, write
+import pytest
+
+from local.bill_of_materials import LOCK, NOT_DECLARED, is_accepted, licence_of, pins, write
 
 LOCKED = """\
 pyyaml==6.0.3 \\
@@ -61,10 +63,41 @@ def test_it_lists_what_is_shipped_and_names_what_is_lacking(tmp_path: Path) -> N
 
 
 def test_a_licence_is_an_id_an_expression_or_its_own_words() -> None:
+    classifier = {"license": {"name": "License :: OSI Approved :: BSD License"}}
     for given, said in (
         ([{"license": {"id": "MIT"}}, {"license": {"id": "MIT"}}], "MIT"),
         ([{"expression": "MIT OR Apache-2.0"}], "MIT OR Apache-2.0"),
         ([{"license": {"name": "Ours\nmore of it"}}], "Ours"),
+        ([{"license": {"id": "BSD-3-Clause"}}, classifier], "BSD-3-Clause"),
+        ([classifier], "BSD License"),
         ([], NOT_DECLARED),
     ):
         assert licence_of({"licenses": given}) == said
+
+
+def test_a_choice_that_a_package_leaves_is_one() -> None:
+    declared = ({"license": {"id": "GPL-2.0-or-later"}}, {"license": {"name": "Artistic License"}})
+    said = licence_of(component("text_unidecode", "1.3", *declared))
+    assert said == "Artistic-1.0-Perl OR GPL-2.0-or-later"
+    assert is_accepted(said)
+
+
+@pytest.mark.parametrize(
+    ("licence", "accepted"),
+    [
+        ("MIT", True),
+        ("MPL-2.0 AND (MIT OR GPL-3.0-only)", True),
+        ("Mozilla Public License 2.0 (MPL 2.0)", True),
+        ("MIT AND GPL-3.0-only", False),
+        ("GPL-3.0-only", False),
+        (NOT_DECLARED, False),
+    ],
+)
+def test_a_licence_that_was_not_read_yet_is_not_accepted(licence: str, accepted: bool) -> None:
+    assert is_accepted(licence) is accepted
+
+
+def test_a_package_with_another_licence_is_named(tmp_path: Path) -> None:
+    made = bom()
+    made["components"][0] = component("PyYAML", "6.0.3", {"license": {"id": "GPL-3.0-only"}})
+    assert write(made, pins(LOCKED), tmp_path) == ["grpcio", "PyYAML"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import distributions
 from pathlib import Path
 from pkgutil import resolve_name
@@ -28,3 +29,11 @@ def test_a_checkout_tells_airflow_of_it_with_the_same_version() -> None:
     assert found.version == REHOME_VERSION
     (point,) = found.entry_points
     assert (point.group, point.load()) == ("apache_airflow_provider", provider_info)
+
+
+def test_the_changelog_begins_with_that_version_and_its_day() -> None:
+    changes = (PLUGINS.parent / "CHANGELOG.md").read_text()
+    first = re.search(r"^## (\S+), (?:\d{4}-\d\d-\d\d|not released yet)$", changes, re.M)
+    assert first is not None
+    assert first[1] == REHOME_VERSION
+    assert changes.index(first[0]) == changes.index("## ")

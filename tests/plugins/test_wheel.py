@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,12 @@ def test_nothing_is_left_of_it_after_it_is_uninstalled(tmp_path: Path) -> None:
     assert [path for path in home.rglob("*") if "rehome" in path.name] == []
 
 
-def test_the_source_archive_has_all_that_the_wheel_is_built_from(tmp_path: Path) -> None:
+def test_the_source_archive_has_all_that_the_wheel_is_built_from_and_no_tests(
+    tmp_path: Path,
+) -> None:
     from_archive, from_checkout = tmp_path / "archive", tmp_path / "checkout"
     assert contents(built(from_archive)) == contents(built(from_checkout, "--wheel"))
+    (archive,) = from_archive.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        folders = {Path(name).parts[1] for name in files.getnames() if len(Path(name).parts) > 2}
+    assert folders == {"dags", "include", "plugins", "spark_jobs"}
