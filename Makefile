@@ -146,8 +146,8 @@ test-versions: setup ## the marked part of the tests on each version of Kafka; V
 			$(PY) -m pytest -q --timeout 240 -m versions $(ARGS) || failed="$$failed $$version"; \
 	done; $(PY) -m handbook.reference; [ -z "$$failed" ] || { echo "fails on Kafka$$failed"; exit 1; }
 
-# What `make test` has of tests on real brokers, a folder at a time: a run that ends early keeps what
-# it has shown.
+# What `make test` has of tests on real brokers, a folder at a time: a run that ends early keeps the
+# files whose tests have all ended.
 BROKER_TESTS := brokers and not long and not simulated
 FOLDERS := $(filter-out %__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ def results() -> Results:
 
 
 def results_of_all() -> Results:
-    """What came of all tests on brokers: by version, then by their folder below tests/."""
+    """What came of all tests on brokers: by version, by their folder below tests/, by file."""
     read: dict[str, Any] = json.loads(OF_ALL.read_text())
     return {version: read[version] for version in sorted(read, key=_number)}
 
@@ -87,7 +88,7 @@ Passed, and of what is beside that: f = failed, s = skipped.
 ## Every test on brokers
 
 `make test-brokers` runs every test of `make test` that needs brokers on a version, a folder at
-a time.
+a time. A run that is ended early leaves tests of a folder that were not run.
 
 {_whole(results_of_all())}"""
 
@@ -127,20 +128,38 @@ def _failed(found: Results) -> str:
 def _whole(found: Results) -> str:
     if not found:
         return "Not run yet.\n"
-    rows, reasons = [], []
-    for version, by_folder in found.items():
-        days = sorted({each["date"] for each in by_folder.values()})
-        sums = [sum(each[what] for each in by_folder.values()) for what in ("passed", "skipped")]
-        failed = [test for each in by_folder.values() for test in each["failed"]]
-        rest = sorted(folders() - set(by_folder))
-        counts = (str(sums[0]), str(len(failed)), str(sums[1]))
-        rows.append((version, *counts, ", ".join(rest) or "–", days[-1]))
-        reasons += [
-            (version, folder, reason, str(count))
-            for folder, each in by_folder.items()
-            for reason, count in each["reasons"].items()
-        ]
-        reasons += [(version, test.split("/")[1], f"fails: `{test}`", "1") for test in failed]
-    shown = table(("Kafka", "passed", "failed", "skipped", "folders not run", "last on"), rows)
-    why = ("Kafka", "folder", "skipped because, or fails", "tests")
-    return f"{shown}\n\n{table(why, reasons)}\n" if reasons else f"{shown}\n"
+    rows, notes = [], []
+    for version, of_folders in found.items():
+        files = [row for each in of_folders.values() for row in each["files"].values()]
+        sums = [sum(map(count, files)) for count in (_passed_in, _failed_in, _skipped_in)]
+        whole = {name: each["tests"] for name, each in of_folders.items() if "tests" in each}
+        begun = [row for name in whole for row in of_folders[name]["files"].values()]
+        left = sum(whole.values()) - sum(map(_ended_in, begun))
+        rest = ", ".join(sorted(folders() - set(whole))) or "–"
+        last = max((row["date"] for row in files), default="–")
+        rows.append((version, *map(str, (*sums, left)), rest, last))
+        for name, each in of_folders.items():
+            why = sum((Counter(row["reasons"]) for row in each["files"].values()), Counter[str]())
+            notes += [(version, name, reason, str(count)) for reason, count in sorted(why.items())]
+            failed = (test for row in each["files"].values() for test in row["failed"])
+            notes += [(version, name, f"fails: `{test}`", "1") for test in failed]
+    columns = ("Kafka", "passed", "failed", "skipped", "not run", "folders not run", "last on")
+    shown = table(columns, rows)
+    why_columns = ("Kafka", "folder", "skipped because, or fails", "tests")
+    return f"{shown}\n\n{table(why_columns, notes)}\n" if notes else f"{shown}\n"
+
+
+def _passed_in(file: Results) -> int:
+    return int(file["passed"])
+
+
+def _failed_in(file: Results) -> int:
+    return len(file["failed"])
+
+
+def _skipped_in(file: Results) -> int:
+    return sum(file["reasons"].values())
+
+
+def _ended_in(file: Results) -> int:
+    return _passed_in(file) + _failed_in(file) + _skipped_in(file)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from local.kafka.jvm import VERSION
-from tests.versions.whole import BROKER_TESTS, Folders
+from tests.versions.whole import BROKER_TESTS, TestFiles
 
-DAGS, ONE = "tests/dags", "tests/dags/drain/test_one.py::test_it"
+DAGS, FILE, OTHER = "tests/dags", "tests/dags/drain/test_one.py", "tests/dags/test_two.py"
+ONE, TWO = f"{FILE}::test_it", f"{FILE}::test_that"
 
 
 def reported(test: str, when: str, *, outcome: str = "passed", why: str = "") -> Any:
@@ -28,19 +29,30 @@ def reported(test: str, when: str, *, outcome: str = "passed", why: str = "") ->
 
 
 def asked(*paths: str, expression: str = BROKER_TESTS, keyword: str = "") -> Any:
-    option = SimpleNamespace(markexpr=expression, keyword=keyword, lf=False, deselect=None)
-    return SimpleNamespace(config=SimpleNamespace(option=option, args=paths))
+    option = SimpleNamespace(markexpr=expression, keyword=keyword, deselect=None)
+    return SimpleNamespace(option=option, args=paths)
 
 
 def passed(test: str) -> list[Any]:
     return [reported(test, when) for when in ("setup", "call", "teardown")]
 
 
-def test_each_test_counts_once_in_its_folder(tmp_path: Path) -> None:
+def run(record: Path, config: Any, tests: list[str], reports: list[Any]) -> None:
+    files = TestFiles(record)
+    files.expect(config, tests)
+    files.expect(config, tests)  # as each process of tests does
+    for report in reports:
+        files.pytest_runtest_logreport(report)
+
+
+def written(record: Path) -> Any:
+    return json.loads(record.read_text())[VERSION]
+
+
+def test_each_test_counts_once_in_its_file(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
-    folders = Folders(record)
-    skipped, broken, late = (f"tests/dags/test_{n}.py::test_it" for n in ("a", "b", "c"))
-    for report in [
+    skipped, broken, late, crashed = (f"{FILE}::test_{name}" for name in "abcd")
+    reports = [
         *passed(ONE),
         reported(skipped, "setup", outcome="skipped", why="before 4.3 none"),
         reported(skipped, "teardown"),
@@ -49,43 +61,50 @@ def test_each_test_counts_once_in_its_folder(tmp_path: Path) -> None:
         reported(broken, "teardown"),
         *passed(late)[:2],
         reported(late, "teardown", outcome="failed"),
-        *passed("tests/ui/test_d.py::test_it"),
-    ]:
-        folders.pytest_runtest_logreport(report)
-    folders.pytest_sessionfinish(asked(DAGS), 1)
-    (found,) = json.loads(record.read_text())[VERSION].items()
-    name, counts = found
-    assert name == "dags", "tests/ui was not asked for"
-    assert (counts["passed"], counts["skipped"]) == (1, 1)
-    assert counts["failed"] == sorted([broken, late])
-    assert counts["reasons"] == {"before 4.3 none": 1}
+        reported(crashed, "???", outcome="failed"),
+    ]
+    run(record, asked(DAGS), [ONE, skipped, broken, late, crashed], reports)
+    assert written(record)["dags"]["tests"] == 5
+    ((file, row),) = written(record)["dags"]["files"].items()
+    assert file == FILE
+    assert (row["passed"], row["reasons"]) == (1, {"before 4.3 none": 1})
+    assert row["failed"] == sorted([broken, late, crashed])
+
+
+def test_a_run_that_is_ended_keeps_the_files_whose_tests_have_all_ended(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    whole = f"{OTHER}::test_it"
+    run(record, asked(DAGS), [ONE, TWO, whole], [*passed(ONE), *passed(TWO)[:2], *passed(whole)])
+    assert written(record)["dags"]["tests"] == 3
+    assert set(written(record)["dags"]["files"]) == {OTHER}
+
+
+def test_files_that_are_no_longer_there_leave_the_record_with_the_next_run_of_their_folder(
+    tmp_path: Path,
+) -> None:
+    record = tmp_path / "record.json"
+    run(record, asked(DAGS), [ONE], passed(ONE))
+    run(record, asked(OTHER), [f"{OTHER}::test_it"], passed(f"{OTHER}::test_it"))
+    assert set(written(record)["dags"]["files"]) == {FILE, OTHER}
+    run(record, asked(DAGS), [f"{OTHER}::test_it"], [])
+    assert set(written(record)["dags"]["files"]) == {OTHER}
+    assert written(record)["dags"]["tests"] == 1
 
 
 def test_a_folder_of_which_no_test_needs_brokers_is_written_down_too(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
-    Folders(record).pytest_sessionfinish(asked("tests/quality"), 5)
-    assert json.loads(record.read_text())[VERSION]["quality"]["passed"] == 0
+    run(record, asked("tests/quality"), [], [])
+    assert written(record)["quality"] == {"tests": 0, "files": {}}
 
 
 @pytest.mark.parametrize(
-    ("session", "status"),
+    "config",
     [
-        pytest.param(asked(DAGS), 2, id="ended by hand"),
-        pytest.param(asked(DAGS, keyword="drain"), 0, id="by a keyword"),
-        pytest.param(asked(DAGS, expression="brokers"), 0, id="other markers"),
+        pytest.param(asked(ONE), id="one test"),
+        pytest.param(asked(DAGS, keyword="drain"), id="by a keyword"),
+        pytest.param(asked(DAGS, expression="brokers"), id="other markers"),
     ],
 )
-def test_a_run_of_some_tests_leaves_the_record_as_it_is(
-    session: Any, status: int, tmp_path: Path
-) -> None:
-    folders = Folders(tmp_path / "record.json")
-    for report in passed(ONE):
-        folders.pytest_runtest_logreport(report)
-    folders.pytest_sessionfinish(session, status)
+def test_a_run_of_some_tests_leaves_the_record_as_it_is(config: Any, tmp_path: Path) -> None:
+    run(tmp_path / "record.json", config, [ONE], passed(ONE))
     assert not (tmp_path / "record.json").exists()
-
-
-def test_a_file_is_no_whole_folder(tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
-    Folders(record).pytest_sessionfinish(asked("tests/dags/drain", "tests/conftest.py"), 0)
-    assert not record.exists()

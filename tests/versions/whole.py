@@ -1,7 +1,8 @@
-"""Every test on real brokers, on one version of Kafka, and what came of each folder of them.
+"""Every test on real brokers, on one version of Kafka, and what came of each file of them.
 
 ``make test-brokers`` runs them, and writes handbook/kafka_brokers.json, of which the handbook makes
-docs/reference/kafka-versions.md.
+docs/reference/kafka-versions.md. A file is written down as soon as its last test has ended: a run
+that is ended early keeps the others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,21 +25,21 @@ WHOLE_RECORD = "REHOME_KAFKA_BROKERS"
 BROKER_TESTS = "brokers and not long and not simulated"
 """Those of ``make test`` that need brokers."""
 TESTS = Path("tests")
-ENDED_BY_ITSELF = (
-    pytest.ExitCode.OK,
-    pytest.ExitCode.TESTS_FAILED,
-    pytest.ExitCode.NO_TESTS_COLLECTED,
-)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if WHOLE_RECORD in os.environ and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Folders(Path(os.environ[WHOLE_RECORD])), "broker tests")
+        config.pluginmanager.register(TestFiles(Path(os.environ[WHOLE_RECORD])), "broker tests")
 
 
-def folder_of(test: str) -> str:
-    """The folder of ``tests`` that a test is in; "." = in none."""
-    parts = Path(test.split("::", 1)[0]).parts
+def file_of(test: str) -> str:
+    """The file that a test is in."""
+    return test.split("::", 1)[0]
+
+
+def folder_of(file: str) -> str:
+    """The folder of ``tests`` that a file is in; "." = in none."""
+    parts = Path(file).parts
     return parts[1] if len(parts) > 2 else "."
 
 
@@ -47,46 +49,76 @@ def whole_folders(asked: Iterable[str]) -> set[str]:
     return {path.name for path in paths if path.parent == TESTS and path.is_dir()}
 
 
-class Folders:
-    """Counts what came of the tests of each folder, and writes it down at the end.
+class TestFiles:
+    """Counts what came of the tests of each file, and writes it down when its last one has ended.
 
-    :param record: the file.
+    :param record: the file of outcomes: version → folder of ``tests`` → how many tests it has, once
+        it was asked for as a whole, and what came of its files.
     """
+
+    __test__ = False  # pytest takes a class of this name for tests
 
     def __init__(self, record: Path) -> None:
         self._record = record
-        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
-        self._reasons: dict[str, Counter[str]] = defaultdict(Counter)
+        self._collected = False
+        self._waiting: dict[str, set[str]] = defaultdict(set)
+        self._passed: Counter[str] = Counter()
         self._failed: dict[str, set[str]] = defaultdict(set)
-        self._skipped: set[str] = set()
+        self._skipped: dict[str, dict[str, str]] = defaultdict(dict)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.expect(session.config, [item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Of each process of tests: all have the same."""
+        self.expect(node.config, ids)
+
+    def expect(self, config: pytest.Config, tests: Sequence[str]) -> None:
+        """Wait for these tests, unless only some of a file were asked for."""
+        option, asked = config.option, config.args
+        last = getattr(option, "lf", False)  # without pytest's cache there is no such option
+        some = option.markexpr != BROKER_TESTS or option.keyword or last or option.deselect
+        if self._collected or some or any("::" in each for each in asked):
+            return
+        self._collected = True
+        for test in tests:
+            self._waiting[file_of(test)].add(test)
+        with self._kept() as folders:
+            for folder in whole_folders(asked):
+                before = folders.get(folder, {"files": {}})["files"]
+                there = {file: row for file, row in before.items() if file in self._waiting}
+                count = sum(folder_of(file_of(test)) == folder for test in tests)
+                folders[folder] = {"tests": count, "files": there}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        test, folder = report.nodeid, folder_of(report.nodeid)
-        if report.failed:
-            self._failed[folder].add(test)
-        elif report.skipped and test not in self._skipped:
-            self._skipped.add(test)
-            self._counts[folder]["skipped"] += 1
-            self._reasons[folder][str(report.longrepr[2]).removeprefix("Skipped: ")] += 1  # type: ignore[index]
-        elif report.when == "teardown" and test not in self._failed[folder] | self._skipped:
-            self._counts[folder]["passed"] += 1
-
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """A run that was ended, or had some tests of a folder only, leaves the record as it is."""
-        asked = session.config.option
-        some = asked.markexpr != BROKER_TESTS or asked.keyword or asked.lf or asked.deselect
-        folders = whole_folders(session.config.args)
-        if some or not folders or exitstatus not in ENDED_BY_ITSELF:
+        test, file = report.nodeid, file_of(report.nodeid)
+        if test not in self._waiting.get(file, ()):
             return
-        kept: dict[str, Any] = json.loads(self._record.read_text()) if self._record.exists() else {}
-        version = kept.setdefault(VERSION, {})
-        for folder in folders:
-            version[folder] = {
+        if report.failed:
+            self._failed[file].add(test)
+        elif report.skipped:
+            self._skipped[file][test] = str(report.longrepr[2]).removeprefix("Skipped: ")  # type: ignore[index]
+        if report.when in ("setup", "call"):  # else the teardown, or its process has crashed
+            return
+        if test not in self._failed[file] and test not in self._skipped[file]:
+            self._passed[file] += 1
+        self._waiting[file].remove(test)
+        if not self._waiting[file]:
+            self._write(file)
+
+    def _write(self, file: str) -> None:
+        with self._kept() as folders:
+            folders.setdefault(folder_of(file), {"files": {}})["files"][file] = {
                 "date": f"{datetime.now(UTC):%Y-%m-%d}",
-                "passed": self._counts[folder]["passed"],
-                "skipped": self._counts[folder]["skipped"],
-                "reasons": dict(sorted(self._reasons[folder].items())),
-                "failed": sorted(self._failed[folder]),
+                "passed": self._passed[file],
+                "reasons": dict(sorted(Counter(self._skipped[file].values()).items())),
+                "failed": sorted(self._failed[file]),
             }
-        ordered = {each: dict(sorted(kept[each].items())) for each in sorted(kept)}
-        self._record.write_text(json.dumps(ordered, indent=2) + "\n")
+
+    @contextmanager
+    def _kept(self) -> Iterator[dict[str, Any]]:
+        """What is written down of this version, to be changed."""
+        kept: dict[str, Any] = json.loads(self._record.read_text()) if self._record.exists() else {}
+        yield kept.setdefault(VERSION, {})
+        self._record.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
