@@ -33,7 +33,7 @@ LICENCES: Mapping[str, str] = {
     "uplot": "MIT",
 }
 """Of packages that do not declare theirs where it can be read; each has its licence's text."""
-CHOICES: Mapping[str, str] = {
+LICENCE_CHOICES: Mapping[str, str] = {
     "greenback": "MIT OR Apache-2.0",
     "text-unidecode": "Artistic-1.0-Perl OR GPL-2.0-or-later",
 }
@@ -87,7 +87,7 @@ def vendored(package_json: str) -> Iterator[Component]:
 def licence_of(component: Component) -> str:
     """Its licence as an SPDX expression, or in its own words."""
     name = canonicalize_name(component.get("name", ""))
-    return CHOICES.get(name) or " AND ".join(_declared(component)) or NOT_DECLARED
+    return LICENCE_CHOICES.get(name) or " AND ".join(_declared(component)) or NOT_DECLARED
 
 
 def _declared(component: Component) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.kafka.jvm import VERSION
-from tests.versions.whole import BROKER_TESTS, TestFiles
+from tests.versions.whole import BROKER_TESTS, FileOutcomes
 
 DAGS, FILE, OTHER = "tests/dags", "tests/dags/drain/test_one.py", "tests/dags/test_two.py"
 ONE, TWO = f"{FILE}::test_it", f"{FILE}::test_that"
@@ -38,7 +38,7 @@ def passed(test: str) -> list[Any]:
 
 
 def run(record: Path, config: Any, tests: list[str], reports: list[Any]) -> None:
-    files = TestFiles(record)
+    files = FileOutcomes(record)
     files.expect(config, tests)
     files.expect(config, tests)  # as each process of tests does
     for report in reports:

@@ -29,10 +29,10 @@ TESTS = Path("tests")
 
 def pytest_configure(config: pytest.Config) -> None:
     if WHOLE_RECORD in os.environ and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(TestFiles(Path(os.environ[WHOLE_RECORD])), "broker tests")
+        config.pluginmanager.register(FileOutcomes(Path(os.environ[WHOLE_RECORD])), "broker tests")
 
 
-def file_of(test: str) -> str:
+def file_of_test(test: str) -> str:
     """The file that a test is in."""
     return test.split("::", 1)[0]
 
@@ -49,14 +49,12 @@ def whole_folders(asked: Iterable[str]) -> set[str]:
     return {path.name for path in paths if path.parent == TESTS and path.is_dir()}
 
 
-class TestFiles:
+class FileOutcomes:
     """Counts what came of the tests of each file, and writes it down when its last one has ended.
 
     :param record: the file of outcomes: version → folder of ``tests`` → how many tests it has, once
         it was asked for as a whole, and what came of its files.
     """
-
-    __test__ = False  # pytest takes a class of this name for tests
 
     def __init__(self, record: Path) -> None:
         self._record = record
@@ -83,16 +81,16 @@ class TestFiles:
             return
         self._collected = True
         for test in tests:
-            self._waiting[file_of(test)].add(test)
+            self._waiting[file_of_test(test)].add(test)
         with self._kept() as folders:
             for folder in whole_folders(asked):
                 before = folders.get(folder, {"files": {}})["files"]
                 there = {file: row for file, row in before.items() if file in self._waiting}
-                count = sum(folder_of(file_of(test)) == folder for test in tests)
+                count = sum(folder_of(file_of_test(test)) == folder for test in tests)
                 folders[folder] = {"tests": count, "files": there}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        test, file = report.nodeid, file_of(report.nodeid)
+        test, file = report.nodeid, file_of_test(report.nodeid)
         if test not in self._waiting.get(file, ()):
             return
         if report.failed:
