@@ -92,14 +92,16 @@ def licence_of(component: Component) -> str:
 
 def _declared(component: Component) -> list[str]:
     """The licences that it declares. A classifier counts where there is nothing better."""
-    spdx, words = [], []
+    better, classifiers = [], []
     for each in component.get("licenses", ()):
         licence = each.get("license", {})
         if found := each.get("expression") or licence.get("id"):
-            spdx.append(found)
+            better.append(found)
         elif name := licence.get("name"):
-            words.append(name.splitlines()[0].removeprefix(_CLASSIFIER))
-    return list(dict.fromkeys(spdx or words))
+            first = name.splitlines()[0]
+            words = classifiers if first.startswith("License :: ") else better
+            words.append(first.removeprefix(_CLASSIFIER))
+    return list(dict.fromkeys(better or classifiers))
 
 
 def is_accepted(licence: str) -> bool:

@@ -227,7 +227,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 stacked=True,
             ),
             Panel(
-                "Throttles pending cleanup, and of others",
+                "Throttles pending cleanup, and throttles of others",
                 "short",
                 "Settings of plans that have ended and may still be set; and those that no plan "
                 "has set.",
@@ -264,7 +264,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Time since the sweep",
                 "s",
-                "The sweep takes back what is pending cleanup, every ten minutes.",
+                "The sweep cleans up every ten minutes.",
                 (_since(catalog.SWEPT_AT),),
             ),
             Panel(

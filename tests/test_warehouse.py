@@ -153,7 +153,6 @@ def test_a_plan_comes_back_as_it_was(warehouse: Warehouse) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_reading_a_plan_does_not_load_pandas(tmp_path: Path) -> None:
     """Each task and callback of a run does it in a process of its own."""
     plan = Warehouse(tmp_path.as_uri()).plan("p")
@@ -168,6 +167,7 @@ def test_reading_a_plan_does_not_load_pandas(tmp_path: Path) -> None:
     assert read.stdout.split() == [str(len(a_plan().moves)), "False"]
 
 
+@pytest.mark.slow
 def test_a_finished_plan_is_never_replaced(warehouse: Warehouse) -> None:
     directory = warehouse.plan("p")
     directory.save(a_plan(), DRAIN)

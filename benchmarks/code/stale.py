@@ -33,7 +33,10 @@ CODE = {
     "gates.json": GATES,
     "goals.json": PLANNING,
     "governor.json": (f"{_ENGINE}execution",),
-    "growth.json": (f"{_ENGINE}ledger", f"{_ENGINE}warehouse.py", f"{_ENGINE}cluster/snapshot"),
+    "growth.json": (
+        *(f"{_ENGINE}ledger", f"{_ENGINE}warehouse.py", f"{_ENGINE}directory.py"),
+        f"{_ENGINE}cluster/snapshot",
+    ),
     "limits.json": PLANNING,
     "mutants.json": ("world",),
     "page.json": PAGE,

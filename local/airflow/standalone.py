@@ -34,6 +34,13 @@ ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 420.0
 STOP_TIMEOUT_S = 60.0
 USER = "admin"
+RARELY_PARSED = {
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
+    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "240",
+}
+"""For tests, which change no DAG file: parsing costs some CPU seconds a file. The timeout, which
+holds for the callbacks of runs, too, is for a busy machine; of a file whose process was killed no
+DAG is found until it is parsed again."""
 _NO_LOG_SERVER = dict.fromkeys(("scheduler", "triggerer"), ("--skip-serve-logs",))
 """Log servers listen on all addresses, whatever is set, and the API server finds the logs here."""
 

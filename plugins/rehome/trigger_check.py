@@ -67,7 +67,7 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def refusal_without_pool(dag_id: str) -> str:
-    """Why no task of a run of this DAG would start; "" = there is no reason.
+    """Why no task of a run of this DAG would start; "" = nothing prevents it.
 
     DAGs of people's own may have another pool: nothing is said of them.
     """

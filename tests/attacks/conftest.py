@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from local.airflow.standalone import ROOT, AirflowStandalone
+from local.airflow.standalone import RARELY_PARSED, ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.airflow_settings import AirflowSettings
@@ -135,8 +135,7 @@ def attacked_airflow(
     ledger, warehouse = home / "ledger.db", home / "warehouse"
     env = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-        # DAG files do not change here.
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+        **RARELY_PARSED,
         "REHOME_WAREHOUSE": warehouse.as_uri(),
         "REHOME_LEDGER_URL": f"sqlite:///{ledger}",
         "REHOME_POLL_INTERVAL_S": "2",

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from sqlalchemy import make_url
 
-from local.airflow.standalone import ROOT, AirflowStandalone
+from local.airflow.standalone import RARELY_PARSED, ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from rehome.airflow_settings import AirflowSettings
 from rehome.cluster.gateway import ClusterGateway
@@ -200,11 +200,7 @@ def started_airflow(
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
             # The button that tests a connection: Airflow has it off by default.
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-            # DAG files do not change here, and parsing costs some CPU seconds a file.
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
-            # It holds for the callbacks of runs, too, which a busy machine starts slowly. Of a file
-            # whose process was killed no DAG is found until it is parsed again.
-            "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "240",
+            **RARELY_PARSED,
             **env,
             **statsd.env(),
         }

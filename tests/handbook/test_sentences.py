@@ -29,6 +29,7 @@ from handbook.sentences import (
         ('text = "A run resumes the plan."', False),
         ('text = "Its throttle is owed."', True),
         ('class State(StrEnum):\n    OWED = "owed"', False),  # as ledgers have it
+        ('class State(StrEnum):\n    MENDED = "mended"', True),
         ('class Words(NamedTuple):\n    text = "It is owed."', True),
         ("text = f\"{count_text(count, 'move')} wait\"", False),
         ("text = f\"{count_text(count, 'topic has', 'topics have')} replicas left\"", False),

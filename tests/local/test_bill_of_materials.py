@@ -70,6 +70,7 @@ def test_a_licence_is_an_id_an_expression_or_its_own_words() -> None:
         ([{"license": {"name": "Ours\nmore of it"}}], "Ours"),
         ([{"license": {"id": "BSD-3-Clause"}}, classifier], "BSD-3-Clause"),
         ([classifier], "BSD License"),
+        ([{"license": {"id": "MIT"}}, {"license": {"name": "Ours"}}], "MIT AND Ours"),
         ([], NOT_DECLARED),
     ):
         assert licence_of({"licenses": given}) == said

@@ -85,10 +85,20 @@ def test_files_that_are_no_longer_there_leave_the_record_with_the_next_run_of_th
     record = tmp_path / "record.json"
     run(record, asked(DAGS), [ONE], passed(ONE))
     run(record, asked(OTHER), [f"{OTHER}::test_it"], passed(f"{OTHER}::test_it"))
+    assert written(record)["dags"]["tests"] == 1, "a file is no whole folder"
     assert set(written(record)["dags"]["files"]) == {FILE, OTHER}
     run(record, asked(DAGS), [f"{OTHER}::test_it"], [])
     assert set(written(record)["dags"]["files"]) == {OTHER}
     assert written(record)["dags"]["tests"] == 1
+
+
+def test_a_folder_with_a_file_that_cannot_be_imported_is_left_as_it_is(tmp_path: Path) -> None:
+    files = FileOutcomes(tmp_path / "record.json")
+    files.pytest_collectreport(pytest.CollectReport(FILE, "failed", "no module", []))
+    files.expect(asked(DAGS), [f"{OTHER}::test_it"])
+    for report in passed(f"{OTHER}::test_it"):
+        files.pytest_runtest_logreport(report)
+    assert not (tmp_path / "record.json").exists()
 
 
 def test_a_folder_of_which_no_test_needs_brokers_is_written_down_too(tmp_path: Path) -> None:

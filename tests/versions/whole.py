@@ -59,10 +59,15 @@ class FileOutcomes:
     def __init__(self, record: Path) -> None:
         self._record = record
         self._collected = False
+        self._is_broken = False
         self._waiting: dict[str, set[str]] = defaultdict(set)
         self._passed: Counter[str] = Counter()
         self._failed: dict[str, set[str]] = defaultdict(set)
         self._skipped: dict[str, dict[str, str]] = defaultdict(dict)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be imported has tests that nothing knows of: nothing is written."""
+        self._is_broken |= report.failed
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.expect(session.config, [item.nodeid for item in session.items])
@@ -77,7 +82,7 @@ class FileOutcomes:
         option, asked = config.option, config.args
         last = getattr(option, "lf", False)  # without pytest's cache there is no such option
         some = option.markexpr != BROKER_TESTS or option.keyword or last or option.deselect
-        if self._collected or some or any("::" in each for each in asked):
+        if self._collected or self._is_broken or some or any("::" in each for each in asked):
             return
         self._collected = True
         for test in tests:

@@ -143,6 +143,7 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (delivery, "channels", lambda: (site().channels(), ())),
         (delivery, "notifier_class", lambda _path: site().notifier),
         (delivery, "threading", _threads(site)),
+        (delivery, "one_callback", delivery.one_task),
         (delivery, "time", SimpleNamespace(monotonic=monotonic_s)),
         (delivery, "problems", lambda: ()),
         (

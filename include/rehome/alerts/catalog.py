@@ -127,7 +127,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Repeats.AGAIN,
         "A move in flight could not be cancelled: the controller, or a broker, refuses. It is "
         "asked again, less and less often. After `stall_timeout_s` a plan that is to end does so "
-        "all the same, and what goes on is pending cleanup.",
+        "all the same, and copies that continue are listed as pending cleanup.",
         "It was cancelled or has ended, or with the plan's end.",
         "Bring back the brokers that hold the old replicas.",
     ),

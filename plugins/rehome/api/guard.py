@@ -92,7 +92,7 @@ class ApiGuard:
     async def _check_body(self, what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
         """The body, when it is allowed.
 
-        :raises _Refused: something does; says what, and what to do.
+        :raises _Refused: it is not; says why, and what to do.
         """
         body = await _whole(scope, receive)
         loop = asyncio.get_running_loop()

@@ -30,7 +30,7 @@ DEADLINE_S = 60.0
 claims."""
 
 WITHIN_S = 600.0
-"""Of this time a task waits ``DEADLINE_S`` in all for a channel, however often it sends."""
+"""In this time a task waits for a channel no longer than its limit, however often it sends."""
 
 MOST_SINGLE = 5
 """So many alerts at once are messages of their own."""
@@ -100,6 +100,7 @@ class _Waits:
         self._times.append((channel, began, ended))
 
 
+_of_callbacks = _Waits()
 _of_task: contextvars.ContextVar[_Waits | None] = contextvars.ContextVar(
     "rehome_waits_of_task", default=None
 )
@@ -118,13 +119,21 @@ def one_task(most_s: float | None = None) -> Iterator[None]:
         _of_task.reset(token)
 
 
-def one_callback() -> AbstractContextManager[None]:
-    """As :func:`one_task`, for a callback of a DAG run. Airflow's DAG processor runs it, and kills
-    what takes longer than its timeout for a file: the alert would be lost, and the DAG be taken for
-    deleted until its file is parsed again. Half of that time is for reading the file and the plan.
+@contextmanager
+def one_callback() -> Iterator[None]:
+    """Meanwhile all that is sent counts as of the callbacks of one process, which share a limit.
+
+    Airflow's DAG processor runs all callbacks of a file's runs that are due in one process, and
+    kills it after its timeout for a file: alerts would be lost, and the DAG be taken for deleted
+    until its file is parsed again. Half of that time is for reading the file and the plans.
     """
     timeout_s = conf.getfloat("dag_processor", "dag_file_processor_timeout", fallback=50.0)
-    return one_task(min(DEADLINE_S, timeout_s / 2))
+    _of_callbacks.most_s = min(DEADLINE_S, timeout_s / 2)
+    token = _of_task.set(_of_callbacks)
+    try:
+        yield
+    finally:
+        _of_task.reset(token)
 
 
 class SetUpChannels(AlertChannels):
@@ -157,8 +166,9 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
     """Send alerts, each channel by itself, one after the other; never raises for what one does.
 
     A channel that has more than ``MOST_SINGLE`` of them gets one message about all. What a channel
-    has not taken within ``DEADLINE_S``, or what a task has, for all alerts together, counts as
-    failed; a task that has waited that long for a channel before does not try it.
+    has not taken within the task's limit (``DEADLINE_S``, or less for a callback), for all alerts
+    together, counts as failed; a task that has waited that long for a channel before does not try
+    it.
 
     :returns: of each item: channel → why it has not taken it; "" = it has.
     """

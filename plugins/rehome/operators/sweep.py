@@ -201,7 +201,7 @@ class SweepThrottlesOperator(ClusterOperator):
                 self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
         except LeaseHeldError as error:
             self.log.info(
-                "%s A run that drives a plan takes back what is pending cleanup, as far as it can.",
+                "%s The run that drives a plan cleans up what it can.",
                 error.what,
             )
 
@@ -210,7 +210,7 @@ class SweepThrottlesOperator(ClusterOperator):
             self.log.info("%s: its copy between log dirs is over", partition)
         for partition, error in done.owed.items():
             self.log.warning(
-                "%s: its copy between log dirs is still pending cleanup: %s", partition, error
+                "%s: its copy between log dirs could not be cancelled yet: %s", partition, error
             )
         for partition, state in done.ended.items():
             self.log.info("%s: could not be cancelled when its plan ended; is %s", partition, state)

@@ -76,7 +76,7 @@ class Drive:
             except UNANSWERED as error:
                 _say(f"  not answered: {error!r}")
                 self.unanswered.append(repr(error))
-                self._faults.end_all()
+                self._faults.fix_all()
 
     def _turn(self) -> None:
         self._go_on_with_paused()
@@ -185,7 +185,7 @@ class Drive:
 
     def settle(self) -> None:
         """Nothing new begins; what goes on comes to its end; what is paused is cancelled."""
-        self._faults.end_all()
+        self._faults.fix_all()
         for dag_id in SCHEDULED:
             self._end_schedule(dag_id)
         wait_until(self._at_rest, "every run to end", SETTLED_S, LOOK_S)

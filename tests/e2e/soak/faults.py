@@ -114,7 +114,7 @@ class Faults:
         if act.fix is not None:
             act.fix()
 
-    def end_all(self) -> None:
+    def fix_all(self) -> None:
         """Everything runs again that may have been ended, and what others have set is deleted."""
         cluster, airflow = self._ground.cluster, self._ground.airflow
         if CONTROLLER_ID not in cluster.pids:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka.cimpl import NewTopic
 
-from local.airflow.standalone import AirflowStandalone
+from local.airflow.standalone import RARELY_PARSED, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.workload import Workload
 from tests.e2e.installed.drains import airflow_with, connection_to, loads_all
@@ -84,8 +84,7 @@ def prepared(directory: Path, chance: random.Random) -> Iterator[Ground]:
             # Faults have to be over within the time: Airflow takes minutes by default.
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
-            # DAG files do not change here, and parsing costs some CPU seconds a file.
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "1200",
+            **RARELY_PARSED,
             "REHOME_LEDGER_URL": ledger,
             "REHOME_WAREHOUSE": warehouse.as_uri(),
             "REHOME_WINDOW_CRON": f"*/{WINDOWS_EVERY_MIN} * * * *",

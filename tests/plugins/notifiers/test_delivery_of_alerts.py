@@ -195,17 +195,20 @@ def test_a_task_waits_once_for_a_channel_that_hangs_and_tries_the_others_each_ti
     assert (len(begun), len(hook.requests)) == (2, 3)
 
 
-def test_the_callback_of_a_run_waits_half_as_long_as_the_dag_processor_lets_it_run(
+def test_callbacks_of_one_process_wait_half_as_long_as_the_dag_processor_lets_it_run(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A callback that takes longer is killed, and its DAG taken for deleted for a while."""
+    """A process that takes longer is killed, and its DAG taken for deleted for a while."""
     monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT", "1")
     may_end = threading.Event()
     HangingNotifier.may_end = may_end.is_set
     channels({"notifier": f"{__name__}.HangingNotifier"})
-    RehomeNotifier("failed").notify({"params": {}, "run_id": "run-1"})
-    may_end.set()
+    ended = RehomeNotifier("failed")
+    ended.notify({"params": {}, "run_id": "run-1"})
     assert "(HangingNotifier): It did not end within 0.5 s" in caplog.text
+    ended.notify({"params": {}, "run_id": "run-2"})  # in the same process
+    assert "(HangingNotifier): It was not tried: 0.5 s were waited before" in caplog.text
+    may_end.set()
 
 
 def test_many_alerts_at_once_are_one_message_with_each_whole(

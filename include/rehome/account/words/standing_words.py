@@ -137,7 +137,7 @@ def _throttles(account: PlanAccount) -> str:
     if not found.ever:
         return "No throttle was set."
     if not found.still_set:
-        return "None of its throttles is pending cleanup."
+        return "No throttle setting is pending cleanup."
     if account.state.active:
         settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
         return f"By its ledger {settings} set for it now."

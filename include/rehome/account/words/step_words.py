@@ -12,7 +12,7 @@ from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.paused.paused_plan import NeedsPerson, Why
 from rehome.domain.run.paused.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
 
-SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is pending cleanup."
+SWEEP = "Run sweep_throttles when the cause is gone: it removes what is left."
 
 _Texts = Callable[[PlanAccount], tuple[str, str]]
 

@@ -126,7 +126,7 @@ KEYS = (
         CONTROLLER_SERVERS,
         "`host:port`, separated by commas",
         "Rehome's own key: the controllers' listener. Changes to a dead broker's own configuration "
-        "go there: its throttle is taken back at once, and does not wait until it returns. What "
+        "go there: its throttle is taken back at once, not only when the broker returns. What "
         "stands on it cannot be read then. Where the last reading showed another client's change, "
         "nothing is touched before the broker is back.",
     ),

@@ -36,7 +36,7 @@ def exchange_copies(search: Search, most: int) -> None:
     for _ in range(EXCHANGE.rounds):
         copies = search.copies()
         copies = copies[(search.problem.gives & ~search.problem.leaving)[origin[copies]]]
-        size = search.weights[0].take(copies // search.width)
+        size = search.weights[BYTES_ROW].take(copies // search.width)
         order = copies[np.argsort(-size, kind="stable")][:most].tolist()
         replaced = sum(exchange.replace(replica, int(origin[replica])) for replica in order)
         if not replaced or len(copies) > most:
@@ -70,7 +70,8 @@ class _Exchange:
         candidates, size = self._of(origin)
         search.work.score(len(candidates))
         mine = search.weights[:, replica // width]
-        near = np.flatnonzero((size < mine[0]) & (size >= mine[0] - self._room(origin, there)))
+        bytes_back = mine[BYTES_ROW] - size
+        near = np.flatnonzero((bytes_back > 0) & (bytes_back <= self._room(origin, there)))
         if not len(near):
             return False
         near = candidates[near[np.argsort(size[near], kind="stable")]]

@@ -7,6 +7,7 @@ manager whether they may. No cookie is ever kept or sent.
 from __future__ import annotations
 
 import http.cookiejar
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,17 @@ import httpx
 from rehome.cli.failures import CommandError, ExitCode
 
 ANSWER_TIMEOUT_S = 60.0
+TRUSTED_S = 60.0
+"""After a new token, too, has got 404, it is so long taken for true: commands wait for what is not
+there yet, and each login counts at an auth manager.
+"""
 PUBLIC_API = "/api/v2"
 PAGE = "/rehome"
 HEAD_OF_PAGE = "rehome"
 """The key by which an error is known to be of Rehome's page, and not of what stands before it."""
 LOG_IN = "Give a token in REHOME_TOKEN or --token-file, or log in with --user."
 ANOTHER_TOKEN = (
-    "have Airflow's /auth/token give another one, and set REHOME_TOKEN to it or write it to the "
+    "get a new one from Airflow's /auth/token, and set REHOME_TOKEN to it or write it to the "
     "file of --token-file, which is read again when a token has ended; or log in with --user: "
     "then rehome logs in again by itself"
 )
@@ -66,6 +71,7 @@ class AirflowClient:
         self.url = url.rstrip("/")
         self._who = who
         self._token = who.token
+        self._trusted_until = 0.0
         no_domain = http.cookiejar.DefaultCookiePolicy(allowed_domains=[])
         try:
             self._client = httpx.Client(
@@ -101,8 +107,10 @@ class AirflowClient:
         if first:
             self._log_in()
         answer = self._send(method, path, **sent)
-        if answer.status_code in _OLD_TOKEN and not first and self._renew_token():
+        if not first and self._may_be_old(answer.status_code) and self._renew_token():
             answer = self._send(method, path, **sent)
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                self._trusted_until = time.monotonic() + TRUSTED_S
         if answer.is_redirect:
             raise self._strange(answer)
         if answer.is_error:
@@ -132,14 +140,26 @@ class AirflowClient:
                 "CA of your own goes into SSL_CERT_FILE.",
             ) from error
 
+    def _may_be_old(self, status: int) -> bool:
+        """Whether an answer may be one to a token that has ended."""
+        if status == httpx.codes.NOT_FOUND:
+            return time.monotonic() >= self._trusted_until
+        return status in _OLD_TOKEN
+
     def _renew_token(self) -> bool:
         """Get another token in the place of one that may have ended; whether there is one."""
         if self._who.token_file is not None:
-            before, self._token = self._token, read_token(self._who.token_file)
-            return self._token != before
-        if self._who.token:
+            try:
+                found = read_token(self._who.token_file)
+            except CommandError:
+                return False  # what was answered to the one that there was says more
+            if found in ("", self._token):
+                return False
+            self._token = found
+        elif self._who.token:
             return False
-        self._log_in()
+        else:
+            self._log_in()
         return True
 
     def _log_in(self) -> None:
@@ -181,7 +201,7 @@ class AirflowClient:
         if status == httpx.codes.UNAUTHORIZED and self._who.token:
             return CommandError(
                 ExitCode.NOT_ALLOWED,
-                f"{self.url} does not take the token: {said}",
+                f"{self.url} does not accept the token: {said}",
                 f"If it has ended, {ANOTHER_TOKEN}.",
             )
         if status == httpx.codes.UNAUTHORIZED:
@@ -189,16 +209,18 @@ class AirflowClient:
                 ExitCode.NOT_ALLOWED, f"{self.url} does not know who you are: {said}", LOG_IN
             )
         if status == httpx.codes.FORBIDDEN:
-            ended = f"If the token has ended, {ANOTHER_TOKEN}. Else ask" if self._who.token else ""
+            ended = f"If the token has ended, {ANOTHER_TOKEN}. Otherwise ask"
             return CommandError(
                 ExitCode.NOT_ALLOWED,
                 said,
-                f"{ended or 'Ask'} an administrator of this Airflow for the right.",
+                f"{ended if self._who.token else 'Ask'} an administrator of this Airflow for the "
+                "right.",
             )
         if status == httpx.codes.NOT_FOUND:
             if str(answer.request.url.path).find(f"{PAGE}/") >= 0 and not _of_page(answer):
                 return self._strange(answer)
-            return CommandError(ExitCode.NOT_THERE, said)
+            ended = f"If it should be there, the token may have ended: {ANOTHER_TOKEN}."
+            return CommandError(ExitCode.NOT_THERE, said, ended if self._who.token else "")
         if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             return CommandError(
                 ExitCode.AWAY, f"{self.url} has failed: {said}", "See the log of its API server."
@@ -216,9 +238,9 @@ class AirflowClient:
         )
 
 
-_OLD_TOKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND)
-"""What Airflow may say of a token that has ended: its own tokens are then unknown; with a token
-whose rights lie elsewhere, the user has no right any more, or a plan is not for them.
+_OLD_TOKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+"""What Airflow may say of a token that has ended, and 404: its own tokens are then unknown; with a
+token whose rights lie elsewhere, the user has no right any more, or a plan is not for them.
 """
 _UNKNOWN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.UNPROCESSABLE_ENTITY)
 

@@ -181,7 +181,8 @@ class AdoptionVerdictOperator(VerdictOperator):
     """Fails the run when the plan that it has adopted did not end well (a teardown), by the ledger
     alone. Where it has adopted nothing, the other tasks say how it has ended.
 
-    :raises EndedError: the plan has failed or was cancelled, is not verified, or owes a throttle.
+    :raises EndedError: the plan has failed or was cancelled, is not verified, or has a throttle
+        pending cleanup.
     """
 
     def step(self, context: RunContext) -> None:

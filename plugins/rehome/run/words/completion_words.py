@@ -173,7 +173,7 @@ COMPLETION_STEPS: EndTexts = {
 }
 COMPLETION_LEFT: EndTexts = {
     R.NO_PLAN_AT_END: NOTHING_CHANGED,
-    R.OWED: "They are pending cleanup in the ledger.",
+    R.OWED: "The ledger lists them as pending cleanup.",
     R.DRAIN_NOT_ENDED: "The moves of the plan stay where they are, and none of its throttles is "
     "left.",
     R.NOT_CHECKED: STEP_UNCHANGED,

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-from local.airflow.standalone import COMPONENTS, AirflowStandalone, Component
+from local.airflow.standalone import COMPONENTS, RARELY_PARSED, AirflowStandalone, Component
 from local.kafka.cluster import LocalCluster
 from rehome.airflow_settings import AirflowSettings
 from rehome.ledger.store import Ledger
@@ -173,8 +173,7 @@ def spread_airflow(
                 **shared.connections(),
             }
         )
-        env = {**shared.rehome_env(), **shared.celery_env()}
-        env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
+        env = {**shared.rehome_env(), **shared.celery_env(), **RARELY_PARSED}
         starting = AirflowStandalone(
             home,
             settings=settings,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, HTTPException, Request
 
-from rehome.cli.failures import ExitCode
+from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.main import main
 from rehome.cli.remote import watch
 from rehome.cli.remote.airflow_client import AirflowClient, SignIn
@@ -18,7 +18,7 @@ from tests.ui.site import served
 
 PLAN = "20300131T040000Z-drain-0123456789"
 LOOKS = 4
-ANOTHER = "have Airflow's /auth/token give another one, and set REHOME_TOKEN"
+ANOTHER = "get a new one from Airflow's /auth/token, and set REHOME_TOKEN"
 
 
 @dataclass
@@ -107,11 +107,39 @@ def test_a_token_is_read_again_from_its_file(
     assert tokens.used == {"first": 3, "second": 3}, "the same token is not tried again"
 
 
+@pytest.mark.parametrize("text", ["first", "", None], ids=("the same", "empty", "away"))
+def test_where_the_file_has_no_other_token_the_first_answer_counts(
+    tokens: Tokens, tmp_path: Path, text: str | None
+) -> None:
+    """An empty one is being written, or was a pipe."""
+    file = tmp_path / "token"
+    tokens.used["first"] = 0
+    with AirflowClient(tokens.url, SignIn("first", token_file=file)) as client:
+        if text is not None:
+            file.write_text(text)
+        for _ in range(2):
+            with pytest.raises(CommandError) as raised:
+                client.api("GET", "/dags/none")
+            assert raised.value.code is ExitCode.NOT_THERE
+            assert ANOTHER in raised.value.next_step
+        client.page(f"/plans/{PLAN}")
+    assert tokens.used == {"first": 1}, "the token that there was is kept"
+
+
+def test_what_is_not_there_is_asked_for_again_without_further_logins(tokens: Tokens) -> None:
+    with AirflowClient(tokens.url, SignIn(user="ann", password="right")) as client:
+        for _ in range(4):
+            with pytest.raises(CommandError) as raised:
+                client.api("GET", "/dags/none")
+            assert raised.value.code is ExitCode.NOT_THERE
+    assert tokens.given == 2, "one at first, and one to see whether that was the cause"
+
+
 @pytest.mark.parametrize(
     ("says", "named"),
     [
-        (401, "does not take the token: 401"),
-        (403, "403 {'rehome': 'Token Expired'}. If the token has ended, have"),
+        (401, "does not accept the token: 401"),
+        (403, "403 {'rehome': 'Token Expired'}. If the token has ended, get"),
     ],
 )
 def test_who_has_only_a_token_reads_that_it_has_ended_and_how_to_give_another(
