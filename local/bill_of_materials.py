@@ -92,7 +92,8 @@ def licence_of(component: Component) -> str:
 
 def _declared(component: Component) -> list[str]:
     """The licences that it declares. A classifier counts where there is nothing better."""
-    better, classifiers = [], []
+    better: list[str] = []
+    classifiers: list[str] = []
     for each in component.get("licenses", ()):
         licence = each.get("license", {})
         if found := each.get("expression") or licence.get("id"):
