@@ -70,7 +70,7 @@ def test_a_reassignment_that_is_sent_back_in_mid_copy_ends_by_being_cancelled_on
     throttled: Callable[..., None],
 ) -> None:
     topic = topics.create([[1], [1]])
-    topics.fill(topic, 3000)
+    topics.fill(topic, 4000, 10_000)  # so that the copy lasts longer than a request
     sent_back = TopicPartition(topic, 0)
 
     def is_sent_back_in_mid_copy() -> bool:
