@@ -77,6 +77,13 @@ def test_many_rows_are_written_so_that_several_tasks_can_read_them(tmp_path: Pat
     assert directory.read_table("numbers.parquet").equals(table)
 
 
+def test_a_table_without_a_column_that_is_asked_for_is_damaged(warehouse: Warehouse) -> None:
+    warehouse.write_table("t.parquet", pa.table({"there": [1]}))
+    assert warehouse.read_table("t.parquet", ["there"]).num_rows == 1
+    with pytest.raises(RehomeError, match=r"t\.parquet cannot be read: it has no column other"):
+        warehouse.read_table("t.parquet", ["there", "other"])
+
+
 @pytest.mark.slow
 def test_the_newest_snapshot_of_a_cluster_is_found(warehouse: Warehouse) -> None:
     assert warehouse.latest_snapshot("test") is None

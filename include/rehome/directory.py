@@ -121,10 +121,10 @@ class Directory:
         path = f"{self.path}/{name}"
         try:
             if self.fs.isfile(path):  # what reads directories loads pandas
-                file = pq.ParquetFile(path, filesystem=self.fs, pre_buffer=True)
-                if lacking := {*(columns or ())} - {*file.schema_arrow.names}:
-                    raise pa.ArrowInvalid(f"it has no column {', '.join(sorted(lacking))}")
-                return file.read(columns)
+                with pq.ParquetFile(path, filesystem=self.fs, pre_buffer=True) as file:
+                    if lacking := {*(columns or ())} - {*file.schema_arrow.names}:
+                        raise pa.ArrowInvalid(f"it has no column {', '.join(sorted(lacking))}")
+                    return file.read(columns)
             return pq.read_table(path, columns=columns, filesystem=self.fs, partitioning=None)
         except FileNotFoundError:
             raise self._missing(name) from None

@@ -19,8 +19,6 @@ from tests.session.needs import Need, needs
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
-CHANNEL = "alert_channels[0] (HangingChannel)"
-
 
 @pytest.fixture
 @needs(Need.AIRFLOW)

@@ -23,6 +23,7 @@ from rehome.ledger.store import Ledger
 from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.driven import SLOW, replicas_of, run
 from tests.ledger.small_plans import move
+from tests.versions.since import since
 
 MakePlan = Callable[..., Plan]
 
@@ -62,6 +63,7 @@ def test_foreign_reassignments_are_never_touched(
     assert replicas_of(gateway, topic, 3) == (1, 4)
 
 
+@since((4, 3), "a reassignment that is sent back ends at once (seen on 3.9.2 and 4.1.2)")
 def test_a_reassignment_that_is_sent_back_in_mid_copy_ends_by_being_cancelled_only(
     gateway: OwnGateway,
     ledger: Ledger,
@@ -70,7 +72,7 @@ def test_a_reassignment_that_is_sent_back_in_mid_copy_ends_by_being_cancelled_on
     throttled: Callable[..., None],
 ) -> None:
     topic = topics.create([[1], [1]])
-    topics.fill(topic, 4000, 10_000)  # so that the copy lasts longer than a request
+    topics.fill(topic, 3000)
     sent_back = TopicPartition(topic, 0)
 
     def is_sent_back_in_mid_copy() -> bool:
