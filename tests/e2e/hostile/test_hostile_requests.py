@@ -110,8 +110,9 @@ def test_nothing_is_parsed_for_nobody(people: People) -> None:
     """(7) Whoever has not logged in is told so, at once, and nothing else."""
     url = people[""].url
     wrong = json.dumps({"logical_date": None, "conf": {"action": "nonsense"}})
+    bodies = _hostile_bodies()
     with asked_meanwhile(url) as took:
-        answers = {name: post(url, body) for name, body in _hostile_bodies().items()}
+        answers = {name: post(url, body) for name, body in bodies.items()}
         one_more(took)
     assert {name: each.status_code for name, each in answers.items()} == dict.fromkeys(answers, 401)
     assert max(took) < LONGEST_PAUSE_S, f"all others waited for {max(took):.1f} s"
@@ -120,6 +121,7 @@ def test_nothing_is_parsed_for_nobody(people: People) -> None:
 
 
 def _hostile_bodies() -> dict[str, str]:
+    """To be made before anything is timed: the large one holds this process for seconds."""
     number = "9" * 5000
     return {
         "large": large_body(),
@@ -132,10 +134,9 @@ def _hostile_bodies() -> dict[str, str]:
 def test_a_user_is_told_what_is_wrong_with_a_hostile_body(people: People) -> None:
     """Within bounds: no 500, and nobody waits for it."""
     url, token = people[""].url, f"Bearer {people['ann'].token}"
+    bodies = _hostile_bodies()
     with asked_meanwhile(url) as took:
-        answers = {
-            name: post(url, body, Authorization=token) for name, body in _hostile_bodies().items()
-        }
+        answers = {name: post(url, body, Authorization=token) for name, body in bodies.items()}
         one_more(took)
     codes = {name: each.status_code for name, each in answers.items()}
     assert all(400 <= code < 500 for code in codes.values()), codes

@@ -53,7 +53,7 @@ def test_each_reason_has_its_words_in_one_topic() -> None:
         (
             TaskEnd(TaskReason.OWED, names=("broker 1 rate: away",), connection="k"),
             "Throttles that could not be taken back yet:\n  broker 1 rate: away\n",
-            "They are pending cleanup in the ledger.",
+            "The ledger lists them as pending cleanup.",
             "When the cause is gone, trigger sweep_throttles with kafka_config_id k, or leave it",
         ),
         (
