@@ -71,6 +71,15 @@ class AirflowSettings:
         more = {name: dict(values) for name, values in connections.items()}
         return AirflowSettings(self.connections | more, self.pools, self.variables)
 
+    def with_sizes_of(self, pools: Mapping[str, Mapping[str, Any]]) -> AirflowSettings:
+        """With the slots and descriptions of pools that are there already, by their names."""
+        kept = {
+            name: entry | {key: pools[name][key] for key in ("slots", "description")}
+            for name, entry in self.pools.items()
+            if name in pools
+        }
+        return AirflowSettings(self.connections, self.pools | kept, self.variables)
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
         return {kind: getattr(self, kind) for kind in _KINDS}

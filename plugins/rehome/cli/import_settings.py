@@ -3,8 +3,9 @@
 The Astro CLI alone reads airflow_settings.yaml. Elsewhere ``rehome settings import [FILE]`` hands
 its contents, or those of the file that comes with Rehome, to Airflow's own imports:
 ``airflow connections import``, ``airflow pools import`` and ``airflow variables import``.
-It acts on the Airflow that AIRFLOW_HOME and the environment name. Connections and variables that
-are there already stay as they are, unless ``--overwrite`` is given; the pool is always set.
+It acts on the Airflow that AIRFLOW_HOME and the environment name. What is there already stays as
+it is, unless ``--overwrite`` is given; but a pool counts deferred tasks afterwards, if the file
+says so: runs wait for ever without that.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def import_all(
     """Run Airflow's three imports in this process: one start of Airflow instead of three.
 
     :param migrate: make or update Airflow's database first.
-    :param overwrite: replace connections and variables that exist; else they stay.
+    :param overwrite: replace what exists; else it stays, but for what pools count.
     """
     from airflow.cli import cli_parser
 
@@ -34,13 +35,20 @@ def import_all(
         "connections": ["--overwrite"] if overwrite else [],
         "variables": ["--action-on-existing-key", "overwrite" if overwrite else "skip"],
     }
+
+    def run(*command: str) -> None:
+        options = parser.parse_args(command)
+        options.func(options)
+
+    if migrate:
+        run("db", "migrate")
     with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
-        commands = [["db", "migrate"]] if migrate else []
+        if not overwrite:
+            there = Path(scratch, "there.json")
+            run("pools", "export", str(there))
+            settings = settings.with_sizes_of(json.loads(there.read_text()))
         for kind, path in settings.write(Path(scratch)).items():
-            commands.append([kind, "import", *on_collision.get(kind, []), str(path)])
-        for command in commands:
-            options = parser.parse_args(command)
-            options.func(options)
+            run(kind, "import", *on_collision.get(kind, []), str(path))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, nargs="?", default=SETTINGS_FILE)
     parser.add_argument("--migrate", action="store_true", help="airflow db migrate first")
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace connections and variables that exist"
+        "--overwrite", action="store_true", help="replace what exists: connections, pool, variables"
     )
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from airflow.models.pool import Pool
 from sqlalchemy.exc import OperationalError
 
 from rehome.cli import import_settings
 from rehome.cli.main import main
+from rehome.trigger_check import POOL
 
 COMMAND = ("settings", "import")
+POOL_ALONE = f"""
+airflow:
+  pools:
+    - {{pool_name: {POOL}, pool_slot: 3, pool_description: clusters, pool_include_deferred: true}}
+"""
 
 
 @pytest.mark.parametrize(
@@ -49,3 +56,23 @@ def test_a_database_without_tables_is_named_with_what_to_do(
     said = capsys.readouterr().err
     assert "no such table: connection" in said
     assert "--migrate does both" in said
+
+
+def test_a_pool_that_is_there_keeps_its_size_and_counts_deferred_tasks(
+    tmp_path: Path, without_pool: None
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(POOL_ALONE)
+    assert main([*COMMAND, str(file)]) == 0
+    assert _pool() == (3, "clusters", True)
+    Pool.create_or_update_pool(POOL, 64, "ours", include_deferred=False)
+    assert main([*COMMAND, str(file)]) == 0
+    assert _pool() == (64, "ours", True)
+    assert main([*COMMAND, "--overwrite", str(file)]) == 0
+    assert _pool() == (3, "clusters", True)
+
+
+def _pool() -> tuple[int, str, bool]:
+    pool = Pool.get_pool(POOL)
+    assert pool is not None
+    return pool.slots, str(pool.description), pool.include_deferred
