@@ -25,6 +25,8 @@ DIST, LOCK = ROOT / "dist", ROOT / "requirements.lock"
 MADE_BY = "cyclonedx-bom==7.2.1"
 VENDORED = ROOT / "plugins/rehome/ui/static/vendor"
 NOT_DECLARED = "not declared"
+ROOT_COMPONENT = "root-component"
+"""What the generator calls Rehome itself."""
 LICENCES: Mapping[str, str] = {
     "protobuf": "BSD-3-Clause",
     "htmx-ext-sse": "0BSD",
@@ -113,20 +115,27 @@ def is_accepted(licence: str) -> bool:
     )
 
 
+def _kept(entry: Mapping[str, Any], refs: Collection[str], vendored_refs: list[str]) -> list[str]:
+    """What a component depends on, as far as it is listed; Rehome has the vendored files, too."""
+    ours = vendored_refs if entry["ref"] == ROOT_COMPONENT else []
+    return [*(ref for ref in entry.get("dependsOn", ()) if ref in refs), *ours]
+
+
 def write(bom: dict[str, Any], pinned: Mapping[str, str], folder: Path) -> list[str]:
     """Write both files into a folder; returns packages of the lock that are not in the SBOM, or
     have a licence that is none of those accepted.
     """
-    ours = vendored((VENDORED / "package.json").read_text())
+    ours = [*vendored((VENDORED / "package.json").read_text())]
     listed = [*shipped(bom["components"], pinned), *ours]
-    refs = {each["bom-ref"] for each in listed} | {"root-component"}
+    vendored_refs = [each["bom-ref"] for each in ours]
+    refs = {each["bom-ref"] for each in listed} | {ROOT_COMPONENT}
     bom["components"] = listed
     bom["metadata"]["component"]["version"] = REHOME_VERSION
     bom["dependencies"] = [
-        each | {"dependsOn": [ref for ref in each.get("dependsOn", ()) if ref in refs]}
+        each | {"dependsOn": _kept(each, refs, vendored_refs)}
         for each in bom["dependencies"]
         if each["ref"] in refs
-    ]
+    ] + [{"ref": ref} for ref in vendored_refs]
     folder.mkdir(exist_ok=True)
     (folder / f"rehome-{REHOME_VERSION}.cdx.json").write_text(json.dumps(bom, indent=1))
     with (folder / f"rehome-{REHOME_VERSION}-licences.csv").open("w", newline="") as file:

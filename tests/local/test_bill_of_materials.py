@@ -56,7 +56,10 @@ def test_it_lists_what_is_shipped_and_names_what_is_lacking(tmp_path: Path) -> N
     assert names[:2] == ["protobuf", "PyYAML"]
     assert {"htmx.org", "uplot"} < set(names)
     assert "pytest" not in names
-    assert made["dependencies"] == [{"ref": "root-component", "dependsOn": ["PyYAML==6.0.3"]}]
+    (ours, *leaves) = made["dependencies"]
+    files = [each["bom-ref"] for each in made["components"][2:]]
+    assert ours == {"ref": "root-component", "dependsOn": ["PyYAML==6.0.3", *files]}
+    assert leaves == [{"ref": each} for each in files]
     (table,) = tmp_path.glob("*-licences.csv")
     rows = list(csv.reader(table.open()))
     assert rows[1:3] == [["protobuf", "6.1", "BSD-3-Clause"], ["PyYAML", "6.0.3", "MIT"]]
