@@ -24,6 +24,7 @@ __all__ = [
     "TaskDeferralTimeout",
     "asking_states",
     "configured_executors",
+    "listeners_are_called_after_commit",
     "stats",
 ]
 
@@ -43,3 +44,12 @@ def asking_states() -> list[TaskInstanceState]:
     """The states of a task that waits for a person: before Airflow 3.3 a trigger waits for it."""
     known = TaskInstanceState.__members__
     return [known[name] for name in ("AWAITING_INPUT", "DEFERRED") if name in known]
+
+
+def listeners_are_called_after_commit() -> bool:
+    """Whether Airflow has committed an asset event when it calls listeners. Before Airflow 3.3 it
+    calls them in its own transaction.
+    """
+    from airflow.assets.manager import AssetManager
+
+    return "callback_sink" in signature(AssetManager.register_asset_change).parameters

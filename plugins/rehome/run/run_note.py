@@ -11,13 +11,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 from airflow.sdk import Asset
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import object_session
 
+from rehome.airflow_versions import listeners_are_called_after_commit
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.cause import Cause, most_specific
 from rehome.run.causes.recorded import CAUSE_XCOM, silent_cause
@@ -56,7 +59,12 @@ class NoteListener:
         sentence: Any = asset_event.extra.get(_SENTENCE)
         if asset_event.asset.name != NOTES.name or not sentence:
             return
-        _keep(str(asset_event.source_dag_id), str(asset_event.source_run_id), str(sentence))
+        run = str(asset_event.source_dag_id), str(asset_event.source_run_id)
+        if listeners_are_called_after_commit():
+            _keep(*run, str(sentence))
+        else:
+            # In SQLite that transaction keeps all others from writing, until this call returns.
+            Thread(target=_keep_beside, args=(*run, str(sentence)), name="rehome-note").start()
 
     @hookimpl
     def on_dag_run_failed(self, dag_run: DagRun) -> None:
@@ -144,6 +152,15 @@ def _causes(values: Iterable[Any]) -> Iterator[Cause]:
 def _is_a_persons(dag_run: DagRun) -> bool:
     note = dag_run.dag_run_note
     return note is not None and note.user_id is not None
+
+
+def _keep_beside(dag_id: str, run_id: str, sentence: str) -> None:
+    from airflow.utils.retries import run_with_db_retries
+
+    try:
+        run_with_db_retries()(_keep, dag_id, run_id, sentence)
+    except SQLAlchemyError as error:
+        log.warning("The note of run %s of %s was not written: %s", run_id, dag_id, error)
 
 
 def _keep(dag_id: str, run_id: str, sentence: str) -> None:

@@ -25,6 +25,8 @@ SLOW = 50_000
 """The copies then take longer than settings are taken as read: the trigger asks Airflow again."""
 ON_A_BUSY_MACHINE_S = 1_500.0
 """So long a run, or a question, is waited for: Spark alone may take minutes to start there."""
+NOTED_AFTER_S = 60.0
+"""Before Airflow 3.3 the note is written beside the end of its task."""
 ASKING = frozenset({"awaiting_input", "deferred"})
 
 
@@ -133,6 +135,8 @@ def drains(airflow: AirflowStandalone, ledger_url: str, topic: str) -> PlanRecor
     dry = api.trigger(DAG, {**asked, "dry_run": True})
     assert api.wait_for_run(DAG, dry, ON_A_BUSY_MACHINE_S) == "success"
     plan_id = _plan(ledger_url, dry).plan_id
+    note = wait_until(lambda: api.run_note(DAG, dry), "the note of the dry run", NOTED_AFTER_S)
+    assert note.startswith(f"Drain broker {DRAINED}: ")
     run = api.trigger(DAG, {**asked, "plan_id": plan_id})
     first = _asked(airflow, run, attempt=0)
     assert plan_id in api.page(f"plans/{plan_id}")

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
 
+from local.process.waiting import wait_until
 from rehome.domain.run.causes.cause import Cause, CauseKind
+from rehome.run import run_note
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskEnd, TaskReason
-from rehome.run.run_note import LONGEST, cause_of_run, with_cause
+from rehome.run.run_note import LONGEST, NOTES, NoteListener, cause_of_run, with_cause
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 CAUSE = Cause(CauseKind.STALE, "t-0 has changed.", "", "Plan anew.", AT, "snapshot")
@@ -34,6 +38,47 @@ def test_a_task_that_has_failed_without_a_word_counts_before_what_only_follows()
     assert cause_of_run([verdict, CAUSE], ["progress"]) == CAUSE
     assert cause_of_run([verdict], ["verdict"]) == verdict
     assert cause_of_run([], []) is None
+
+
+@pytest.mark.parametrize("after_commit", [True, False], ids=["since 3.3", "before 3.3"])
+def test_a_note_is_written_where_airflow_calls_before_it_commits(
+    airflow_database: None, monkeypatch: pytest.MonkeyPatch, *, after_commit: bool
+) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.sdk import DAG
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from tests.dags.runs import register
+
+    monkeypatch.setattr(run_note, "listeners_are_called_after_commit", lambda: after_commit)
+    with DAG(f"noted_{after_commit}", schedule=None) as dag:
+        EmptyOperator(task_id="dry_run")
+    run = register(dag).test()
+    this = select(DagRun).where(DagRun.dag_id == dag.dag_id, DagRun.run_id == run.run_id)
+
+    def emits() -> None:
+        event = SimpleNamespace(
+            asset=NOTES, extra={"note": "x"}, source_dag_id=dag.dag_id, source_run_id=run.run_id
+        )
+        NoteListener().on_asset_event_emitted(event)  # type: ignore[arg-type]
+
+    with create_session(scoped=False) as session:  # as the API server has it
+        found = session.scalar(this)
+        assert found is not None
+        found.conf = {"changed": "by Airflow"}
+        session.flush()  # in SQLite, no other may write from here on
+        if not after_commit:
+            emits()
+    if after_commit:
+        emits()
+
+    def note() -> str | None:
+        with create_session() as session:
+            found = session.scalar(this)
+            return found.note if found else None
+
+    assert wait_until(note, "the note", 60) == "x"
 
 
 def test_airflow_has_the_note_of_a_run_that_fails_begin_with_what_a_task_has_left(
