@@ -14,6 +14,8 @@ import argparse
 import json
 import sys
 import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from rehome.airflow_settings import SETTINGS_FILE, AirflowSettings, SettingsFileError
@@ -45,7 +47,8 @@ def import_all(
     with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
         if not overwrite:
             there = Path(scratch, "there.json")
-            run("pools", "export", str(there))
+            with redirect_stdout(StringIO()):  # it says that it has written a file
+                run("pools", "export", str(there))
             settings = settings.with_sizes_of(json.loads(there.read_text()))
         for kind, path in settings.write(Path(scratch)).items():
             run(kind, "import", *on_collision.get(kind, []), str(path))

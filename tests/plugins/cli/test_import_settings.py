@@ -59,7 +59,7 @@ def test_a_database_without_tables_is_named_with_what_to_do(
 
 
 def test_a_pool_that_is_there_keeps_its_size_and_counts_deferred_tasks(
-    tmp_path: Path, without_pool: None
+    tmp_path: Path, without_pool: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(POOL_ALONE)
@@ -68,6 +68,7 @@ def test_a_pool_that_is_there_keeps_its_size_and_counts_deferred_tasks(
     Pool.create_or_update_pool(POOL, 64, "ours", include_deferred=False)
     assert main([*COMMAND, str(file)]) == 0
     assert _pool() == (64, "ours", True)
+    assert "Exported" not in capsys.readouterr().out
     assert main([*COMMAND, "--overwrite", str(file)]) == 0
     assert _pool() == (3, "clusters", True)
 
