@@ -26,6 +26,7 @@ LEDGER = ("rehome.ledger.base.database", "rehome.ledger.store")
 ONLY_INSIDE = {
     "alembic": "half a second in each process, and few that open a ledger have to upgrade it",
     "airflow.models": "Airflow's database, which its own processes reach alone",
+    "airflow.assets.manager": "the same",
     "airflow.utils.session": "the same",
     "airflow.executors": "configuration that differs between Airflow's processes",
     "airflow.cli": "Airflow's command, which loads all providers",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 from airflow.sdk import Asset
+from airflow.utils.retries import run_with_db_retries
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import object_session
@@ -155,8 +156,6 @@ def _is_a_persons(dag_run: DagRun) -> bool:
 
 
 def _keep_beside(dag_id: str, run_id: str, sentence: str) -> None:
-    from airflow.utils.retries import run_with_db_retries
-
     try:
         run_with_db_retries()(_keep, dag_id, run_id, sentence)
     except SQLAlchemyError as error:
