@@ -61,7 +61,7 @@ def test_a_note_is_written_where_airflow_calls_before_it_commits(
         event = SimpleNamespace(
             asset=NOTES, extra={"note": "x"}, source_dag_id=dag.dag_id, source_run_id=run.run_id
         )
-        NoteListener().on_asset_event_emitted(event)  # type: ignore[arg-type]
+        NoteListener().on_asset_event_emitted(event)
 
     with create_session(scoped=False) as session:  # as the API server has it
         found = session.scalar(this)
