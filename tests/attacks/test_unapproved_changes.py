@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from local.kafka.cluster import LocalCluster
 from tests.attacks.in_process import GUARDED, LAX, Attacked, moving
 from tests.dags.runs import fresh_dag
+from tests.versions.since import cordons
 
 pytestmark = pytest.mark.slow
 MOVES = "reassign_partitions"
@@ -34,6 +35,7 @@ def uncordoned(cluster: LocalCluster) -> Iterator[int]:
     admin.incremental_alter_configs([resource])[resource].result(60)
 
 
+@cordons
 def test_a_cordon_is_approved_though_nothing_moves(attacked: Attacked, uncordoned: int) -> None:
     """(4) And what is asked says that it stays."""
     topic = attacked.topics.create([[1, 2]])

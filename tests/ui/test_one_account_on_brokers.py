@@ -52,7 +52,7 @@ from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
 from tests.session.browser import Watched, opened
 from tests.ui.site import Site, served, token_of
-from tests.versions.since import CONFIG_COMMAND
+from tests.versions.since import class_of_tool
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -234,9 +234,8 @@ class Drain:
 
     def throttled(self) -> bool:
         """Whether brokers have a rate, by kafka-configs."""
-        said = self.tool(
-            CONFIG_COMMAND, "--describe", "--entity-type", "brokers", "--entity-default"
-        )
+        asked = ("--describe", "--entity-type", "brokers", "--entity-default")
+        said = self.tool(class_of_tool("ConfigCommand"), *asked)
         return f"replication.throttled.rate={RATE}" in said
 
 

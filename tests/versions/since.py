@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from zipfile import ZipFile
+
 import pytest
 
-from local.kafka.jvm import VERSION
+from local.kafka.jvm import JARS, VERSION
 
 _MAJOR, _MINOR, *_ = map(int, VERSION.split("."))
 RELEASE = (_MAJOR, _MINOR)
@@ -24,7 +26,15 @@ honours_default = since((3, 9), "brokers do not honour a default rate (KAFKA-101
 copies_end = since((3, 9), "copies between log dirs may never end (KAFKA-17190)")
 checks_replicas = since((4, 1), "the controller does not check the number of replicas (KIP-860)")
 cordons = since((4, 3), "log dirs cannot be cordoned (KIP-1066)")
-CONFIG_COMMAND = (
-    "kafka.admin.ConfigCommand" if RELEASE < (4, 4) else "org.apache.kafka.tools.ConfigCommand"
-)
-"""The class of Kafka's own tool for configs."""
+modelled = since((4, 3), "there is no model of Kafka to compare with (docs/decisions/044)")
+
+
+def class_of_tool(name: str) -> str:
+    """The class of one of Kafka's own tools; some have moved to another package with a version.
+
+    :param name: ``AclCommand``.
+    """
+    (jar,) = JARS.glob("kafka-tools-[0-9]*.jar")
+    with ZipFile(jar) as classes:
+        moved = f"org/apache/kafka/tools/{name}.class" in classes.namelist()
+    return f"{'org.apache.kafka.tools' if moved else 'kafka.admin'}.{name}"

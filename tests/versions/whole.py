@@ -3,6 +3,8 @@
 ``make test-brokers`` runs them, and writes handbook/kafka_brokers.json, of which the handbook makes
 docs/reference/kafka-versions.md. A file is written down as soon as its last test has ended: a run
 that is ended early keeps the others.
+
+``make test`` writes the same with REHOME_KAFKA_BROKERS set: of its tests those on brokers count.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -22,14 +25,41 @@ from local.kafka.jvm import VERSION
 
 WHOLE_RECORD = "REHOME_KAFKA_BROKERS"
 """Environment variable: the file that outcomes go to; without it none are kept."""
-BROKER_TESTS = "brokers and not long and not simulated"
-"""Those of ``make test`` that need brokers."""
+ALL_TESTS = "not long and not simulated"
+"""Those of ``make test``."""
+BROKER_TESTS = f"brokers and {ALL_TESTS}"
+"""Those of them that need brokers."""
 TESTS = Path("tests")
+_LIST = "broker tests"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if WHOLE_RECORD in os.environ and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(FileOutcomes(Path(os.environ[WHOLE_RECORD])), "broker tests")
+    """One process counts, and with xdist the others run the tests: each lists which count.
+
+    A pytest that a test starts is another run: it does not see the variable.
+    """
+    worker = getattr(config, "workerinput", None)
+    record = os.environ.pop(WHOLE_RECORD, None)
+    if worker is not None and _LIST in worker:
+        config.pluginmanager.register(_Lister(Path(worker[_LIST])), _LIST)
+    elif worker is None and record is not None:
+        config.pluginmanager.register(FileOutcomes(Path(record).absolute()), _LIST)
+
+
+def on_brokers(session: pytest.Session) -> list[str]:
+    """Those of a run's tests that need brokers."""
+    return [item.nodeid for item in session.items if item.get_closest_marker("brokers")]
+
+
+class _Lister:
+    """Lists those tests in a file, which no report of a process of tests could tell in time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @pytest.hookimpl(tryfirst=True)  # before the other process learns that this one has its tests
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._path.write_text(json.dumps(on_brokers(session)))
 
 
 def file_of_test(test: str) -> str:
@@ -44,8 +74,10 @@ def folder_of(file: str) -> str:
 
 
 def whole_folders(asked: Iterable[str]) -> set[str]:
-    """The folders of ``tests`` among what pytest was asked for."""
-    paths = (Path(each) for each in asked)
+    """The folders of ``tests`` among what pytest was asked for; all that have tests of all."""
+    paths = {Path(each) for each in asked}
+    if TESTS in paths:
+        paths |= {path for path in TESTS.iterdir() if any(path.rglob("test_*.py"))}
     return {path.name for path in paths if path.parent == TESTS and path.is_dir()}
 
 
@@ -58,6 +90,7 @@ class FileOutcomes:
 
     def __init__(self, record: Path) -> None:
         self._record = record
+        self._lists = TemporaryDirectory()
         self._collected = False
         self._is_broken = False
         self._waiting: dict[str, set[str]] = defaultdict(set)
@@ -70,18 +103,29 @@ class FileOutcomes:
         self._is_broken |= report.failed
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.expect(session.config, [item.nodeid for item in session.items])
+        self.expect(session.config, on_brokers(session))
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput[_LIST] = str(Path(self._lists.name) / node.gateway.id)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
         """Of each process of tests: all have the same."""
-        self.expect(node.config, ids)
+        self.expect(node.config, json.loads(Path(node.workerinput[_LIST]).read_text()))
+
+    def pytest_unconfigure(self) -> None:
+        self._lists.cleanup()
 
     def expect(self, config: pytest.Config, tests: Sequence[str]) -> None:
-        """Wait for these tests, unless only some of a file were asked for."""
+        """Wait for these tests, unless only some of a file were asked for.
+
+        :param tests: those on brokers.
+        """
         option, asked = config.option, config.args
         last = getattr(option, "lf", False)  # without pytest's cache there is no such option
-        some = option.markexpr != BROKER_TESTS or option.keyword or last or option.deselect
+        some = option.keyword or last or option.deselect or option.ignore or option.ignore_glob
+        some = some or option.markexpr not in (ALL_TESTS, BROKER_TESTS)
         if self._collected or self._is_broken or some or any("::" in each for each in asked):
             return
         self._collected = True

@@ -24,6 +24,7 @@ from rehome.execution.direct.wanted_copies import (
     copy_limits,
     log_dir_limits,
     placed_replicas,
+    reassign_targets,
     validate_targets,
     wanted_copies,
 )
@@ -136,7 +137,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
 
         :param targets: replicas wanted, the preferred leader first; None = cancel. A cancel
             restores the set of replicas, and not their order.
-        :param allow_replication_factor_change: without it, another number of replicas is refused.
+        :param allow_replication_factor_change: without it, another number of replicas is refused;
+            before Kafka 4.1, whose controllers do not look at it, by the hook.
         :return: the controller's verdict per partition; None = accepted. Code 85: there was nothing
             to cancel. Code -1: it is not known whether the controller has acted on it.
         """
@@ -150,8 +152,10 @@ class KafkaReassignmentHook(KafkaClusterHook):
             with changing(
                 cluster, call, wanted, stops=stops, cancels=len(wanted) - len(starts)
             ) as change:
-                verdicts = cluster.alter_reassignments(
-                    wanted, allow_replication_factor_change=allow_replication_factor_change
+                verdicts = reassign_targets(
+                    cluster,
+                    wanted,
+                    allow_replication_factor_change=allow_replication_factor_change,
                 )
                 change.note_answer(verdicts)
             return verdicts

@@ -27,6 +27,7 @@ from tests.rights import (
     granted,
     named,
 )
+from tests.versions.since import class_of_tool
 
 RATE = "follower.replication.throttled.rate"
 REPLICAS = "follower.replication.throttled.replicas"
@@ -300,8 +301,7 @@ def test_the_documented_commands_give_a_role_its_rights(
     with ExitStack() as undo:
         for command in commands:
             arguments = ["User:nobody" if word == f"User:{principal}" else word for word in command]
-            tool = "org.apache.kafka.tools.AclCommand"
-            done = secured_cluster.run_tool(tool, *arguments)
+            done = secured_cluster.run_tool(class_of_tool("AclCommand"), *arguments)
             assert done.returncode == 0, done.stderr
         for right in rights:
             undo.callback(secured_cluster.revoke, "nobody", *right)

@@ -26,7 +26,7 @@ from tests.conftest import Topics
 from tests.dags.clusters import throttles_become, throttles_of, to, whole_state
 from tests.dags.runs import Run
 from tests.rights import PLANNER, UNTHROTTLED, granted
-from tests.versions.since import CONFIG_COMMAND
+from tests.versions.since import class_of_tool
 
 USER = "reassigner"
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -42,7 +42,7 @@ def run_commands(cluster: LocalCluster, script: str, *entities: str) -> None:
         if words and words[0] == "kafka-configs.sh":
             said = words[words.index("--alter") :]
             if said[said.index("--entity-name") + 1] in entities:
-                done = cluster.run_tool(CONFIG_COMMAND, *said)
+                done = cluster.run_tool(class_of_tool("ConfigCommand"), *said)
                 assert "Completed updating config" in done.stdout, done
 
 

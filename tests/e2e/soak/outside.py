@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 
 from local.kafka.cluster import LocalCluster
 from tests.e2e.soak.judge import SeenPartition
+from tests.versions.since import class_of_tool
 
-CONFIGS = "kafka.admin.ConfigCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 _WHERE = re.compile(r"^(?:Dynamic configs for (\w+ \S+) are:|(Default configs for brokers).*)$")
 _VALUE = re.compile(r"^\s+(\S+?)=(.*?) sensitive=(?:true|false)")
@@ -45,13 +45,19 @@ class Outside:
 
     def in_flight(self) -> tuple[str, ...]:
         """Partitions whose reassignment goes on."""
-        said = self._cluster.run_tool(REASSIGN, "--list").stdout
+        said = self._said(REASSIGN, "--list")
         return tuple(found[1] for line in said.splitlines() if (found := _LISTED.match(line)))
 
     def _described(self, entity: str) -> str:
         asked = ("--describe", "--entity-type", entity)
-        said: str = self._cluster.run_tool(CONFIGS, *asked).stdout
-        return said
+        return self._said(class_of_tool("ConfigCommand"), *asked)
+
+    def _said(self, tool: str, *asked: str) -> str:
+        """What it prints. One that fails prints nothing, and would be taken for "nothing there"."""
+        done = self._cluster.run_tool(tool, *asked)
+        if done.returncode:
+            raise RuntimeError(f"{tool} has failed: {done.stdout}{done.stderr}")
+        return done.stdout
 
 
 def settings_in(said: str) -> Mapping[str, str]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from local.kafka.cluster import LocalCluster
 from tests.e2e.soak.judge import Facts, Memory, RunEnd, SeenPartition, Wrong, judged
-from tests.e2e.soak.outside import settings_in
+from tests.e2e.soak.outside import Outside, settings_in
 from tests.e2e.soak.plans import Deck
 from tests.e2e.soak.result import DOCUMENT, RESULT, documented, lines_of
 from tests.e2e.soak.samples import Sample, memory_of
@@ -146,6 +150,19 @@ Dynamic configs for topic orders are:
 """
     rate = "leader.replication.throttled.rate"
     assert settings_in(said) == {RATE: "5", f"default of brokers {rate}": ""}
+
+
+def test_a_tool_of_kafkas_that_fails_is_not_taken_for_one_that_finds_nothing() -> None:
+    failed = subprocess.CompletedProcess([], 1, "", "Could not find or load main class")
+    cluster = cast(
+        LocalCluster,
+        SimpleNamespace(
+            client_settings=lambda: {"bootstrap.servers": "127.0.0.1:1"},
+            run_tool=lambda *_: failed,
+        ),
+    )
+    with pytest.raises(RuntimeError, match="Could not find or load main class"):
+        Outside(cluster).in_flight()
 
 
 def test_the_document_has_the_tables_of_the_committed_result() -> None:

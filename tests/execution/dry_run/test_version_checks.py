@@ -107,11 +107,22 @@ def findings(
     return list(version_findings(make_plan("p", *moves), cluster, now, in_flight))
 
 
-def test_newer_brokers_lack_nothing_and_brokers_outside_of_the_plan_are_not_asked() -> None:
+def test_newer_brokers_lack_nothing_and_those_outside_of_the_plan_need_not_say_so() -> None:
     versions = {1: "4.1", 2: "4.4", 3: "4.3"}
     assert findings(versions, WITHIN, now=state()) == []
     assert findings(versions, FEWER, now=state()) == []
     assert findings({1: "4.4", 2: "4.4"}, WITHIN, now=state()) == []
+    assert findings({1: "4.4", 2: "4.4"}, FEWER, now=state()) == []
+
+
+def test_an_older_broker_outside_of_the_plan_may_hand_its_reassignments_on() -> None:
+    versions = {1: "4.4", 2: "4.4", 3: "3.7"}
+    found = findings(versions, FEWER, now=state())
+    assert [(each.kind, each.subject) for each in found] == [
+        (FoundKind.REPLICAS_NOT_CHECKED, "broker 3"),
+        (FoundKind.ENDS_OUT_OF_SYNC, "broker 3"),
+    ]
+    assert findings(versions, WITHIN, now=state()) == []
 
 
 def test_copies_between_log_dirs_that_may_never_end_are_warned_of_by_broker() -> None:

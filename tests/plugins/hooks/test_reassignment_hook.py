@@ -292,6 +292,7 @@ def test_verdicts_beforehand_are_the_controllers(hook: Hook, topics: Topics) -> 
     said = kafka.validate(targets)
     assert [code(said[TopicPartition(*each)]) for each in targets] == [39, 38, 85, 3]
     assert kafka.alter_partition_reassignments(targets) == said
+    assert kafka.list_partition_reassignments([(topic, 1)]) == {}
     allowed = kafka.validate({(topic, 1): [1, 2, 3]}, allow_replication_factor_change=True)
     assert allowed == {(topic, 1): None}
 

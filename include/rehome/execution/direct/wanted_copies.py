@@ -16,7 +16,8 @@ from rehome.domain.kafka import (
     Replicas,
     TopicPartition,
 )
-from rehome.execution.dry_run.controller_rules import facts_of, predict
+from rehome.execution.dry_run.controller_rules import facts_of, predict, replica_count
+from rehome.execution.dry_run.version_checks import lacking
 from rehome.execution.throttle.configs import read, read_what_can_be
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -77,6 +78,49 @@ def validate_targets(
         allow_replication_factor_change=allow_replication_factor_change,
     )
     return predict(targets, facts)
+
+
+def reassign_targets(
+    cluster: ClusterPort, targets: Targets, *, allow_replication_factor_change: bool = False
+) -> dict[TopicPartition, BrokerError | None]:
+    """Start, replace or (None) cancel reassignments: the controller's verdict per partition.
+
+    Before Kafka 4.1 the controller lets any number of replicas pass. There another number is not
+    sent without ``allow_replication_factor_change``, and has the verdict of a newer controller.
+
+    :raises ClusterError: the call failed as a whole, or the cluster could not be read.
+    """
+    refused: Mapping[TopicPartition, BrokerError | None] = {}
+    if not allow_replication_factor_change:
+        refused = _not_to_be_sent(cluster, targets)
+    sent = {part: target for part, target in targets.items() if part not in refused}
+    answered = cluster.alter_reassignments(
+        sent, allow_replication_factor_change=allow_replication_factor_change
+    )
+    return {**answered, **refused}
+
+
+def _not_to_be_sent(
+    cluster: ClusterPort, targets: Targets
+) -> dict[TopicPartition, BrokerError | None]:
+    """Targets with another number of replicas, where the controller may not look at it."""
+    starts = {part: target for part, target in targets.items() if target is not None}
+    if not starts:
+        return {}
+    topics = cluster.describe_topics({part.topic for part in starts})
+    ongoing = cluster.list_reassignments(starts.keys())
+    another = {
+        part: target
+        for part, target in starts.items()
+        if (state := topics[part.topic].partitions.get(part.partition)) is not None
+        and len(target) != replica_count(state, ongoing.get(part))
+    }
+    if not another:
+        return {}
+    answers = cluster.supported_versions(sorted(cluster.describe_cluster().brokers))
+    if not answers.missing and not lacking(answers.value).checked_replicas:
+        return {}
+    return {part: said for part, said in validate_targets(cluster, another).items() if said}
 
 
 def wanted_copies(cluster: ClusterPort, targets: Targets) -> list[WantedCopy]:

@@ -145,8 +145,7 @@ def _factor_verdict(
 ) -> BrokerError | None:
     if facts.allow_replication_factor_change:
         return None
-    # Of a partition in flight, what its reassignment is going to leave counts.
-    current = len(entry.target if entry else state.replicas)
+    current = replica_count(state, entry)
     if len(target) == current:
         return None
     return BrokerError(
@@ -154,3 +153,8 @@ def _factor_verdict(
         "INVALID_REPLICATION_FACTOR",
         f"The replication factor is changed from {current} to {len(target)}",
     )
+
+
+def replica_count(state: PartitionState, entry: OngoingReassignment | None) -> int:
+    """How many replicas count as a partition's: in flight, what its reassignment will leave."""
+    return len(entry.target if entry else state.replicas)

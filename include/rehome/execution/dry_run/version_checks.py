@@ -76,15 +76,21 @@ def version_findings(
     now: ClusterState,
     in_flight: Collection[TopicPartition] = (),
 ) -> Iterator[TypedFinding]:
-    """What brokers of the plan lack of what it relies on.
+    """What brokers lack of what the plan relies on.
+
+    Any broker may be the one that hands a reassignment on to the controller: where replicas move
+    between brokers, those outside of the plan are asked too.
 
     :param in_flight: partitions that the plan, which is continued, has in flight already.
     """
-    answers = cluster.supported_versions(sorted(plan.brokers & now.cluster.brokers.keys()))
+    across = any(move.adding or move.removing for move in plan.moves)
+    concerned = plan.brokers & now.cluster.brokers.keys()
+    answers = cluster.supported_versions(sorted(now.cluster.brokers if across else concerned))
     lacks = lacking(answers.value)
-    for broker, error in sorted(answers.missing.items()):
+    for broker in sorted(concerned & answers.missing.keys()):
+        error = answers.missing[broker]
         yield TypedFinding(FoundKind.VERSIONS_NOT_KNOWN, f"broker {broker}", error)
-    if lacks.checked_replicas and any(move.adding or move.removing for move in plan.moves):
+    if lacks.checked_replicas and across:
         yield TypedFinding(FoundKind.REPLICAS_NOT_CHECKED, brokers_text(lacks.checked_replicas))
     if lacks.waiting and any(len(move.target) < len(move.current) for move in plan.moves):
         yield TypedFinding(FoundKind.ENDS_OUT_OF_SYNC, brokers_text(lacks.waiting))

@@ -13,6 +13,7 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from rehome.cluster.gateway import ClusterGateway
 from tests.conftest import Topics, impatient_gateway
+from tests.versions.since import modelled
 from tests.world.kafka.against_brokers.compare import run
 from tests.world.kafka.against_brokers.generate import RATES, Writer
 from tests.world.kafka.against_brokers.sides import RealSide, model_of
@@ -27,6 +28,7 @@ def seeds(few: int, many: int) -> list[object]:
     return [*range(few), *more]
 
 
+@modelled
 @pytest.mark.parametrize("seed", seeds(3, 200))
 def test_a_random_script_ends_alike(
     cluster: LocalCluster, gateway: ClusterGateway, seed: int
@@ -34,12 +36,14 @@ def test_a_random_script_ends_alike(
     compare(cluster, gateway, seed, deadly=False)
 
 
+@modelled
 @pytest.mark.parametrize("seed", seeds(0, 40))
 def test_a_script_in_which_brokers_die_ends_alike(mortal: LocalCluster, seed: int) -> None:
     with impatient_gateway(mortal) as gateway:
         compare(mortal, gateway, seed, deadly=True)
 
 
+@modelled
 def test_keys_that_brokers_do_not_know_are_kept_on_their_default(
     cluster: LocalCluster, gateway: ClusterGateway
 ) -> None:
