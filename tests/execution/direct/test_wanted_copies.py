@@ -14,6 +14,7 @@ from world.kafka.hooks import SetClock
 from world.kafka.port import ModelPort
 
 GROW, MOVE, FLIES, EMPTY = (TopicPartition("t", number) for number in range(4))
+GONE = TopicPartition("gone", 0)
 VERSIONS = [(4, 0), (4, 4)]
 
 
@@ -35,10 +36,10 @@ def codes(verdicts: Mapping[TopicPartition, BrokerError | None]) -> dict[TopicPa
 
 
 def test_another_number_of_replicas_is_not_sent_without_leave(port: ModelPort) -> None:
-    targets = {GROW: [1, 2, 3], MOVE: [1, 3], FLIES: [1, 2], EMPTY: []}
+    targets = {GROW: [1, 2, 3], MOVE: [1, 3], FLIES: [1, 2], EMPTY: [], GONE: [1]}
     said = validate_targets(port, targets)
     assert reassign_targets(port, targets) == said
-    assert codes(said) == {GROW: 38, MOVE: 0, FLIES: 38, EMPTY: 39}
+    assert codes(said) == {GROW: 38, MOVE: 0, FLIES: 38, EMPTY: 39, GONE: 3}
     found = port.list_reassignments([GROW, FLIES])
     assert {part: each.target for part, each in found.items()} == {FLIES: (1, 2, 4)}
 

@@ -17,7 +17,6 @@ from rehome.domain.kafka import (
     TopicPartition,
 )
 from rehome.execution.dry_run.controller_rules import facts_of, predict, replica_count
-from rehome.execution.dry_run.version_checks import lacking
 from rehome.execution.throttle.configs import read, read_what_can_be
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -103,24 +102,28 @@ def reassign_targets(
 def _not_to_be_sent(
     cluster: ClusterPort, targets: Targets
 ) -> dict[TopicPartition, BrokerError | None]:
-    """Targets with another number of replicas, where the controller may not look at it."""
+    """Targets with another number of replicas, or of partitions that are not shown, where the
+    controller may not look at the number.
+    """
     starts = {part: target for part, target in targets.items() if target is not None}
     if not starts:
         return {}
     topics = cluster.describe_topics({part.topic for part in starts})
     ongoing = cluster.list_reassignments(starts.keys())
-    another = {
+    doubtful = {
         part: target
         for part, target in starts.items()
-        if (state := topics[part.topic].partitions.get(part.partition)) is not None
-        and len(target) != replica_count(state, ongoing.get(part))
+        if (state := topics[part.topic].partitions.get(part.partition)) is None
+        or len(target) != replica_count(state, ongoing.get(part))
     }
-    if not another:
+    if not doubtful:
         return {}
+    from rehome.execution.dry_run.version_checks import lacking
+
     answers = cluster.supported_versions(sorted(cluster.describe_cluster().brokers))
     if not answers.missing and not lacking(answers.value).checked_replicas:
         return {}
-    return {part: said for part, said in validate_targets(cluster, another).items() if said}
+    return {part: said for part, said in validate_targets(cluster, doubtful).items() if said}
 
 
 def wanted_copies(cluster: ClusterPort, targets: Targets) -> list[WantedCopy]:
