@@ -7,6 +7,10 @@ over that than over its task.
 from __future__ import annotations
 
 import multiprocessing
+import os
 
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["rehome.ledger.store", "tests.execution.killed"])
+
+OTHER_HASHES = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+"""A ``PYTHONHASHSEED`` by which strings hash to something else than in this process."""

@@ -37,11 +37,20 @@ def is_a_test(file: str) -> bool:
     return file.startswith("tests/")
 
 
+def applied(folder: Path, *words: str) -> None:
+    """Apply examples to the code in a folder that is no part of a repository."""
+    outside = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    subprocess.run(["git", "apply", "-C1", *words], cwd=folder, env=outside, check=True)
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Iterator[Path]:
-    """The code and its documents as they are here, in a folder of its own."""
+    """The code and its documents as they are here, in a folder of its own.
+
+    With what is compiled: Python takes it as it is, for a copy is as old as what it is of.
+    """
     for name in COPIED:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("pyproject.toml", "mkdocs.yml"):
         shutil.copy(ROOT / name, tmp_path)
     yield tmp_path
@@ -64,13 +73,17 @@ def test_contributing_names_each_file_of_an_example(name: str) -> None:
     assert {file for file in changed if file not in named} == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_applies_and_its_tests_pass(name: str, copy: Path) -> None:
-    example = EXAMPLES[name]
-    outside = os.environ | {"GIT_CEILING_DIRECTORIES": str(copy.parent)}
-    subprocess.run(["git", "apply", "-C1", str(example)], cwd=copy, env=outside, check=True)
-    tests = [file for file in files_of(example) if Path(file).name.startswith("test_")]
+def test_an_example_applies_without_the_others(name: str) -> None:
+    applied(ROOT, "--check", str(EXAMPLES[name]))
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_examples_pass(copy: Path) -> None:
+    """In one copy and one process, which takes longer to start than they do."""
+    applied(copy, *map(str, EXAMPLES.values()))
+    files = [file for example in EXAMPLES.values() for file in files_of(example)]
+    tests = [file for file in files if Path(file).name.startswith("test_")]
     env = os.environ | {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'plugins'}"}
     command = [sys.executable, "-m", "pytest", *OF_PYTEST, *tests]
     ended = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, check=False)

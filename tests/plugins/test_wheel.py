@@ -91,22 +91,22 @@ print(json.dumps([*get_import_errors().values()]))
     assert "Keep one" in problem
 
 
-def test_nothing_is_left_of_it_after_it_is_uninstalled(tmp_path: Path) -> None:
-    installed = installed_wheel(tmp_path)
+def test_the_source_archive_has_all_that_the_wheel_is_built_from_and_no_tests(
+    installed: Installed, tmp_path: Path
+) -> None:
+    (from_checkout,) = installed.python.parents[2].glob("dist/*.whl")
+    assert contents(built(tmp_path)) == contents(from_checkout)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        folders = {Path(name).parts[1] for name in files.getnames() if len(Path(name).parts) > 2}
+    assert folders == {"dags", "include", "plugins", "spark_jobs"}
+
+
+def test_nothing_is_left_of_it_after_it_is_uninstalled(installed: Installed) -> None:
+    """The last one here: no other finds it installed afterwards."""
     home = installed.python.parents[1]
     before = {path for path in home.rglob("*") if "rehome" in path.name}
     assert installed.command in before
     uv = ("pip", "uninstall", "-q", "--python", str(installed.python), "rehome")
     subprocess.run([str(UV), *uv], check=True)
     assert [path for path in home.rglob("*") if "rehome" in path.name] == []
-
-
-def test_the_source_archive_has_all_that_the_wheel_is_built_from_and_no_tests(
-    tmp_path: Path,
-) -> None:
-    from_archive, from_checkout = tmp_path / "archive", tmp_path / "checkout"
-    assert contents(built(from_archive)) == contents(built(from_checkout, "--wheel"))
-    (archive,) = from_archive.glob("*.tar.gz")
-    with tarfile.open(archive) as files:
-        folders = {Path(name).parts[1] for name in files.getnames() if len(Path(name).parts) > 2}
-    assert folders == {"dags", "include", "plugins", "spark_jobs"}

@@ -165,12 +165,6 @@ SHOWN_BY = {
     }
     | {
         "test_a_worker_killed_around_its_request_is_followed_by_one_that_goes_on[before]": _CRASHES,
-        "test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle": _MUTANTS,
-    },
-    "tests/execution/throttle/test_set_up_on_brokers.py": {
-        "test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_not_seen_"
-        "applied": _MUTANTS,
-        "test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts": _MUTANTS,
     },
 }
 """File → test → the file that shows it in `make test`."""

@@ -207,31 +207,6 @@ def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_
     assert "does not exist" in gone.detail
 
 
-def test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle(
-    gateway: OwnGateway,
-    ledger: Ledger,
-    approved: MakePlan,
-    topics: Any,
-    throttled: Callable[..., None],
-) -> None:
-    topic = topics.create([[1, 2, 3], [3, 2, 1]])
-    topics.fill(topic, 4000)
-    plan = approved(
-        move(topic, 0, (1, 2, 3), (4, 3, 2), 4_000_000),
-        move(topic, 1, (3, 2, 1), (2, 4, 1), 4_000_000),
-    )
-    throttled(plan, 100_000)
-    advance(plan, ledger, gateway, SLOW)
-    wait_until(lambda: len(gateway.list_reassignments()) == 2, "both to be in flight")
-    ledger.request_cancel(plan.plan_id, "ann")
-    end = advance(plan, ledger, gateway, SLOW)
-    assert end.finished is PlanState.CANCELLED
-    assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.CANCELLED}
-    wait_until(lambda: replicas_of(gateway, topic, 0) == (1, 2, 3), "the order")
-    wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2, 1), "the order")
-    assert gateway.list_reassignments() == {}
-
-
 def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_elsewhere(
     cluster: LocalCluster,
     gateway: OwnGateway,

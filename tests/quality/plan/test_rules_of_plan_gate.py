@@ -11,7 +11,6 @@ import pytest
 from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.quality.engine.frames import frame_of
-from rehome.quality.engine.results import GateResult
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.gates import check_plan
 from rehome.quality.plan.rules import plan_rules
@@ -43,7 +42,7 @@ from tests.quality.plan.destination_corruptions import SOUND as SOUND_DESTINATIO
 from tests.quality.plan.limit_corruptions import SOUND as SOUND_LIMITS
 from tests.quality.plan.plan_corruptions import CORRUPTIONS
 from tests.quality.plan.rule_names import FILES, LOG_DIR, MID_MOVE, ONLY_LIVE, SPREAD_1
-from tests.quality.snapshots import Rows
+from tests.quality.snapshots import PARTITIONS, SIZE_BYTES, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,6 +50,21 @@ if TYPE_CHECKING:
 
 SOUND = len(ACTIONS)
 """Random sound plans: one of each action; `make test-thorough` tries a thousand."""
+LEFT_FULL = "an uneven drain beside full disks"
+
+
+def uneven_beside_full_disks() -> Checked:
+    """Broker 3 is all that is left of its data centre, and has no room."""
+    disks = dict.fromkeys(range(3), (100_000, 90_000)) | {3: (100_000, 5_500)}
+    racks = ["/dc0", "/dc0", "/dc1", "/dc1"]
+    of = cluster(racks, [(0, 2)], 1_000, topic="payments", disks=disks)
+    return planned(of.snapshot(), ReassignmentRequest(Action.DRAIN, brokers=(2,)))
+
+
+def moved_between_log_dirs() -> Checked:
+    made = planned(Rows().snapshot(), ReassignmentRequest(Action.MOVE_LOG_DIRS))
+    assert made.plan.summary.log_dir_bytes == PARTITIONS * SIZE_BYTES
+    return made
 
 
 @cache
@@ -73,9 +87,10 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     sound |= {"sound traffic": evened_out()}
     sound |= {"sound drain of a dead broker": lost_on_drained()}
     sound |= {"sound one-sided": one_sided(), "sound counts": rebalance(tolerances=COUNTED)}
+    sound |= {"sound move between log dirs": moved_between_log_dirs()}
     others = SOUND_ACTIONS | SOUND_LIMITS | SOUND_DESTINATIONS
     sound |= {name: make() for name, make in others.items()}
-    return broken_by(spark, sound | spoilt())
+    return broken_by(spark, sound | spoilt() | {LEFT_FULL: uneven_beside_full_disks()})
 
 
 @pytest.mark.slow
@@ -155,32 +170,15 @@ def test_a_table_is_read_in_as_many_tasks_as_its_rows_need(spark: SparkSession) 
 def test_a_plan_without_moves_passes(spark: SparkSession) -> None:
     made = planned(Rows().snapshot(), ReassignmentRequest(Action.REPAIR_RACKS))
     assert made.plan.moves == ()
-    assert gate(spark, made).passed
+    asked = made.snapshot, made.plan, made.request
+    files = {"reassignment": made.reassignment, "rollback": made.rollback}
+    assert check_plan(spark, *asked, **files, min_free_disk_fraction=made.min_free).passed
 
 
 def test_full_disks_do_not_excuse_an_uneven_plan_and_the_better_broker_is_named(
-    spark: SparkSession,
+    broken: dict[str, list[Broken]],
 ) -> None:
-    """Broker 3 is all that is left of its data centre, and has no room."""
-    disks = dict.fromkeys(range(3), (100_000, 90_000)) | {3: (100_000, 5_500)}
-    racks = ["/dc0", "/dc0", "/dc1", "/dc1"]
-    of = cluster(racks, [(0, 2)], 1_000, topic="payments", disks=disks)
-    made = planned(of.snapshot(), ReassignmentRequest(Action.DRAIN, brokers=(2,)))
-    (outcome,) = gate(spark, made).failed
-    assert outcome.name == SPREAD_1
-    assert outcome.offending_rows == (
-        "topic payments, partition 0, current [0, 2], target [0, 1], better [3]",
-    )
-    assert "free disk on better ones" in outcome.remedy
-
-
-def gate(spark: SparkSession, checked: Checked) -> GateResult:
-    return check_plan(
-        spark,
-        checked.snapshot,
-        checked.plan,
-        checked.request,
-        reassignment=checked.reassignment,
-        rollback=checked.rollback,
-        min_free_disk_fraction=checked.min_free,
-    )
+    row = "topic payments, partition 0, current [0, 2], target [0, 1], better [3]"
+    assert broken[LEFT_FULL] == [Broken(SPREAD_1, (row,))]
+    (rule,) = (each for each in plan_rules(drain().request, rack_levels=1) if each.name == SPREAD_1)
+    assert "free disk on better ones" in rule.remedy

@@ -32,7 +32,7 @@ def plan_job(tmp_path: Path) -> Job:
 
 @pytest.mark.usefixtures("spark")
 def test_a_proven_plan_leaves_all_its_files_and_then_its_rollback_does(
-    plan_job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan_job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The plan is made in a process of its own while Spark checks, as it is of a large cluster."""
     with monkeypatch.context() as large:
@@ -58,10 +58,11 @@ def test_a_proven_plan_leaves_all_its_files_and_then_its_rollback_does(
         target = targets.get(row["partition"])
         if target:
             row["broker"] = target[row["position"]]
+    request.getfixturevalue("passed_snapshot")
     (tmp_path / "back").mkdir()
     back = Job(tmp_path / "back")
-    request = {"action": "rollback", "plan_id": "p1"}
-    assert back.run(carried_out, request, ["--rollback-of", plan_job.out.uri]) == 0
+    asked = {"action": "rollback", "plan_id": "p1"}
+    assert back.run(carried_out, asked, ["--rollback-of", plan_job.out.uri]) == 0
     assert [(move.current, move.target) for move in back.out.load().moves] == [
         (move.target, move.current) for move in plan.moves
     ]
