@@ -14,7 +14,7 @@ _FOUR_EYES = "tests/plugins/operators/approval/test_approve_four_eyes.py"
 _PARTITIONS = "tests/plugins/operators/approval/test_approve_partitions.py"
 _TERMS = "tests/execution/control/test_approval_terms.py"
 _WALK = "tests/attacks/test_xcom_walk.py"
-_SEEDS, _MUTANTS = "tests/world/test_simulate.py", "tests/world/test_mutants.py"
+_SEEDS = "tests/world/test_simulate.py"
 _CRASHES = "tests/execution/advance/test_advance_properties.py"
 
 SHOWN_BY = {
@@ -103,8 +103,6 @@ SHOWN_BY = {
         "test_a_cancel_is_carried_out_though_no_run_drives_the_plan[sweep_throttles]": (
             "tests/execution/access/test_lease_on_brokers.py"
         ),
-        "test_a_windows_end_is_kept_by_whatever_still_runs[trigger]": _MUTANTS,
-        "test_a_windows_end_is_kept_by_whatever_still_runs[sweep_throttles]": _MUTANTS,
     },
     "tests/dags/drain/test_cordoned_drain.py": {
         "test_a_drain_cordons_its_brokers_and_ends_that_as_was_asked[keep]": (

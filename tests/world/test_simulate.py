@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rehome.packaging import JOB_PATH
 from tests.processes import OTHER_HASHES
 from world import simulate
 from world.luck import script_of
@@ -61,7 +60,8 @@ def test_seeds_of_the_date_report_what_is_new() -> None:
 
 
 def test_a_seed_has_the_same_trace_in_two_processes_whatever_strings_hash_to() -> None:
-    environment = {**os.environ, "PYTHONHASHSEED": OTHER_HASHES, "PYTHONPATH": JOB_PATH}
+    places = os.pathsep.join([str(ROOT), str(ROOT / "plugins")])
+    environment = {**os.environ, "PYTHONHASHSEED": OTHER_HASHES, "PYTHONPATH": places}
     done = subprocess.run(
         [sys.executable, "-c", HASHES],
         env=environment,

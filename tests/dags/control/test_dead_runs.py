@@ -102,36 +102,6 @@ def test_each_poll_is_a_sign_of_life_of_its_run_and_wakes_a_worker_once_the_leas
         site.ledger.release_lease(other)
 
 
-@pytest.mark.parametrize("by", ["trigger", "sweep_throttles"])
-def test_a_windows_end_is_kept_by_whatever_still_runs(
-    by: str, site: Site, abandoned: Callable[..., Plan]
-) -> None:
-    """As where its DAG is paused: the trigger watches on, or has fired, and no worker has come."""
-    from rehome.triggers.watch import PlanWatch
-
-    topic = site.topics.create([[1, 2], [1, 2]])
-    before = state_of(site.gateway, [topic])
-    ends = utc_now() + timedelta(seconds=15)
-    plan = abandoned(topic, window_end=ends.isoformat())
-    assert len(site.gateway.list_reassignments()) == 1
-    if by == "trigger":
-        wait_until(lambda: utc_now() > ends, "the window's end")
-        site.ledger.acquire_lease(plan.cluster_id, "dead-run", 60.0)
-        gateway = ClusterGateway(Connection.from_settings(site.cluster.client_settings()))
-        with closing(PlanWatch(gateway, plan.plan_id, installation.settings())) as watch:
-            outcome = watch.poll()
-        assert outcome.reason == "the plan is paused"
-        assert "1 move in flight was taken back" in outcome.text
-    else:
-        run = site.run(dag=by)
-        assert run.state == "success", run.log
-        assert "1 move in flight was taken back; the window has ended" in run.log
-    record = site.ledger.plan(plan.plan_id)
-    assert (record.state, record.cause) == (PlanState.PAUSED, "the window has ended")
-    assert site.ledger.holder(plan.cluster_id) is None
-    wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
-
-
 def test_a_stall_is_reported_also_where_each_poll_finds_something_to_do(
     site: Site, abandoned: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
