@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from handbook.markdown import table
 from handbook.sources import member_docs
-from rehome.cli.failures import ExitCode
 from rehome.cli.main import parser_of_all
+from rehome.cli.output import ExitCode
 from rehome.cli.remote import options
 from rehome.cli.verbs import VerbParser
 

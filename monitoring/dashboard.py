@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehome.metrics import catalog
-from rehome.metrics.catalog import STATSD_PREFIX, Label, Metric, MetricSubject
-from rehome.metrics.naming import in_prometheus
+from rehome.metrics.catalog import STATSD_PREFIX, Label, Metric, MetricSubject, in_prometheus
 
 _WIDTH, _HEIGHT, _PER_ROW = 8, 8, 3
 TOP = 20

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehome.metrics.catalog import METRICS, STATSD_PREFIX, Metric, MetricSubject
-from rehome.metrics.naming import in_prometheus
+from rehome.metrics.catalog import METRICS, STATSD_PREFIX, Metric, MetricSubject, in_prometheus
 
 PLAN_TTL = "15m"
 """So long after the last poll a plan's series are still shown: its last values are no news."""

@@ -197,6 +197,5 @@ def test_a_file_that_does_not_use_the_module_does_not_count(unused: str, problem
 
 def test_a_test_uses_what_is_one_import_further_or_reached_through_that() -> None:
     assert uses("planning/search/test_local_search", "planning/search/trades")
-    assert uses("planning/actions/test_demote", "planning/leadership/new_leaders")
     assert not uses("planning/search/test_local_search", "alerts/message")
     assert not uses("planning/rebalance/test_rebalance", "planning/rebalance/swap_candidates")

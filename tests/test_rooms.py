@@ -28,7 +28,7 @@ FLOORS = """
     extras               api                 notifiers
     hooks.cluster        installation        trigger_check
     fleet.clusters       links               provider
-    airflow_versions     hooks.connection_form                   hooks.store_login
+    airflow_versions     hooks.connection_form
     params               task_texts          timetables          ui.flow_pictures    spark
     run.ports
     page                 clusters
@@ -37,7 +37,7 @@ FLOORS = """
     account              execution.rolling
     execution.advance    execution.create_partitions         execution.direct
     execution.dry_run    execution.poll                  execution.export        execution.foreign
-    execution.decide     execution.control               execution.completion    execution.hurting
+    execution.decide     execution.control               execution.completion
     execution.progress   execution.assessed
     execution.estimate
     execution.admission  execution.throttle
@@ -50,7 +50,7 @@ FLOORS = """
     planning.result      planning.programs
     planning.leadership
     planning.search
-    planning.placement   planning.options                planning.expansion
+    planning.placement   planning.options
     planning.limits
     load_history         quality.plan                    quality.snapshot      old_data
     planning.model       planning.effort                 quality.facts         quality.engine

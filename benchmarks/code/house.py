@@ -25,7 +25,7 @@ ROOMS_OF_EXTRAS: Mapping[str, tuple[str, ...]] = {
     ),
     "fleet": (
         *("clusters.due", "clusters.overlaps", "clusters.refused_targets", "fleet.due_clusters"),
-        *("operators.plan_fleet", "page.fleet", "ui.fleet", "ui.routes.cluster_pages"),
+        *("operators.plan_fleet", "page.fleet", "ui.routes.cluster_pages"),
     ),
     "load history": (
         *("load_history", "quality.history", "operators.upkeep.rollup", "extras.recorded_loads"),

@@ -83,7 +83,6 @@ LINES: Mapping[str, Sequence[str]] = {
     "programs": (
         "planning/programs/flow_lp.py",
         "planning/programs/lp_rounding.py",
-        "planning/programs/broker_blocks.py",
     ),
     "neighbourhoods": ("planning/programs/neighbourhood_mip.py",),
     "fewest_moves": ("planning/programs/fewest_moves.py",),
@@ -92,7 +91,6 @@ LINES: Mapping[str, Sequence[str]] = {
     "relieve_leaders, near_sources": (
         "planning/rebalance/copy_sources.py",
         "planning/rebalance/swap_candidates.py",
-        "planning/rebalance/swap_slack.py",
     ),
     "enumeration": ("planning/actions/exhaustive_search.py",),
     "rate_regression per broker": ("execution/estimate/rate_regression.py",),

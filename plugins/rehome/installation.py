@@ -1,4 +1,4 @@
-"""What this installation of Rehome has: its settings, its ledger, its warehouse."""
+"""What this installation of Rehome has: settings, ledger and warehouse, and a login for that."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from airflow.sdk import BaseHook, Variable
 from rehome.clusters.clusters_file import ClustersFileError
 from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters
-from rehome.hooks.store_login import store_login
-from rehome.places.stores import log_in
+from rehome.places.stores import EXTRAS, StoreLogin, abfss_login, gs_login, log_in, s3_login
 from rehome.places.uris import scheme_of
 from rehome.setting_problems import env_name
 from rehome.settings import Settings
@@ -23,6 +22,7 @@ from rehome.settings import Settings
 if TYPE_CHECKING:
     from rehome.ledger.store import Ledger
     from rehome.warehouse import Warehouse
+
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,10 @@ _ONLY_OF_THE_ENVIRONMENT = {
     "other_uri_schemes": "Jobs run without the Variable.",
 }
 LEDGER_CONNECTION = "rehome_ledger"
+
+_CONNECTION_TYPES = {"s3": ("aws",), "gs": ("google_cloud_platform",), "abfss": ("wasb", "adls")}
+_WITHOUT_PROVIDER = "generic"
+"""What Airflow makes of a type whose provider is not installed."""
 
 
 def settings(connection: str | None = None) -> Settings:
@@ -120,3 +124,64 @@ def warehouse() -> Warehouse:
     found = Warehouse(chosen.warehouse)
     found.close_to_others(int(chosen.warehouse_mode, 8))
     return found
+
+
+def store_login(conn_id: str, scheme: str) -> StoreLogin | None:
+    """What a connection has for the store of a scheme; None = it is no scheme of a store.
+
+    Its fields are those of Airflow's own providers, which need not be there.
+
+    :raises InvalidRequestError: there is no such connection, or something in it is missing.
+    """
+    store = EXTRAS.get(scheme)
+    if store is None:
+        return None
+    try:
+        found = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        raise _login_refusal(f"There is no Airflow connection {conn_id!r}.") from None
+    if found.conn_type not in (*_CONNECTION_TYPES[store], _WITHOUT_PROVIDER):
+        raise _login_refusal(
+            f"Connection {conn_id} is of type {found.conn_type}; a warehouse in {store} takes "
+            f"{' or '.join((*_CONNECTION_TYPES[store], _WITHOUT_PROVIDER))}."
+        )
+    make = {"s3": _aws_login, "gs": _google_login, "abfss": _azure_login}[store]
+    return make(found, found.extra_dejson)
+
+
+def _google_login(found: Any, extra: dict[str, Any]) -> StoreLogin:
+    if not extra.get("key_path"):
+        raise _login_refusal(f"Connection {found.conn_id} has no key_path: the file with the key.")
+    return gs_login(str(extra["key_path"]))
+
+
+def _azure_login(found: Any, extra: dict[str, Any]) -> StoreLogin:
+    if not (extra.get("tenant_id") and found.login and found.password):
+        raise _login_refusal(
+            f"Connection {found.conn_id} needs a service principal: tenant_id, and its id and "
+            "secret as login and password."
+        )
+    return abfss_login(str(extra["tenant_id"]), found.login, found.password)
+
+
+def _aws_login(found: Any, extra: dict[str, Any]) -> StoreLogin:
+    if extra.get("role_arn"):
+        raise _login_refusal(
+            f"Connection {found.conn_id} names a role to take on (role_arn), which Spark would "
+            "not: give the role to the machines, and leave the connection out."
+        )
+    services = extra.get("service_config") or {}
+    endpoint = services.get("s3", {}).get("endpoint_url") or extra.get("endpoint_url") or ""
+    return s3_login(
+        found.login or "",
+        found.password or "",
+        token=extra.get("aws_session_token") or "",
+        region=extra.get("region_name") or "",
+        endpoint=endpoint,
+    )
+
+
+def _login_refusal(problem: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        [problem], next_step="Correct the setting warehouse_connection, or the connection."
+    )

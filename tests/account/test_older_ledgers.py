@@ -8,7 +8,7 @@ from sqlalchemy import delete, update
 from rehome.account.account import PlanAccount, account_of
 from rehome.account.evidence import read_evidence
 from rehome.account.known import Known, NotKnown, Unknown
-from rehome.account.words.byte_words import bytes_sentence
+from rehome.account.words.figure_words import bytes_sentence
 from rehome.account.words.standing_words import status_of
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState

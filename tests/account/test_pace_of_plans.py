@@ -10,15 +10,14 @@ from rehome.account.account import account_of
 from rehome.account.evidence import EvidenceFollower, PaceFollower, read_evidence
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.pace import PlanPace, pace_at_poll, pace_of
-from rehome.account.words.pace_words import UNTIL_SILENT, rate_of, rate_of_partition
-from rehome.account.words.unknown_words import WHY_UNKNOWN
+from rehome.account.words.figure_words import UNTIL_SILENT, WHY_UNKNOWN, rate_of, rate_of_partition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.store import Ledger
 from rehome.metrics.catalog import BROKER_BYTES_IN, BROKER_BYTES_OUT, BROKER_REASSIGNING, Label
 from rehome.metrics.readings import Polled, broker_readings
-from rehome.page.brokers import broker_lines
+from rehome.page.plan_view import broker_lines
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
 from tests.execution.observed import POLICY
 from tests.ledger.set_clock import SetClock

@@ -10,7 +10,7 @@ from sqlalchemy import update
 from rehome.account.evidence import read_evidence, read_line
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll, bytes_of
-from rehome.account.words.byte_words import in_place_text
+from rehome.account.words.figure_words import in_place_text
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.ledger.base.models import MOVES as ROWS

@@ -17,8 +17,7 @@ from rehome.account.times import (
     ends_of,
     predicted_of,
 )
-from rehome.account.words.time_words import elapsed_text, end_of, predicted_text
-from rehome.account.words.unknown_words import WHY_UNKNOWN
+from rehome.account.words.figure_words import WHY_UNKNOWN, elapsed_text, end_of, predicted_text
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.progress import ProgressSample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from monitoring.dashboard import Query, dashboard, expression
 from rehome.metrics import catalog
-from rehome.metrics.naming import in_prometheus
+from rehome.metrics.catalog import in_prometheus
 
 FRESH = in_prometheus(catalog.FRESH_UNTIL)
 

@@ -9,8 +9,7 @@ import pytest
 
 from local.process.waiting import wait_until
 from rehome.extras import airflow_metrics
-from rehome.metrics.catalog import METRICS, STATSD_PREFIX
-from rehome.metrics.naming import in_prometheus
+from rehome.metrics.catalog import METRICS, STATSD_PREFIX, in_prometheus
 from rehome.metrics.readings import Reading
 from tests.metrics.prometheus import Monitoring
 from tests.metrics.statsd_listener import restart_stats, statsd_env

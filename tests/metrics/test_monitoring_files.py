@@ -14,8 +14,7 @@ import yaml
 
 from monitoring.statsd_mapping import statsd_mapping
 from rehome.metrics import catalog
-from rehome.metrics.catalog import METRICS, MetricKind
-from rehome.metrics.naming import dotted_name, in_prometheus
+from rehome.metrics.catalog import METRICS, MetricKind, dotted_name, in_prometheus
 
 ROOT = Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "monitoring"

@@ -24,8 +24,7 @@ from rehome.execution.poll import Poll
 from rehome.execution.progress.progress import Progress
 from rehome.ledger.store import Ledger
 from rehome.metrics import catalog
-from rehome.metrics.catalog import METRICS, MetricKind, MetricSubject
-from rehome.metrics.naming import dotted_name
+from rehome.metrics.catalog import METRICS, MetricKind, MetricSubject, dotted_name
 from rehome.metrics.readings import (
     FOUND_BY_POLLS,
     ClusterGauges,

@@ -16,7 +16,7 @@ from rehome.account.evidence import FilesRead, PlanEvidence
 from rehome.account.known import Known, Source
 from rehome.account.pace import PlanPace
 from rehome.account.plan_bytes import byte_facts
-from rehome.account.words import byte_words, pace_words
+from rehome.account.words import figure_words
 from rehome.account.words.standing_words import status_of
 from rehome.domain.clock import utc_now
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
@@ -59,8 +59,8 @@ def test_figures_and_words_are_those_of_the_account(view: PlanView) -> None:
     assert json.loads(json.dumps(found)) == found
     size = view.account.bytes
     assert {**found["bytes"], **byte_facts(size)} == found["bytes"]
-    assert found["bytes"]["text"] == byte_words.in_place_text(size)
-    assert found["pace"]["not_known"] == pace_words.rate_of(view.account.pace)[1]
+    assert found["bytes"]["text"] == figure_words.in_place_text(size)
+    assert found["pace"]["not_known"] == figure_words.rate_of(view.account.pace)[1]
     assert found["moves"]["by_state"] == {"pending": 1, "done": 1}
     assert (found["state"], found["ended"], found["headline"]) == (
         "running",

@@ -19,7 +19,7 @@ from rehome.places.stores import (
     log_in,
     s3_login,
 )
-from rehome.quality.published.tree import keep_newest, put
+from rehome.quality.published.project import keep_newest, put
 from tests.session.s3_server import KEY, S3, SECRET
 
 PROVIDER = "fs.s3a.aws.credentials.provider"

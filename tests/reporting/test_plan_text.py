@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from rehome.account.words.time_words import time_taken
+from rehome.account.words.figure_words import time_taken
 from rehome.domain.configs import ConfigResource
 from rehome.domain.run.event_kind import EventKind, OtherKind
 from rehome.domain.run.flows import RateChange, RateReason

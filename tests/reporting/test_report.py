@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rehome.account.standing import Tone
+from rehome.account.words.figure_words import time_taken
 from rehome.account.words.standing_words import status_of
-from rehome.account.words.time_words import time_taken
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.resources import Resource

@@ -27,7 +27,7 @@ from rehome.execution.throttle.keys import LEADER_RATE
 from rehome.ledger.base.records import ThrottleEntry
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.ui import fleet
+from rehome.ui.routes import cluster_pages
 from rehome.warehouse import PlanDirectory
 from rehome.watching.open_and_close import after_snapshot
 from tests.reporting.reported_plans import gates_json
@@ -136,7 +136,7 @@ def test_the_list_of_clusters_and_the_page_of_one_say_the_same(client: Client, s
     site.ledger.journal_throttles([entry])
     site.run(plan)
     site.end(plan)
-    ((line,), _, _) = fleet.lines(site.ledger)
+    ((line,), _, _) = cluster_pages.lines(site.ledger)
     kinds = [each.kind for each in line.account.troubles]
     assert TroubleKind.OWED in kinds
     listed, page = (client("viewer").get(each).text for each in ("clusters", "clusters/test"))

@@ -22,7 +22,7 @@ from rehome.account.evidence import read_evidence
 from rehome.account.hurts import covered_by
 from rehome.account.known import Known
 from rehome.account.plan_bytes import byte_facts
-from rehome.account.words.byte_words import bytes_sentence, in_place_text
+from rehome.account.words.figure_words import bytes_sentence, in_place_text
 from rehome.account.words.hurt_words import hurt_text
 from rehome.account.words.standing_words import status_of
 from rehome.alerts.due_alerts import at_poll

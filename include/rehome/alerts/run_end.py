@@ -12,10 +12,9 @@ from rehome.account.evidence import FilesRead, read_evidence, still_set_by
 from rehome.account.plan_bytes import byte_facts
 from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.standing import Stand
-from rehome.account.words.byte_words import bytes_sentence
+from rehome.account.words.figure_words import bytes_sentence, time_taken
 from rehome.account.words.run_words import changed_text
 from rehome.account.words.step_words import next_step_of, waits_text
-from rehome.account.words.time_words import time_taken
 from rehome.alerts import alert_text
 from rehome.alerts.alert import Alert
 from rehome.alerts.kinds import AlertKind

@@ -6,14 +6,16 @@ transaction and may be repeated: a retry that finds its work done changes nothin
 
 from __future__ import annotations
 
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
+from sqlalchemy import select
+
 from rehome.domain.clock import Clock, utc_now
-from rehome.ledger.base.database import open_engine
+from rehome.ledger.base.database import Database, open_engine
 from rehome.ledger.base.fencing import Lease
-from rehome.ledger.base.identity import IdentityStore
-from rehome.ledger.stores.airflow_times import TimingStore
+from rehome.ledger.base.models import IDENTITY
 from rehome.ledger.stores.alerts import AlertStore
 from rehome.ledger.stores.approvals.questions import QuestionStore
 from rehome.ledger.stores.approvals.written_files import WrittenFileStore
@@ -38,10 +40,22 @@ from rehome.ledger.stores.plans import PlanStore
 from rehome.ledger.stores.rates import RateStore
 from rehome.ledger.stores.removal.old_rows import OldRowStore
 from rehome.ledger.stores.requests import RequestStore
-from rehome.ledger.stores.samples import SampleStore
+from rehome.ledger.stores.samples import SampleStore, TimingStore
 from rehome.ledger.stores.throttles import ThrottleStore
 from rehome.ledger.stores.watched.findings import FindingStore
 from rehome.ledger.stores.watched.starts import WatchStartStore
+
+_ID = select(IDENTITY.c.ledger_id)
+
+
+class _IdentityStore(Database):
+    """The ledger's own id: given once, when its tables are made."""
+
+    @cached_property
+    def ledger_id(self) -> str:
+        """32 hexadecimal digits."""
+        with self.reading() as connection:
+            return str(connection.execute(_ID).scalar_one())
 
 
 class Ledger(
@@ -74,7 +88,7 @@ class Ledger(
     AuditExportStore,
     LeaseStore,
     OldRowStore,
-    IdentityStore,
+    _IdentityStore,
 ):
     """Every read and write of the journal. Processes may share a ledger; threads may too."""
 

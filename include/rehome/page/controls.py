@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rehome.account.known import Known
-from rehome.account.words.byte_words import in_place_sentence, left_sentence
-from rehome.account.words.time_words import elapsed_text, predicted_text
+from rehome.account.words.figure_words import (
+    elapsed_text,
+    in_place_sentence,
+    left_sentence,
+    predicted_text,
+)
 from rehome.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from rehome.domain.run.paused.paused_plan import GoesOn, Outlook
 from rehome.domain.run.paused.paused_text import handed_over_text

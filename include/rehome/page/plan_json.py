@@ -16,15 +16,7 @@ from rehome.account.known import Fact
 from rehome.account.pace import PlanPace
 from rehome.account.plan_bytes import PlanBytes, byte_facts
 from rehome.account.times import EndRange
-from rehome.account.words import (
-    byte_words,
-    finding_words,
-    hurt_words,
-    pace_words,
-    step_words,
-    steps_here,
-    time_words,
-)
+from rehome.account.words import figure_words, finding_words, hurt_words, step_words
 from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.findings import FindingGroup
 from rehome.domain.run.states import Control, MoveState, PlanState
@@ -68,8 +60,8 @@ def plan_json(view: PlanView, reader: ForReader) -> dict[str, Any]:
         "controls": [control.value for control in reader.controls],
         "bytes": _bytes(account.bytes),
         "ends": ends_json(account.ends),
-        "predicted": time_words.predicted_text(account.predicted) or None,
-        "elapsed": None if account.elapsed is None else time_words.elapsed_text(account.elapsed),
+        "predicted": figure_words.predicted_text(account.predicted) or None,
+        "elapsed": None if account.elapsed is None else figure_words.elapsed_text(account.elapsed),
         "pace": _pace(account.pace),
         "throttle": _throttle(view),
         "moves": {
@@ -126,7 +118,7 @@ def line_json(record: PlanRecord, size: PlanBytes, ends: Fact[EndRange]) -> dict
 
 def ends_json(ends: Fact[EndRange]) -> dict[str, Any]:
     """When the last copy is complete; or why that is not known."""
-    found, why = time_words.end_of(ends)
+    found, why = figure_words.end_of(ends)
     return {
         "least": _time(found.least if found is not None else None),
         "most": _time(found.most if found is not None else None),
@@ -141,7 +133,7 @@ def moves_json(view: PlanView, lines: Iterable[MoveLine], total: int) -> dict[st
 
 def _move(view: PlanView, line: MoveLine) -> dict[str, Any]:
     move, flies = line.move, line.state is MoveState.ADMITTED
-    rate, why = pace_words.rate_of_partition(view.account.pace, move.partition, in_flight=flies)
+    rate, why = figure_words.rate_of_partition(view.account.pace, move.partition, in_flight=flies)
     return {
         "topic": move.partition.topic,
         "partition": move.partition.partition,
@@ -177,14 +169,14 @@ def _bytes(found: PlanBytes) -> dict[str, Any]:
         **byte_facts(found),
         "fraction": found.fraction,
         "of_moves": not found.has_bytes,
-        "text": byte_words.in_place_text(found),
-        "total_text": byte_words.total_text(found) or None,
-        "received_text": byte_words.received_text(found) or None,
+        "text": figure_words.in_place_text(found),
+        "total_text": figure_words.total_text(found) or None,
+        "received_text": figure_words.received_text(found) or None,
     }
 
 
 def _pace(pace: Fact[PlanPace]) -> dict[str, Any]:
-    rate, why = pace_words.rate_of(pace)
+    rate, why = figure_words.rate_of(pace)
     return {"bytes_per_s": rate, "not_known": why or None}
 
 
@@ -203,10 +195,10 @@ def _attention(view: PlanView, account: PlanAccount) -> Iterator[dict[str, Any]]
     for hurt in account.hurts:
         if hurt.kind is not HurtKind.ALERT:
             text, step = hurt_words.hurt_text(hurt)
-            control = steps_here.HURT_CONTROLS.get(hurt.kind)
+            control = step_words.HURT_CONTROLS.get(hurt.kind)
             yield _needs(hurt.kind, text, step, step, hurt.since, control)
     for alert in view.alerts:
-        control, here = steps_here.step_here(alert.kind, alert.next_step)
+        control, here = step_words.step_here(alert.kind, alert.next_step)
         yield _needs(alert.kind, alert.text, alert.next_step, here, None, control)
 
 

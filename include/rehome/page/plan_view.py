@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
+
+import numpy as np
 
 from rehome.account.account import PlanAccount, account_of
 from rehome.account.evidence import EvidenceFollower
 from rehome.account.hurts import covered_by
+from rehome.account.known import Fact, Known
+from rehome.account.pace import PlanPace, copied_by_broker
 from rehome.account.words.standing_words import StatusText, not_reached_of, status_of
 from rehome.alerts.alert import Alert
 from rehome.alerts.plan_alerts import Patience, alerts_of
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.infeasible_lines import limit_lines, misses_of
+from rehome.domain.plan.move import Move
+from rehome.domain.plan.summary import BrokerLoad
 from rehome.domain.run.flows import RateChange, silence_s
 from rehome.domain.run.paused.paused_plan import Outlook
+from rehome.domain.run.progress import PACE_WINDOW
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.paging import BusiestRate, Mark
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
-from rehome.page.brokers import BrokerLine, broker_lines, shift_by_broker
 from rehome.page.files import PlanFiles, files_of
-from rehome.page.throughput import Throughput, throughput
 from rehome.reporting.titles import title_of
+
+BROKERS_SHOWN = 40
+
+_SMOOTHED_S = 30.0
+"""Rates are means over so many seconds: single polls see single fetches."""
+POINTS = 600
+"""As many as a chart shows apart; more samples are averaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +59,7 @@ class PlanView:
     status: StatusText
     alerts: tuple[Alert, ...]
     account: PlanAccount
-    brokers: tuple[BrokerLine, ...]
+    brokers: tuple[_BrokerLine, ...]
     brokers_left_out: int
     files_problem: str
     not_reached: tuple[str, ...]
@@ -188,8 +200,168 @@ class PlanFollower:
             self._files, self._files_of = files_of(self._ledger, record), state
         return self._files
 
-    def _brokers(self, files: PlanFiles, account: PlanAccount) -> tuple[list[BrokerLine], int]:
+    def _brokers(self, files: PlanFiles, account: PlanAccount) -> tuple[list[_BrokerLine], int]:
         if files.summary is None:
             return [], 0
         flying = self._evidence.flying
         return broker_lines(files.summary.brokers, self._gained, account.pace, flying)
+
+
+@dataclass(frozen=True, slots=True)
+class _BrokerLine:
+    """One broker. Bytes, and bytes per second; None where it is not known.
+
+    :param moves_in, moves_out: moves in flight that copy to it, or from it.
+    :param bytes_now: before, and what finished moves have added and taken away since, by the
+        sizes that were planned with.
+    """
+
+    broker: BrokerId
+    bytes_before: int
+    bytes_now: int
+    bytes_after: int
+    in_bytes_per_s: float | None = None
+    out_bytes_per_s: float | None = None
+    moves_in: int = 0
+    moves_out: int = 0
+
+
+def shift_by_broker(moves: Iterable[Move]) -> Counter[BrokerId]:
+    """What finished moves have brought each broker, less what they took away."""
+    found: Counter[BrokerId] = Counter()
+    for move in moves:
+        found.update(dict.fromkeys(move.adding, move.size_bytes))
+        found.subtract(dict.fromkeys(move.removing, move.size_bytes))
+    return found
+
+
+def broker_lines(
+    loads: Sequence[BrokerLoad],
+    gained: Mapping[BrokerId, int],
+    pace: Fact[PlanPace],
+    flying: Collection[tuple[Move, BrokerId | None]],
+) -> tuple[list[_BrokerLine], int]:
+    """The brokers that the plan concerns, and how many of them are left out.
+
+    :param gained: what each has gained since the plan was made.
+    :param pace: of the account.
+    :param flying: moves in flight, each with the leader that it copies from, where that is known.
+    """
+    into = pace.value.into if isinstance(pace, Known) else {}
+    out_of = pace.value.out_of if isinstance(pace, Known) else {}
+    nothing = 0.0 if isinstance(pace, Known) else None
+    moves_in, moves_out = copied_by_broker(flying)
+    concerned = [load for load in loads if _change(load)]
+    by_change = sorted(concerned, key=lambda load: (-_change(load), load.broker))
+    shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
+    lines = [
+        _BrokerLine(
+            load.broker,
+            load.size_bytes_before,
+            max(0, load.size_bytes_before + gained.get(load.broker, 0)),
+            load.size_bytes_after,
+            into.get(load.broker, nothing),
+            out_of.get(load.broker, nothing),
+            moves_in[load.broker],
+            moves_out[load.broker],
+        )
+        for load in shown
+    ]
+    return lines, len(concerned) - len(shown)
+
+
+def _change(load: BrokerLoad) -> int:
+    return load.bytes_in + load.bytes_out + abs(load.size_bytes_after - load.size_bytes_before)
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Columns of a chart, aligned. Unix seconds, bytes per second; None = not known then.
+
+    :param delivered: by the broker and direction that copied most.
+    :param target: what brokers were to deliver.
+    :param limit: what was asked for.
+    """
+
+    at: list[float]
+    delivered: list[float | None]
+    target: list[float | None]
+    limit: list[float | None]
+
+
+def throughput(samples: Sequence[BusiestRate], rates: Sequence[RateChange]) -> Throughput:
+    """The chart's columns: one row for each span of samples, one at each change of rate, and one
+    without a value in each gap: where nothing has polled, nothing is known.
+
+    :param samples, rates: oldest first.
+    """
+    known = {each.at.timestamp(): each.busiest_bytes_per_s for each in _points(samples)}
+    gaps = set(_gaps(samples))
+    at = sorted({*known, *gaps, *(change.at.timestamp() for change in rates)})
+    changes = [(change.at.timestamp(), change) for change in rates]
+    rate_then: RateChange | None = None
+    target: list[float | None] = []
+    limit: list[float | None] = []
+    upcoming = 0
+    for moment in at:
+        while upcoming < len(changes) and changes[upcoming][0] <= moment:
+            rate_then = changes[upcoming][1]
+            upcoming += 1
+        target.append(rate_then.target_bytes_per_s if rate_then else None)
+        limit.append(rate_then.limit_bytes_per_s if rate_then else None)
+    return Throughput(at, _values_between(at, known, gaps), target, limit)
+
+
+def _values_between(
+    at: Sequence[float], known: Mapping[float, float], gaps: Set[float]
+) -> list[float | None]:
+    """A value for each row that lies between two that are known, with no gap between them."""
+    stretches: list[list[float]] = [[]]
+    for moment in sorted({*known, *gaps}):
+        if moment in gaps:
+            stretches.append([])
+        else:
+            stretches[-1].append(moment)
+    found: dict[float, float] = {}
+    for moments in filter(None, stretches):
+        within = [moment for moment in at if moments[0] <= moment <= moments[-1]]
+        values = np.interp(within, moments, [known[moment] for moment in moments])
+        found |= dict(zip(within, values.tolist(), strict=True))
+    return [found.get(moment) for moment in at]
+
+
+def _gaps(samples: Sequence[BusiestRate]) -> Iterator[float]:
+    """A moment in each time without a poll: the mean over that time says nothing of it."""
+    for sample in samples:
+        if sample.since is not None and sample.at - sample.since > PACE_WINDOW:
+            yield (sample.since + (sample.at - sample.since) / 2).timestamp()
+
+
+def _points(samples: Sequence[BusiestRate]) -> Iterator[BusiestRate]:
+    """What is drawn: smoothed and averaged, over no gap."""
+    polled = [s for s in samples if s.since is None or s.at - s.since <= PACE_WINDOW]
+    yield from _smooth(_averages(polled))
+
+
+def _smooth(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
+    """Each as the mean of the last half minute: single polls see single fetches."""
+    found: list[BusiestRate] = []
+    first, total = 0, 0.0
+    within = timedelta(seconds=_SMOOTHED_S)
+    for at, sample in enumerate(samples):
+        total += sample.busiest_bytes_per_s
+        while sample.at - samples[first].at >= within:
+            total -= samples[first].busiest_bytes_per_s
+            first += 1
+        found.append(BusiestRate(sample.at, total / (at - first + 1)))
+    return found
+
+
+def _averages(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
+    """Means of equally many samples each, at the last one's time."""
+    together = -(-len(samples) // POINTS) or 1
+    spans = [samples[at : at + together] for at in range(0, len(samples), together)]
+    return [
+        BusiestRate(span[-1].at, sum([each.busiest_bytes_per_s for each in span]) / len(span))
+        for span in spans
+    ]

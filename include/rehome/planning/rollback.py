@@ -26,8 +26,7 @@ from rehome.planning.model.scope import has_source, raise_if, shortened
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import plan_of
 from rehome.planning.result.log_dir_choice import choose_log_dirs
-from rehome.planning.result.move_causes import all_alike
-from rehome.planning.result.outcome import Outcome
+from rehome.planning.result.outcome import Outcome, all_alike
 from rehome.planning.result.plan_moves import planned_moves
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rehome.account.words.byte_words import bytes_sentence
-from rehome.account.words.time_words import time_taken
+from rehome.account.words.figure_words import bytes_sentence, time_taken
 from rehome.domain.plan.infeasible_lines import misses_of
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.request.request import Preset

@@ -11,10 +11,15 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rehome.account.known import Known
-from rehome.account.words.byte_words import bytes_sentence, total_text
+from rehome.account.words.figure_words import (
+    bytes_sentence,
+    incomparable_text,
+    outcome,
+    time_taken,
+    total_text,
+)
 from rehome.account.words.finding_words import names_text, what_text
 from rehome.account.words.standing_words import status_of
-from rehome.account.words.time_words import incomparable_text, outcome, time_taken
 from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.figures import ResourceBalance
 from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines

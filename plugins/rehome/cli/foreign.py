@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import say, say_json, say_json_line
+from rehome.cli.output import CommandError, ExitCode, say, say_json, say_json_line
 from rehome.cli.remote.ask import require_running
 from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirm, open_airflow
 from rehome.cli.remote.watch import EACH_LOOK_S

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import clean, say_json
+from rehome.cli.output import CommandError, ExitCode, clean, say_json
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.errors import ClusterError
 from rehome.clusters.clusters_file import ClustersFileError, clusters_of

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from rehome.cli import copy_ledger, dag_files, export_audit, foreign, import_settings
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import clean
+from rehome.cli.output import CommandError, ExitCode, clean
 from rehome.cli.remote import approve, ask, plan, show, watch
 from rehome.cli.verbs import VerbParser, all_verbs, register
 from rehome.version import REHOME_VERSION

@@ -19,8 +19,7 @@ from rehome import installation
 from rehome.airflow_versions import stats
 from rehome.domain.clock import utc_now
 from rehome.errors import RehomeError
-from rehome.metrics.catalog import MetricKind
-from rehome.metrics.naming import dotted_name, safe
+from rehome.metrics.catalog import MetricKind, dotted_name, safe
 from rehome.run.ports import PlanMetrics, RunMetrics
 
 if TYPE_CHECKING:

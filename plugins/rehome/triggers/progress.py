@@ -5,21 +5,24 @@ triggers may run twice, and the lease fences one off from the other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
 
 from rehome import alerting, installation
 from rehome.domain.clock import monotonic_s
 from rehome.execution.observation.foreign_reassignments import Watched
 from rehome.settings import FIRST_POLL_S
-from rehome.triggers.in_threads import in_thread
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
 if TYPE_CHECKING:
     from rehome.settings import Settings
+
+
+Result = TypeVar("Result")
 
 
 class ReassignmentTrigger(BaseTrigger):
@@ -119,3 +122,18 @@ class ReassignmentTrigger(BaseTrigger):
 def _as_json(watch: PlanWatch | ReassignmentWatch) -> list[dict[str, Any]]:
     watched = watch.watched if isinstance(watch, ReassignmentWatch) else ()
     return [item.to_json() for item in watched]
+
+
+async def in_thread(call: Callable[[], Result]) -> Result:
+    """Run a blocking call in a thread of its own, and wait for its end.
+
+    Airflow 3.1 reads the answers to the SDK's questions in the event loop of the thread that asks.
+    One of asyncio's threads has none: it gets a second loop, which reads from the same stream, and
+    takes the answers of others ("Response read out of order"). A thread of asgiref's hands the
+    question to the loop of the trigger.
+
+    A trigger that is cancelled does not wait for the call, and the call goes on: half an answer
+    left in the stream would be read as the beginning of the next one.
+    """
+    called = sync_to_async(call, thread_sensitive=False)()
+    return await asyncio.shield(asyncio.ensure_future(called))

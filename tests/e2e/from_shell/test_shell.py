@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from local.process.waiting import wait_until
-from rehome.cli.failures import ExitCode
 from rehome.cli.main import main
+from rehome.cli.output import ExitCode
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.audit_entry import Decided

@@ -17,7 +17,7 @@ from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.decide import decide
-from rehome.execution.hurting import hurts_at
+from rehome.execution.poll import hurts_at
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 
 AWAY = BrokerError(7, "REQUEST_TIMED_OUT")

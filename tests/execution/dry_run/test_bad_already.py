@@ -35,11 +35,11 @@ from rehome.execution.dry_run import dry_run as checks
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
-from rehome.execution.dry_run.foreign_checks import foreign_findings
+from rehome.execution.dry_run.dry_run import foreign_findings
 from rehome.execution.dry_run.inflow import inflow_findings, window_findings
-from rehome.execution.dry_run.isr_checks import isr_findings
 from rehome.execution.dry_run.replica_checks import (
     broker_findings,
+    isr_findings,
     limit_findings,
     redundancy_findings,
 )

@@ -12,8 +12,8 @@ import pytest
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.cli import foreign
-from rehome.cli.failures import ExitCode
 from rehome.cli.main import main
+from rehome.cli.output import ExitCode
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import TopicPartition

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rehome.cli.failures import ExitCode
 from rehome.cli.local_plan import client_settings
 from rehome.cli.main import main
+from rehome.cli.output import ExitCode
 
 LOCAL = ("plan", "drain", "--brokers", "4", "--local")
 

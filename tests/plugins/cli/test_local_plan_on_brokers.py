@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from local.kafka.cluster import LocalCluster
-from rehome.cli.failures import ExitCode
 from rehome.cli.local_plan import NOT_RECORDED
 from rehome.cli.main import main
+from rehome.cli.output import ExitCode
 from rehome.cluster.gateway import ClusterGateway
 from tests.conftest import Topics
 from tests.dags.clusters import throttles_of

@@ -166,7 +166,7 @@ def _takes_the_cluster(original: Original) -> Original:
 
 
 HINDRANCE = f"{EXECUTION}.observation.foreign_reassignments:hindrance"
-ALSO_HINDRANCE = (f"{FOREIGN}.in_flight", f"{EXECUTION}.dry_run.foreign_checks")
+ALSO_HINDRANCE = (f"{FOREIGN}.in_flight", f"{EXECUTION}.dry_run.dry_run")
 OF_REQUESTS = (
     Mutant(
         "what can never end is described as if it may",

@@ -8,13 +8,47 @@ from rehome.account.account import PlanAccount
 from rehome.account.standing import PlanStep, Stand
 from rehome.account.words.attempt_words import PLAN_ANEW
 from rehome.account.words.hurt_words import hurt_text
+from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.causes.hurts import Hurt, HurtKind
 from rehome.domain.run.paused.paused_plan import NeedsPerson, Why
 from rehome.domain.run.paused.paused_text import DECIDE, DECIDE_HERE, PausedText, paused_text
+from rehome.domain.run.states import Control
 
 SWEEP = "Run sweep_throttles when the cause is gone: it removes what is left."
 
 _Texts = Callable[[PlanAccount], tuple[str, str]]
+
+ALERT_STEPS: Mapping[AlertKind, tuple[Control, str]] = {
+    AlertKind.ORPHANED: (Control.RESUME, "Resume the plan, or cancel it."),
+    AlertKind.DAG_PAUSED: (
+        Control.CANCEL,
+        "Unpause the plan's DAG in Airflow: the run then goes on by itself. Or cancel the plan.",
+    ),
+    AlertKind.THROTTLE_RESTORED: (
+        Control.PAUSE,
+        "Find out who removes the throttle: kafka-reassign-partitions does, without "
+        "--preserve-throttles. Or pause the plan.",
+    ),
+    AlertKind.OUTPACED: (
+        Control.CHANGE_THROTTLE,
+        "Raise the throttle above the rate named here. Where the approval or a policy forbids "
+        "that, "
+        "cancel the plan, and move these partitions when less is written to them.",
+    ),
+    AlertKind.WINDOW_WILL_BE_MISSED: (
+        Control.CHANGE_THROTTLE,
+        "What has not started by then is left for the next window. A higher throttle may bring it "
+        "in.",
+    ),
+}
+"""By kind: the request that the step is about, and the step. Of others, the alert's own is said."""
+HURT_CONTROLS: Mapping[HurtKind, Control] = {
+    HurtKind.DEAD_BROKERS: Control.CANCEL,
+    HurtKind.WAITS_FOR_ROOM: Control.CANCEL,
+    HurtKind.WAITS_FOR_WINDOW: Control.CHANGE_THROTTLE,
+    HurtKind.OUTPACED: Control.CHANGE_THROTTLE,
+}
+"""The request that the step of a hurt is about."""
 
 
 def next_step_of(account: PlanAccount) -> tuple[str, str]:
@@ -139,3 +173,8 @@ STEP_TEXTS: Mapping[PlanStep, _Texts] = {
     ),
 }
 """Each step, for any reader, and for one who has the button."""
+
+
+def step_here(kind: AlertKind, elsewhere: str) -> tuple[Control | None, str]:
+    """The step of an alert on the plan's page."""
+    return ALERT_STEPS.get(kind, (None, elsewhere))

@@ -9,11 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from rehome.cluster.connection.client_credentials import ClientCredentials
 from rehome.cluster.connection.keys import MECHANISMS, MSK_REGION, MSK_ROLE
-from rehome.cluster.connection.msk_iam import MECHANISM as MSK_IAM
-from rehome.cluster.connection.msk_iam import MskIam, region_of
-from rehome.cluster.connection.tokens import Tokens
+from rehome.cluster.connection.tokens import MSK_IAM, ClientCredentials, MskIam, Tokens, region_of
 from rehome.cluster.interface.errors import ClusterUnreachableError
 
 _KERBEROS = "GSSAPI"

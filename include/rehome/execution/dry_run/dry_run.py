@@ -21,14 +21,12 @@ from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
-from rehome.execution.dry_run.foreign_checks import foreign_findings
 from rehome.execution.dry_run.inflow import (
     growth_bytes_per_s,
     inflow_findings,
     size_findings,
     window_findings,
 )
-from rehome.execution.dry_run.isr_checks import isr_findings
 from rehome.execution.dry_run.rates.auto_rate import (
     RateCause,
     RateWhy,
@@ -39,6 +37,7 @@ from rehome.execution.dry_run.rates.rates_found import RatesFound, find_rates
 from rehome.execution.dry_run.replica_checks import (
     broker_findings,
     file_findings,
+    isr_findings,
     limit_findings,
     rack_findings,
     redundancy_findings,
@@ -66,6 +65,7 @@ from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.execution.estimate.airflow_times import airflow_times
 from rehome.execution.estimate.estimate import Beforehand, before_start
 from rehome.execution.observation.drift import drift, not_known
+from rehome.execution.observation.foreign_reassignments import hindrance
 from rehome.execution.policy_from_request import policy_for, rate_for
 from rehome.execution.throttle.foreign import SetByPlans
 from rehome.settings import Settings
@@ -275,3 +275,23 @@ def _verdicts(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     for partition, error in predict(targets, facts).items():
         if error is not None:
             yield TypedFinding(FoundKind.CONTROLLER_REFUSES, str(partition), error)
+
+
+def foreign_findings(
+    plan: Plan, request: ReassignmentRequest, now: ClusterState, ours: Collection[TopicPartition]
+) -> Iterator[TypedFinding]:
+    """Reassignments in flight that are not the plan's own.
+
+    :param ours: partitions that the plan, which is continued, has in flight already.
+    """
+    for partition, entry in sorted(now.ongoing.items()):
+        if partition in ours:
+            continue
+        kind = FoundKind.FOREIGN_BESIDE if request.additional else FoundKind.FOREIGN
+        yield TypedFinding(
+            FoundKind.FOREIGN_ON_MOVE if partition in plan.by_partition else kind,
+            str(partition),
+            brokers=tuple(entry.target),
+            partition=partition,
+            hindrance=hindrance(entry, now.cluster.brokers, now.state(partition)),
+        )

@@ -52,7 +52,7 @@ from rehome.ledger.base.paging import (
 from rehome.ledger.base.plan_rows import record_of
 from rehome.ledger.base.reassignment_rows import reassignment_of
 from rehome.ledger.base.records import Event, Reassignment, ThrottleState
-from rehome.ledger.stores.copies.move_sums import sums_of, sums_of_plans
+from rehome.ledger.stores.copies.move_views import sums_of, sums_of_plans
 from rehome.ledger.stores.events import event_of
 from rehome.ledger.stores.planned_moves import move_of
 from rehome.ledger.stores.samples import newest_samples, status_of

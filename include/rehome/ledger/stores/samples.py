@@ -8,20 +8,40 @@ from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Executable, RowMapping, bindparam, insert, select, union, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    RowMapping,
+    bindparam,
+    func,
+    insert,
+    select,
+    union,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rehome.domain.kafka import ReplicaId
 from rehome.domain.run.flows import FlowSample
 from rehome.domain.run.progress import Gain, ProgressSample, ReplicaState, ReplicaStatus
-from rehome.domain.run.states import MoveState
+from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.run.timing import RunTiming, timing_of
 from rehome.ledger.base.database import Database
-from rehome.ledger.base.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+from rehome.ledger.base.models import (
+    MOVES,
+    PLANS,
+    PROGRESS_SAMPLES,
+    REASSIGNMENTS,
+    REPLICA_STATUSES,
+)
 from rehome.ledger.base.plan_rows import select_plan, unknown_plan
 from rehome.ledger.stores.copies.gains import put_gains
 from rehome.ledger.stores.rates import put_flows
 
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
+
+RUNS, _POLLS = 10, 200
+"""So many of the newest runs are read, and of each so many of its newest polls."""
 
 
 class Recorded(NamedTuple):
@@ -210,3 +230,32 @@ def status_of(row: RowMapping) -> ReplicaStatus:
         bytes_behind=row["bytes_behind"],
         size_bytes=row["size_bytes"],
     )
+
+
+class TimingStore(Database):
+    """Timings of plans that are done, of all clusters that share the ledger."""
+
+    def run_timings(self) -> list[RunTiming]:
+        """Of the newest plans that were carried out to their end, newest first."""
+        done = (
+            select(PLANS.c.plan_id, PLANS.c.started_at, PLANS.c.ended_at)
+            .where(PLANS.c.state == PlanState.DONE)
+            .order_by(PLANS.c.ended_at.desc(), PLANS.c.plan_id)
+            .limit(RUNS)
+        )
+        with self.reading() as connection:
+            plans = connection.execute(done).mappings().all()
+            found = [_timing(connection, plan) for plan in plans]
+        return [timing for timing in found if timing is not None]
+
+
+def _timing(connection: Connection, plan: RowMapping) -> RunTiming | None:
+    """None of a plan that had nothing to move."""
+    first = select(func.min(REASSIGNMENTS.c.started_at)).where(
+        REASSIGNMENTS.c.plan_id == plan["plan_id"]
+    )
+    first_move_at = connection.execute(first).scalar_one()
+    if first_move_at is None:
+        return None
+    samples = newest_samples(connection, plan["plan_id"], _POLLS)
+    return timing_of(plan["started_at"], first_move_at, plan["ended_at"], samples)

@@ -28,8 +28,7 @@ from rehome.planning.model.resource_loads import partition_weight
 from rehome.planning.model.scope import partitions_in_scope
 from rehome.planning.placement.movable import free_to_move
 from rehome.planning.rebalance.problem import tolerances_of
-from rehome.planning.result.move_causes import each_by_itself
-from rehome.planning.result.outcome import Outcome, tree_of
+from rehome.planning.result.outcome import Outcome, each_by_itself, tree_of
 
 LEADERS_TOLERANCE = 0.1
 """How far the number of leaders may be off its share so that traffic can be balanced; at least one.

@@ -6,9 +6,11 @@ so that the controller elects it last when another leader fails (as Cruise Contr
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
-from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.move import MoveReason
@@ -16,7 +18,6 @@ from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import LOOSE, Resource
 from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
 from rehome.planning.leadership.leader_caps import keep_led_caps
-from rehome.planning.leadership.new_leaders import take_over
 from rehome.planning.leadership.preferred_leaders import promote
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.in_sync import in_sync
@@ -24,11 +25,12 @@ from rehome.planning.model.layout import Layout
 from rehome.planning.model.resource_loads import capacities, known
 from rehome.planning.model.scope import brokers_named, partitions_in_scope, raise_if
 from rehome.planning.placement.movable import free_to_reorder, named
-from rehome.planning.result.move_causes import each_by_itself
-from rehome.planning.result.outcome import Outcome, tree_of
+from rehome.planning.result.outcome import Outcome, each_by_itself, tree_of
 
 _TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
 """If bytes out are known, leaders are balanced by these, not by their number."""
+
+_LEAST_GAIN = 1e-9
 
 
 def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -90,7 +92,7 @@ def _hand_over(
     others[given] = False
     leads = rows[others, 0]
     led = np.bincount(leads[leads != NONE], minlength=len(hosts))
-    promote(rows, given, take_over(rows[given], able[given], led, share))
+    promote(rows, given, _take_over(rows[given], able[given], led, share))
     if known(arrays, Resource.BYTES_OUT):
         shares = LedShares.of(layout, np.stack([share, share]), _TOLERANCES)
         if shares is not None:
@@ -106,3 +108,103 @@ def _demoted_last(layout: Layout, given: Ints, demoted: Mask) -> None:
     order = np.argsort(rank, axis=1, kind="stable")
     ordered: Rows = np.take_along_axis(origin, order, axis=1)
     layout.rows[given] = ordered
+
+
+def _take_over(rows: Rows, able: Mask, led: Ints, share: Floats) -> Ints:
+    """(n,) the position in each row that is to lead, such that the sum over brokers of (partitions
+    led)² / share is minimal.
+
+    Each partition can be led by a few brokers, and each broker should lead its share. This is a
+    semi-matching with convex costs. It is optimal when no chain of leader changes lowers the cost
+    (Harvey, Ladner, Lovász, Tamir: Semi-matchings for bipartite graphs, 2006).
+
+    :param rows: (n, R) dense broker indexes.
+    :param able: (n, R) positions that may lead; at least one per row, on a broker with a share.
+    :param led: (B,) other partitions that each broker leads.
+    :param share: (B,) relative part that each broker is to lead; above 0 where one may lead.
+    """
+    options = [
+        [
+            (broker, position)
+            for position, (broker, may) in enumerate(zip(row, can, strict=True))
+            if may
+        ]
+        for row, can in zip(rows.tolist(), able.tolist(), strict=True)
+    ]
+    leaders = _Leaders([dict(choice) for choice in options], led, share)
+    leaders.even_out()
+    positions = [of[leader] for of, leader in zip(map(dict, options), leaders.of, strict=True)]
+    return np.array(positions, np.int64)
+
+
+class _Leaders:
+    """The leader of each partition.
+
+    :ivar of: the leader of each.
+    """
+
+    def __init__(self, options: list[dict[int, int]], led: Ints, share: Floats) -> None:
+        self._options, self._share = options, share.tolist()
+        self._count: list[int] = led.tolist()
+        self.of = [-1] * len(options)
+        self._held: dict[int, set[int]] = {}
+        for partition in sorted(range(len(options)), key=lambda p: (len(options[p]), p)):
+            self._give(partition, min(options[partition], key=lambda b: (self._joining(b), b)))
+
+    def _joining(self, broker: int) -> float:
+        """Cost of one more partition."""
+        return float((2 * self._count[broker] + 1) / self._share[broker])
+
+    def _leaving(self, broker: int) -> float:
+        """Saving by one partition less."""
+        return float((2 * self._count[broker] - 1) / self._share[broker])
+
+    def _give(self, partition: int, broker: int) -> None:
+        old = self.of[partition]
+        if old >= 0:
+            self._held[old].discard(partition)
+            self._count[old] -= 1
+        self.of[partition] = broker
+        self._held.setdefault(broker, set()).add(partition)
+        self._count[broker] += 1
+
+    def even_out(self) -> None:
+        """Change leaders along chains, until no chain lowers the cost.
+
+        Brokers reached from one that cannot hand anything on are done as well: each of their
+        targets would have been a target for that broker too.
+        """
+        settled: set[int] = set()
+        while True:
+            givers = [b for b, held in self._held.items() if held and b not in settled]
+            if not givers:
+                return
+            giver = max(givers, key=lambda b: (self._leaving(b), -b))
+            reached = self._reach(giver, settled)
+            taker = min(reached, key=lambda b: (self._joining(b), b))
+            if taker != giver and self._joining(taker) < self._leaving(giver) - _LEAST_GAIN:
+                self._pass_along(reached, taker)
+            else:
+                settled.update(reached)
+
+    def _reach(self, giver: int, settled: set[int]) -> dict[int, tuple[int, int] | None]:
+        """Brokers that a chain of changes leads to, each with the partition it would get and the
+        broker that it comes from.
+        """
+        reached: dict[int, tuple[int, int] | None] = {giver: None}
+        waiting = deque([giver])
+        while waiting:
+            broker = waiting.popleft()
+            for partition in sorted(self._held.get(broker, ())):
+                for other in self._options[partition]:
+                    if other not in reached and other not in settled:
+                        reached[other] = partition, broker
+                        waiting.append(other)
+        return reached
+
+    def _pass_along(self, reached: dict[int, tuple[int, int] | None], taker: int) -> None:
+        step = reached[taker]
+        while step is not None:
+            partition, broker = step
+            self._give(partition, taker)
+            taker, step = broker, reached[broker]

@@ -34,8 +34,7 @@ from rehome.planning.placement.movable import with_source
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
-from rehome.planning.result.move_causes import of_left_brokers
-from rehome.planning.result.outcome import Outcome, complete, tree_of
+from rehome.planning.result.outcome import Outcome, complete, of_left_brokers, tree_of
 from rehome.planning.result.topic_notes import missed_topics, topic_balance
 
 

@@ -14,8 +14,7 @@ from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.scope import partitions_in_scope
 from rehome.planning.placement.movable import named
-from rehome.planning.result.move_causes import each_by_itself
-from rehome.planning.result.outcome import Outcome, tree_of
+from rehome.planning.result.outcome import Outcome, each_by_itself, tree_of
 
 
 def plan_elections(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

@@ -25,10 +25,11 @@ from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import brokers_named, raise_if
 from rehome.planning.placement.movable import free_to_move, named
 from rehome.planning.placement.replica_sets import Placer
-from rehome.planning.result.move_causes import MoveCauses, each_by_itself
 from rehome.planning.result.outcome import (
+    MoveCauses,
     Outcome,
     WithinBrokers,
+    each_by_itself,
     largest_first,
     tree_of,
 )

@@ -20,8 +20,7 @@ from rehome.planning.placement.movable import named, with_source
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.placement.within_budget import Costs, affordable
 from rehome.planning.rebalance.budget_cut import budget_of
-from rehome.planning.result.move_causes import of_left_brokers
-from rehome.planning.result.outcome import Outcome, tree_of
+from rehome.planning.result.outcome import Outcome, of_left_brokers, tree_of
 
 
 def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

@@ -35,8 +35,7 @@ from rehome.planning.rebalance.fixed_point import plan_on
 from rehome.planning.rebalance.problem import problem_of
 from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import asked_bound, rebalance_bound
-from rehome.planning.result.move_causes import each_by_itself
-from rehome.planning.result.outcome import Outcome, WithinBrokers, tree_of
+from rehome.planning.result.outcome import Outcome, WithinBrokers, each_by_itself, tree_of
 from rehome.planning.search.state import Problem
 
 BYTES_ONLY: dict[str, float | None] = {

@@ -18,8 +18,7 @@ from rehome.planning.model.arrays import ClusterArrays, in_sync_of, is_new, repl
 from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.scope import check_movable, destinations_of, raise_if, shortened
-from rehome.planning.result.move_causes import all_alike
-from rehome.planning.result.outcome import Outcome, tree_of
+from rehome.planning.result.outcome import Outcome, all_alike, tree_of
 
 
 def plan_requested(

@@ -23,8 +23,14 @@ from rehome.planning.placement.movable import free_to_move, named
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
-from rehome.planning.result.move_causes import MoveCauses, all_alike, each_by_itself
-from rehome.planning.result.outcome import Outcome, complete, tree_of
+from rehome.planning.result.outcome import (
+    MoveCauses,
+    Outcome,
+    all_alike,
+    complete,
+    each_by_itself,
+    tree_of,
+)
 
 
 def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:

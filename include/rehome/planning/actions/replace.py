@@ -26,8 +26,7 @@ from rehome.planning.model.scope import (
 )
 from rehome.planning.placement.movable import with_source
 from rehome.planning.placement.replica_sets import Placer
-from rehome.planning.result.move_causes import each_by_itself
-from rehome.planning.result.outcome import Outcome, largest_first, tree_of
+from rehome.planning.result.outcome import Outcome, each_by_itself, largest_first, tree_of
 
 _CODES = {
     None: CauseCode.REPLACED,

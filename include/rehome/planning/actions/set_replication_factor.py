@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Ints
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.domain.plan.causes.move_cause import CauseCode
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
@@ -17,7 +20,9 @@ from rehome.planning.limits.destinations import refuse_apart
 from rehome.planning.limits.limit_checks import refuse_impossible
 from rehome.planning.limits.set_trees import rack_tree
 from rehome.planning.model.arrays import ClusterArrays, in_sync_of
+from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import (
     check_idle,
@@ -25,14 +30,22 @@ from rehome.planning.model.scope import (
     partitions_in_scope,
     rack_paths,
 )
-from rehome.planning.placement.decrease_replication import shrink
-from rehome.planning.placement.increase_replication import RingPlacer
 from rehome.planning.placement.movable import named, with_source
+from rehome.planning.placement.rack_spread import NoPlaceError, choose
+from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
+from rehome.planning.placement.ring import Ring
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
-from rehome.planning.result.move_causes import all_alike
-from rehome.planning.result.outcome import Outcome, largest_first
+from rehome.planning.result.outcome import Outcome, all_alike, largest_first
+
+_SETS_PER_BATCH = 500_000
+"""Candidate replica sets that are checked against the spread rule in one batch."""
+
+_PROGRESS_PER_BATCH = 256
+"""Batch size, relative to progress: after n partitions, the next n / 256 are decided with the same
+loads.
+"""
 
 
 def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -68,8 +81,8 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         lambda parts: np.lexsort((arrays.size_bytes[grown], parts, in_sync_of(arrays)[grown])),
     )
     layout = Layout(arrays, width=replicas)
-    uneven = shrink(layout, tree, capacity, shrunk, replicas)
-    placer = RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
+    uneven = _shrink(layout, tree, capacity, shrunk, replicas)
+    placer = _RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
     for p in largest_first(layout, paid):
         placer.complete(p, replicas)
     settle_leaders(layout)
@@ -104,3 +117,171 @@ def _with_enough_online(
     online = ((arrays.rows != NONE) & ~arrays.offline)[partitions].sum(axis=1)
     enough = (online >= replicas) | (arrays.replication_factor[partitions] < replicas)
     return partitions[enough], named(arrays, partitions[~enough], Obstacle.TOO_FEW_ONLINE)
+
+
+def _shrink(
+    layout: Layout, tree: RackTree, capacity: Floats, partitions: Ints, replicas: int
+) -> Ints:
+    """Lower partitions to a number of replicas, as evenly spread as those they have allow.
+
+    Priorities: replicas out of sync are removed first; then the spread counts; then the preferred
+    leader stays; then the fullest brokers are relieved, by the largest partitions first.
+
+    :param partitions: with more replicas than that; ``capacity``: (B,) relative size of brokers.
+    :returns: partitions that are spread less evenly than possible because their replicas in sync
+        stay.
+    """
+    uneven = []
+    has = (layout.rows[partitions] != NONE).sum(axis=1)
+    for count in np.unique(has).tolist():
+        mine = partitions[has == count]
+        mine = mine[np.argsort(-layout.size[mine], kind="stable")]
+        uneven.append(_Shrinker(layout, tree, capacity, count, replicas).run(mine))
+        layout.refresh()
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *uneven]))
+
+
+class _Shrinker:
+    """Lowers partitions that all have the same number of replicas.
+
+    :ivar kept: (C, replicas) positions that stay: all combinations.
+    """
+
+    def __init__(
+        self, layout: Layout, tree: RackTree, capacity: Floats, count: int, replicas: int
+    ) -> None:
+        self._layout, self._tree, self._count = layout, tree, count
+        gone = combinations(range(count), count - replicas)
+        self._kept = np.array(
+            [[position for position in range(count) if position not in some] for some in gone],
+            np.int64,
+        ).reshape(comb(count, replicas), replicas)
+        self._capacity = np.maximum(capacity * tree.hosts, 1e-9)
+        self._weight = layout.size + replica_overhead(layout)
+        self._held = (layout.load + layout.count * replica_overhead(layout)).astype(float)
+
+    def run(self, partitions: Ints) -> Ints:
+        """Choose for these partitions, in this order; see :func:`_shrink`."""
+        chunk = max(1, _SETS_PER_BATCH // len(self._kept))
+        uneven = [np.zeros(0, np.int64)]
+        for start in range(0, len(partitions), chunk):
+            some = partitions[start : start + chunk]
+            rows = self._layout.rows[some][:, : self._count]
+            allowed, worse = self._allowed(some, rows)
+            self._choose(some, rows, allowed, start)
+            uneven.append(some[worse])
+        return np.concatenate(uneven)
+
+    def _allowed(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
+        """(n, C) choices that keep most replicas in sync, of these the most even, of these those
+        that keep the preferred leader; (n,) whether another choice would be more even.
+        """
+        synced = in_sync(self._layout.arrays, partitions, rows)
+        kept = synced[:, self._kept].sum(axis=2)
+        safest = kept == kept.max(axis=1, keepdims=True)
+        sets = rows[:, self._kept].reshape(-1, self._kept.shape[1])
+        uneven = self._tree.violations_of(np.repeat(partitions, len(self._kept)), sets)
+        uneven = uneven.reshape(len(rows), -1)
+        least = np.where(safest, uneven, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
+        best = safest & (uneven == least)
+        led = best & (self._kept == 0).any(axis=1)
+        allowed: Mask = np.where(led.any(axis=1, keepdims=True), led, best)
+        return allowed, least[:, 0] > uneven.min(axis=1)
+
+    def _choose(self, partitions: Ints, rows: Rows, allowed: Mask, done: int) -> None:
+        """Keep the replicas on the emptiest brokers, a batch of partitions at a time."""
+        start = 0
+        while start < len(partitions):
+            together = max(1, len(self._held) // 4, (done + start) // _PROGRESS_PER_BATCH)
+            part = slice(start, start + together)
+            full = (self._held / self._capacity)[rows[part]]
+            chosen = np.zeros(allowed[part].shape)
+            for positions in self._kept.T:
+                chosen += full[:, positions]
+            choice = np.where(allowed[part], chosen, np.inf).argmin(axis=1)
+            self._write(partitions[part], rows[part], self._kept[choice])
+            start += together
+
+    def _write(self, partitions: Ints, rows: Rows, kept: Ints) -> None:
+        stays = np.take_along_axis(rows, kept, axis=1)
+        now = np.full((len(rows), self._layout.rows.shape[1]), NONE, np.int32)
+        now[:, : stays.shape[1]] = stays
+        self._layout.rows[partitions] = now
+        weight = self._weight[partitions].astype(float)
+        for column, sign in (*((column, -1) for column in rows.T), *((c, 1) for c in stays.T)):
+            self._held += sign * np.bincount(column, weight, len(self._held))
+
+
+class _RingPlacer(Placer):
+    """KIP-879's rings: completes replica sets by one per topic. The ring starts where the topic's
+    last partition left it and continues from partition to partition. If a partition is not evenly
+    spread, or the next broker has no disk space, the spread rule decides first and the ring breaks
+    ties. docs/decisions/003-rings-and-load.md says why rings skip branches that are too full.
+
+    :param tree: with brokers in the order of their ids.
+    :param tolerance: how much fuller than its siblings a branch may be without being skipped.
+    :param seed: start of the pointers that no existing replica determines.
+    """
+
+    def __init__(
+        self, layout: Layout, tree: RackTree, capacity: Floats, tolerance: float, seed: int
+    ) -> None:
+        super().__init__(layout, tree, capacity)
+        self._tolerance, self._seed = tolerance, seed
+        self._rings: dict[int, Ring] = {}
+        self._even: Mask = tree.violations_of(np.arange(len(layout.origin)), layout.origin) == 0
+
+    def _choose(
+        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
+    ) -> list[int]:
+        ring = self._ring(int(self._layout.arrays.topic_of[partition]))
+        origin = _brokers(self._layout.origin[partition])
+        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
+        if self._even[partition] and set(keep) == set(origin):
+            with suppress(NoPlaceError):
+                return origin + ring.hand_out(
+                    tree, origin, replicas - len(origin), free, turn.fuller
+                )
+        chosen = choose(tree, keep, replicas, free, turn)
+        is_new = ring.visit(set(chosen) - set(origin))
+        return [broker for broker in chosen if broker not in is_new] + is_new
+
+    def _ring(self, topic: int) -> Ring:
+        ring = self._rings.get(topic)
+        if ring is None:
+            arrays = self._layout.arrays
+            first, end = np.searchsorted(arrays.topic_of, [topic, topic + 1])
+            tree = self._tree.of(int(first))
+            ring = Ring(tree, np.random.default_rng([self._seed, topic]))
+            ring.replay(_brokers(row) for row in arrays.rows[first:end])
+            self._rings[topic] = ring
+        return ring
+
+
+class _InTurn:
+    """The ring's order, but children that are too full come last. A child is too full if it is
+    fuller than a sibling by more than the tolerance and by more than one replica of this partition.
+    """
+
+    def __init__(self, ring: Ring, fullness: Fullness, tolerance: float, weight: int) -> None:
+        self._ring, self._fullness = ring, fullness
+        self._tolerance, self._weight = tolerance, weight
+
+    def fuller(self, level: int, node: int, child: int) -> bool:
+        """Whether a child of the node is too full."""
+        return bool(self._fuller(level, node, child))
+
+    def _fuller(self, level: int, node: int, children: Ints | int) -> Mask:
+        limit = self._fullness.of(level, node) * (1 + self._tolerance)
+        fuller: Mask = self._fullness.of(level + 1, children, without=self._weight) > limit
+        return fuller
+
+    def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
+        steps = self._ring.rank(level, node, children, short)
+        late = self._fuller(level, node, children)
+        return np.where(late, steps + len(steps) + steps.max(initial=0), steps)
+
+
+def _brokers(row: Rows) -> list[int]:
+    brokers: list[int] = row[row != NONE].tolist()
+    return brokers

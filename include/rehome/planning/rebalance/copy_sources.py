@@ -22,8 +22,7 @@ from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.model.layout import sources
 from rehome.planning.placement.stable_order import stable_order, stable_order_of_floats
-from rehome.planning.rebalance.swap_candidates import SwapCandidates
-from rehome.planning.rebalance.swap_slack import SwapSlack
+from rehome.planning.rebalance.swap_candidates import SwapCandidates, SwapSlack
 from rehome.planning.search.state import LEAST_CHANGE, Problem, Search
 from rehome.planning.search.undo_moves import undo_needless_moves
 

@@ -14,7 +14,7 @@ from rehome.domain.resources import PLACED, Resource
 from rehome.planning.limits.apply_limits import groups
 from rehome.planning.model.arrays import broker_sums, is_new
 from rehome.planning.placement.topic_counts import TopicCounts
-from rehome.planning.result.move_causes import MoveCauses
+from rehome.planning.result.outcome import MoveCauses
 from rehome.planning.search.state import Problem
 
 _CODES = (

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
+from rehome.domain.plan.causes.cause_columns import cause_column, cause_column_of, values_at
+from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.figures import BudgetPoint, LeaderMinimums, TargetPrice, TopicBalance
 from rehome.domain.plan.infeasible import Infeasible
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.limits.set_trees import rack_tree
-from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import rack_paths
 from rehome.planning.model.topic_bands import TopicBands
 from rehome.planning.placement.replica_sets import Placer
-from rehome.planning.result.move_causes import MoveCauses
 from rehome.planning.result.resource_bands import ResourceBands
+
+MoveCauses = Callable[[Ints], pa.ListArray]
+"""(n,) dense partition indexes, ascending → the causes of the moves of each."""
 
 
 @dataclass(frozen=True)
@@ -115,3 +120,35 @@ def largest_first(layout: Layout, partitions: Ints) -> list[int]:
     """The partitions by size, largest first; ties in partition order."""
     order: list[int] = partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist()
     return order
+
+
+def all_alike(code: CauseCode) -> MoveCauses:
+    """One cause that all moves have."""
+
+    def causes(partitions: Ints) -> pa.ListArray:
+        one = np.ones(len(partitions), np.int64)
+        return cause_column(one, pa.repeat(code.value, len(partitions)))
+
+    return causes
+
+
+def each_by_itself(cause: Callable[[int], Sequence[MoveCause]]) -> MoveCauses:
+    """Causes that are found partition by partition."""
+    return lambda partitions: cause_column_of(map(cause, partitions.tolist()))
+
+
+def of_left_brokers(layout: Layout, codes: Sequence[CauseCode], which: Ints) -> MoveCauses:
+    """A cause for each replica that is given up.
+
+    :param which: (B,) number of the cause for which replicas leave each broker, in ``codes``.
+    """
+
+    def causes(partitions: Ints) -> pa.ListArray:
+        origin = layout.origin[partitions]
+        left = is_new(origin, layout.rows[partitions])
+        brokers = origin[left]
+        named = values_at([code.value for code in codes], which[brokers])
+        ids = layout.arrays.brokers.ids[brokers]
+        return cause_column(left.sum(axis=1), named, broker=ids)
+
+    return causes

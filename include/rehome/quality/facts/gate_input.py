@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.json
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
-from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.plan.move_table import moves_table
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import ReassignmentRequest
@@ -25,7 +26,6 @@ from rehome.quality.facts.disks import Disks
 from rehome.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
 from rehome.quality.facts.move_columns import Moved
 from rehome.quality.facts.partitions import Partitions
-from rehome.quality.facts.scope import requested_entries, scope_of
 
 _ENTRY = pa.schema(
     {
@@ -38,6 +38,15 @@ _ENTRY = pa.schema(
 _MOST_BYTES = 2**31 - 1
 """Arrow reads a JSON object in one block, whose size is such a number."""
 _FILE = pa.schema({"version": pa.int64(), "partitions": pa.list_(pa.struct(_ENTRY))})
+
+_OF_EVERYTHING = (
+    Action.DRAIN,
+    Action.REPLACE,
+    Action.FIX_OFFLINE_REPLICAS,
+    Action.DEMOTE,
+    Action.ELECT_PREFERRED,
+    Action.EVACUATE_LOG_DIRS,
+)
 
 
 @dataclass(frozen=True)
@@ -187,7 +196,7 @@ class Checked:
     def in_scope(self) -> Mask:
         """(P,) partitions that the request may move."""
         partitions = self.moved.partitions
-        return scope_of(self.snapshot, self.request, partitions.topics, partitions.keys)
+        return _scope_of(self.snapshot, self.request, partitions.topics, partitions.keys)
 
     @cached_property
     def allowed_brokers(self) -> AllowedBrokers:
@@ -225,7 +234,7 @@ class Checked:
     @cached_property
     def requested(self) -> dict[TopicPartition, tuple[list[BrokerId], list[str]]]:
         """Replicas and log dirs per partition of the operator's own file."""
-        return requested_entries(self.request)
+        return _requested_entries(self.request)
 
     @cached_property
     def planned(self) -> list[TopicPartition]:
@@ -233,3 +242,72 @@ class Checked:
         table = self.moved.table
         columns = (table.column(name).to_pylist() for name in ("topic", "partition"))
         return [TopicPartition(*names) for names in zip(*columns, strict=True)]
+
+
+def _scope_of(
+    snapshot: Snapshot, request: ReassignmentRequest, topics: Sequence[str], keys: Ints
+) -> Mask:
+    """(P,) partitions that the request may move.
+
+    Internal topics are in scope if their full name is given; without names, in a drain, a
+    replacement, a demotion, elections, and repairs of offline replicas.
+
+    :param topics: (T,) names; ``keys``: (P,) index of the partition's topic, and its number in the
+        lower 32 bits.
+    """
+    table = snapshot.topics
+    known = dict(
+        zip(table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True)
+    )
+    internal = np.array([bool(known.get(topic)) for topic in topics], bool)
+    names = pa.array(topics, pa.string())
+    if request.topics:
+        chosen = _partitions_matching(names, internal, request.topics, keys)
+    elif request.action in _OF_EVERYTHING:
+        chosen = np.ones(len(keys), bool)
+    else:
+        chosen = ~internal[keys >> 32]
+    return chosen & ~_partitions_matching(names, internal, request.exclude_topics, keys)
+
+
+def _partitions_matching(names: pa.Array, internal: Mask, texts: Iterable[str], keys: Ints) -> Mask:
+    """(P,) partitions of topics of these names, and of those that are not internal and match a
+    pattern among them.
+    """
+    found: Mask = np.zeros(len(keys), bool)
+    number = keys & 0xFFFFFFFF
+    for text in texts:
+        whole, partitions = text, ""
+        if not text.startswith("re:"):
+            whole, _, partitions = text.partition(":")
+        topics = _topics_named(names, internal, whole)[keys >> 32]
+        if partitions:
+            first, _, last = partitions.partition("-")
+            topics &= (number >= int(first)) & (number <= int(last or first))
+        found |= topics
+    return found
+
+
+def _topics_named(names: pa.Array, internal: Mask, name: str) -> Mask:
+    """(T,) topics of a name or pattern."""
+    if name.startswith("re:"):
+        matched = pc.match_substring_regex(names, f"^(?:{name[3:]})$")
+        return np.array(matched.to_pylist(), bool) & ~internal
+    if not set(name) & set("*?["):
+        return np.array([topic == name for topic in names.to_pylist()], bool)
+    return np.array([fnmatchcase(topic, name) for topic in names.to_pylist()], bool) & ~internal
+
+
+def _requested_entries(
+    request: ReassignmentRequest,
+) -> dict[TopicPartition, tuple[list[int], list[str]]]:
+    """Replicas and log dirs of each partition in the operator's own file."""
+    entries = (request.reassignment or {}).get("partitions", ())
+    return {
+        TopicPartition(entry["topic"], entry["partition"]): (entry["replicas"], _log_dirs(entry))
+        for entry in entries
+    }
+
+
+def _log_dirs(entry: Mapping[str, Any]) -> list[str]:
+    return list(entry.get("log_dirs") or [ANY_LOG_DIR] * len(entry["replicas"]))

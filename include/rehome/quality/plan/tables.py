@@ -20,6 +20,7 @@ from rehome.domain.kafka import LogDirKey
 from rehome.quality.facts.evacuated import evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked, rows_of
 from rehome.quality.facts.plan_hash import hash_of
+from rehome.quality.facts.rack_spread import places
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unmet_targets import Obstacles
 from rehome.quality.facts.unplannable import (
@@ -30,7 +31,6 @@ from rehome.quality.facts.unplannable import (
     without_leader,
 )
 from rehome.quality.plan.broker_table import brokers_after
-from rehome.quality.plan.failure_domains import weakened_by_level
 from rehome.quality.plan.leader_table import leaders_after
 from rehome.quality.plan.leadership import elects
 from rehome.quality.plan.limit_table import (
@@ -129,7 +129,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "leader_changes": summary.leader_changes,
         "computed_leader_changes": int((moved.current.first != moved.target.first).sum()),
         "weakened_stated": _counts(_weakened_stated(checked)),
-        "weakened_computed": _counts(weakened_by_level(checked)),
+        "weakened_computed": _counts(_weakened_by_level(checked)),
         "elections": summary.elections,
         "computed_elections": int(elects(checked).sum()),
         "allows_factor_change": plan.allow_replication_factor_change,
@@ -265,3 +265,26 @@ def _left_out(checked: Checked) -> list[str]:
         for partition, replicas in zip(named, today, strict=True)
         if partition not in moved and replicas != list(checked.requested[partition][0])
     ]
+
+
+def _weakened_by_level(checked: Checked) -> dict[int, int]:
+    """Level of the racks, 0 = replicas → partitions that end in fewer domains than they had.
+
+    Levels without any are left out; so is, of racks, a broker that is dead or has none.
+    """
+    moved = checked.moved
+    held = [
+        (lists, places(checked.brokers, lists.values)) for lists in (moved.current, moved.target)
+    ]
+    fewer = moved.target.distinct_lengths < moved.current.distinct_lengths
+    found = {0: int(fewer.sum())}
+    for level in range(1, checked.rack_levels + 1):
+        named = [tuple([*path, *[""] * level][:level]) for path in checked.rack_paths]
+        numbers = {name: number for number, name in enumerate(sorted(set(named)))}
+        racked = checked.live & np.array([bool(path) for path in checked.rack_paths], bool)
+        node = np.array([*(numbers[name] for name in named), 0], np.int64)
+
+        known = np.append(racked, False)  # -1: a broker that there is not
+        before, after = (Ragged(node[at], lists.offsets).where(known[at]) for lists, at in held)
+        found[level] = int((after.distinct_lengths < before.distinct_lengths).sum())
+    return {level: count for level, count in found.items() if count}

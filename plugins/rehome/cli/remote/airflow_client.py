@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from rehome.cli.failures import CommandError, ExitCode
+from rehome.cli.output import CommandError, ExitCode
 
 ANSWER_TIMEOUT_S = 60.0
 TRUSTED_S = 60.0

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import clean, console, say, say_json
+from rehome.cli.output import CommandError, ExitCode, clean, console, say, say_json
 from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirm, open_airflow
 from rehome.cli.remote.show import add_plan, path_of
 from rehome.cli.remote.watch import follow

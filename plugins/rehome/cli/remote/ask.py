@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import say, say_json
+from rehome.cli.output import CommandError, ExitCode, say, say_json
 from rehome.cli.remote.options import add_airflow, add_json, add_yes, confirm, open_airflow
 from rehome.cli.remote.screen import COMMANDS
 from rehome.cli.remote.show import add_plan, path_of

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from rehome.cli.failures import CommandError, ExitCode
+from rehome.cli.output import CommandError, ExitCode
 from rehome.cli.remote.airflow_client import AirflowClient, SignIn, read_token
 
 URL_VARIABLE = "REHOME_AIRFLOW_URL"

@@ -11,8 +11,16 @@ from urllib.parse import quote
 from rich.table import Table
 from rich.text import Text
 
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import clean, console, local_moment, local_time, say, say_json
+from rehome.cli.output import (
+    CommandError,
+    ExitCode,
+    clean,
+    console,
+    local_moment,
+    local_time,
+    say,
+    say_json,
+)
 from rehome.cli.remote.options import add_airflow, add_json, open_airflow
 from rehome.cli.remote.screen import plan_lines, standing, whole_percent
 from rehome.cli.verbs import Verb

@@ -13,8 +13,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from rehome.cli.failures import CommandError, ExitCode
-from rehome.cli.output import clean, console, say, say_json_line
+from rehome.cli.output import CommandError, ExitCode, clean, console, say, say_json_line
 from rehome.cli.remote.options import add_airflow, add_json, open_airflow
 from rehome.cli.remote.screen import picture, plan_lines, standing, whole_percent
 from rehome.cli.remote.show import add_plan, path_of

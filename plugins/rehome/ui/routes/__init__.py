@@ -7,7 +7,6 @@ from fastapi import APIRouter
 from rehome.ui.routes import (
     actions,
     cluster_pages,
-    data_docs,
     downloads,
     explain,
     lists,
@@ -28,6 +27,5 @@ for part in (
     planning,
     rebinding,
     downloads,
-    data_docs,
 ):
     router.include_router(part.router)

@@ -11,15 +11,20 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from rehome.account.known import Known, Unknown
 from rehome.account.words import trouble_words
-from rehome.account.words.unknown_words import WHY_UNKNOWN
+from rehome.account.words.figure_words import WHY_UNKNOWN
+from rehome.clusters.clusters_file import ClustersFileError
+from rehome.clusters.overlaps import overlap_notes
+from rehome.clusters.refused_targets import refused_target_notes
 from rehome.domain.clock import utc_now
 from rehome.domain.run.paused.paused_text import paused_text
 from rehome.execution.foreign import flight_words
 from rehome.fleet import attempts, bound
+from rehome.fleet.clusters import DEFAULT_CONNECTION, file, window_entry
+from rehome.ledger.store import Ledger
 from rehome.page.files import files_of
 from rehome.page.findings import finding_lines
-from rehome.page.fleet import FleetLine
-from rehome.ui import access, clusters, fleet
+from rehome.page.fleet import FleetLine, members
+from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import UserDep
 from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
@@ -33,7 +38,7 @@ PLANS_OF_CLUSTER = 20
 @router.get("/clusters")
 def list_clusters(request: Request, user: UserDep) -> Response:
     """The fleet: clusters that have a snapshot, or stand in the clusters file; as JSON, too."""
-    found, problem, notes = fleet.lines(plans.ledger)
+    found, problem, notes = lines(plans.ledger)
     active = [line.account.plan for line in found if line.account.plan is not None]
     shown = {plan.plan_id for plan in active if access.may_read(user, plan.dag_id)}
     if wants_json(request.scope):
@@ -137,3 +142,32 @@ def _line(line: FleetLine, shown: Collection[str]) -> dict[str, Any]:
         "window_closes_at": None if window is None else window.closes_at.isoformat(),
         "window_paused": None if window is None else window.paused,
     }
+
+
+def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
+    """A line for each cluster; what is wrong with the clusters file, or with the settings that
+    stand for it, "" = nothing; and what there is to know of it.
+    """
+    problem, named, notes = "", {}, []
+    try:
+        found = file()
+        named = {name: entry.connection for name, entry in found.clusters.items()}
+        notes = [*refused_target_notes(found), *overlap_notes(found, utc_now())]
+        window_entry(DEFAULT_CONNECTION)
+    except ClustersFileError as error:
+        problem = str(error)
+    views = {view.cluster_id: view for view in clusters.every(ledger)}
+    known = members(named, ledger.connections(), views)
+    windows = dag_runs.windows_ahead({member.connection for member in known})
+    misled = bound.all_known_misled(ledger)
+    found_lines = [
+        FleetLine(
+            member,
+            clusters.account(
+                *(member.cluster_id, ledger, views.get(member.cluster_id), misled),
+                windows.get(member.connection),
+            ),
+        )
+        for member in known
+    ]
+    return found_lines, problem, notes

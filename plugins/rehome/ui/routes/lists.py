@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
@@ -13,6 +16,7 @@ from rehome import installation
 from rehome.account.evidence import read_line
 from rehome.account.known import Fact
 from rehome.account.plan_bytes import PlanBytes, bytes_of
+from rehome.account.requests import RequestLine, RequestState, in_order
 from rehome.account.run_account import RunAccount, RunEvidence, account_of_run
 from rehome.account.times import EndRange, ends_of
 from rehome.account.words.run_words import changed_text
@@ -27,13 +31,17 @@ from rehome.ui import access, dag_runs
 from rehome.ui.access import UserDep
 from rehome.ui.page_bounds import wants_json
 from rehome.ui.rendering import render
-from rehome.ui.routes import programs, requests
+from rehome.ui.routes import programs
 from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for
 
 router = APIRouter()
 PLANS_SHOWN = 50
 BEFORE_THE_PLAN = ("snapshot", "plan")
 """Tasks of a run that make its plan."""
+
+_LISTED, _LISTED_FOR = 50, timedelta(days=7)
+"""The newest that have ended, and for how long they are listed."""
+SHOWN = 10
 
 
 @router.get("/")
@@ -66,7 +74,7 @@ def list_plans(
         query=address(page),
         earlier=address(page - 1),
         later=address(page + 1),
-        requests=() if states or q or page > 1 else requests.without_plan(ledger, user),
+        requests=() if states or q or page > 1 else without_plan(ledger, user),
         lines=lines,
         total=found.total,
         counts=counts,
@@ -87,7 +95,7 @@ def _line(ledger: Ledger, line: PlanLine) -> tuple[PlanLine, PlanBytes, Fact[End
 @router.get("/requests")
 def list_requests(user: UserDep) -> JSONResponse:
     """Requests that go on, were refused or have failed, as JSON; those about a plan, too."""
-    return JSONResponse([line.facts() for line in requests.list_requests(plans.ledger, user)])
+    return JSONResponse([line.facts() for line in _listed_requests(plans.ledger, user)])
 
 
 @router.get("/runs/{dag_id}/{run_id:path}")
@@ -187,3 +195,27 @@ def _run_json(dag_id: str, run_id: str, plan_id: str | None) -> dict[str, Any]:
     without = None if account is None else programs.without_plan_json(account)
     named = {"dag_id": dag_id, "run_id": run_id, "plan_id": plan_id}
     return {**found, **named, "steps": steps, "without_plan": without}
+
+
+def _listed_requests(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
+    """Those that go on first, then those that have ended, newest first."""
+    may_read = cache(lambda dag_id: access.may_read(user, dag_id))
+    going_on = [line for line in dag_runs.unfinished_runs() if _has_no_plan(ledger, line)]
+    ended = ledger.ended_runs(_LISTED, datetime.now(UTC) - _LISTED_FOR)
+    return [line for line in in_order(going_on, ended) if may_read(line.dag_id)]
+
+
+def without_plan(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
+    """Those of them that no plan's own page shows: the first so many."""
+    found = [
+        line
+        for line in _listed_requests(ledger, user)
+        if line.state in (RequestState.PLANNING, RequestState.STARTING)
+        or (line.plan_id is None and _has_no_plan(ledger, line))
+    ]
+    return found[:SHOWN]
+
+
+def _has_no_plan(ledger: Ledger, line: RequestLine) -> bool:
+    run = line.dag_id, line.run_id
+    return ledger.plan_of_run(*run) is None and ledger.taken_up_by(*run) is None

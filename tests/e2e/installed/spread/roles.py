@@ -10,7 +10,7 @@ import httpx
 from local.airflow.api import ANSWER_TIMEOUT_S
 from local.airflow.standalone import AirflowStandalone
 from local.process.waiting import wait_until
-from rehome.cli.failures import CommandError, ExitCode
+from rehome.cli.output import CommandError, ExitCode
 from rehome.cli.remote.airflow_client import AirflowClient, SignIn
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.run.states import PlanState

@@ -12,7 +12,7 @@ from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStat
 from rehome.domain.run.states import MoveState
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.copies.brought import Brought, brought
-from rehome.ledger.stores.copies.move_sums import sums_of, sums_of_ended, sums_of_plans
+from rehome.ledger.stores.copies.move_views import sums_of, sums_of_ended, sums_of_plans
 from tests.execution.observed import seen
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move

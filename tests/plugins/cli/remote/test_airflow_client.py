@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
-from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.main import main
+from rehome.cli.output import CommandError, ExitCode
 from rehome.cli.remote import options
 from tests.ui.site import served
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rehome.cli.failures import ExitCode
-from rehome.ui import approvals
+from rehome.cli.output import ExitCode
+from rehome.ui.routes import shared
 from tests.plugins.cli.remote.conftest import Airflow, Shell
 from tests.ui.site import Site
 
@@ -18,7 +18,7 @@ Opened = Callable[[str], Shell]
 def asking(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The task `approve` of the plan's run waits for a person."""
     site.plan("p1", approval=True)
-    monkeypatch.setattr(approvals, "asking_task", lambda _: "approve")
+    monkeypatch.setattr(shared, "asking_task", lambda _: "approve")
 
 
 def test_the_question_is_shown_and_answered_by_its_code(shell: Opened, airflow: Airflow) -> None:
@@ -62,7 +62,7 @@ def test_it_can_be_rejected_and_sent_back(
 
 
 def test_a_plan_that_asks_nothing_is_named(shell: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(approvals, "asking_task", lambda _: None)
+    monkeypatch.setattr(shared, "asking_task", lambda _: None)
     ann = shell("admin")
     assert ann("approve", "p1") == ExitCode.REFUSED
     assert "does not wait for an answer: it is planned" in ann.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rehome.account.requests import RequestState
-from rehome.cli.failures import ExitCode
+from rehome.cli.output import ExitCode
 from rehome.cli.remote import ask, watch
 from rehome.cli.remote.screen import COMMANDS
 from rehome.domain.run.causes.cause import Cause, CauseKind
@@ -151,7 +151,7 @@ def test_watching_ends_with_the_plan_and_says_how(
     steps = [lambda: None, lambda: site.end(plan)]
 
     def next_step(_: float) -> None:
-        monkeypatch.setattr("rehome.ui.plans.FRESH_S", -1.0)
+        monkeypatch.setattr("rehome.ui.routes.shared.FRESH_S", -1.0)
         steps.pop(0)()
 
     monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=next_step))

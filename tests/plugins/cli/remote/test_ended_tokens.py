@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, HTTPException, Request
 
-from rehome.cli.failures import CommandError, ExitCode
 from rehome.cli.main import main
+from rehome.cli.output import CommandError, ExitCode
 from rehome.cli.remote import watch
 from rehome.cli.remote.airflow_client import AirflowClient, SignIn
 from tests.ui.site import served

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rehome.cli.failures import ExitCode
 from rehome.cli.foreign import FOREIGN_DAG, FOREIGN_QUESTION
+from rehome.cli.output import ExitCode
 from tests.plugins.cli.remote.conftest import RUN_ID, Airflow, Shell
 
 Opened = Callable[[str], Shell]

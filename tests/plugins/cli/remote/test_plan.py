@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rehome.cli.failures import ExitCode
+from rehome.cli.output import ExitCode
 from rehome.cli.remote.ask import PLANS_DAG
-from rehome.cli.request_options import NOT_OPTIONS
+from rehome.cli.remote.plan import NOT_OPTIONS
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.ledger.stores.by_run.causes import EndedRun

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rehome.account.known import NotKnown
-from rehome.account.words.unknown_words import WHY_UNKNOWN
-from rehome.cli.failures import ExitCode
+from rehome.account.words.figure_words import WHY_UNKNOWN
+from rehome.cli.output import ExitCode
 from tests.plugins.cli.remote.conftest import Shell
 from tests.ui.site import EVIL, MB, Site, snapshot_of
 

@@ -14,7 +14,7 @@ from rehome.domain.kafka import (
     TopicDescription,
 )
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.isr_checks import isr_findings
+from rehome.execution.dry_run.replica_checks import isr_findings
 from rehome.execution.dry_run.typed_finding import FoundKind
 from tests.ledger.small_plans import make_plan, move
 

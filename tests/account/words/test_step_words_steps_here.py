@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehome.account.words.steps_here import ALERT_STEPS, HURT_CONTROLS, step_here
+from rehome.account.words.step_words import ALERT_STEPS, HURT_CONTROLS, step_here
 from rehome.alerts.kinds import AlertKind
 from rehome.domain.run.states import Control
 

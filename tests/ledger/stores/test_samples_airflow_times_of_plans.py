@@ -8,7 +8,7 @@ from rehome.domain.run.progress import ProgressSample
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.domain.run.timing import RunTiming
 from rehome.ledger.store import Ledger
-from rehome.ledger.stores.airflow_times import RUNS
+from rehome.ledger.stores.samples import RUNS
 from tests.execution.observed import T0, seen
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan

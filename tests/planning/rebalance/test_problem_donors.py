@@ -15,7 +15,7 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from rehome.domain.kafka import TopicPartition
-from rehome.planning.expansion.donors import level
+from rehome.planning.rebalance.problem import level
 from tests.examples import examples
 from tests.planning.clusters import Cluster
 from tests.planning.planned import plan

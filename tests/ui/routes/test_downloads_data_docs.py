@@ -16,8 +16,7 @@ from rehome.quality.engine.frames import frame_of
 from rehome.quality.engine.results import GateResult
 from rehome.quality.engine.rules import every_rule, rules_of
 from rehome.quality.engine.runner import run_gate
-from rehome.quality.published.project import SITE, Run, definitions, publish
-from rehome.quality.published.tree import keep_newest
+from rehome.quality.published.project import SITE, Run, definitions, keep_newest, publish
 from rehome.run.context import run_digest
 from tests.session.browser import opened
 from tests.session.spark_session import spark

@@ -8,7 +8,7 @@ import threading
 import pytest
 from asgiref.sync import async_to_sync
 
-from rehome.triggers.in_threads import in_thread
+from rehome.triggers.progress import in_thread
 
 
 async def loop_that_answers() -> asyncio.AbstractEventLoop:

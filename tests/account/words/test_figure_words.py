@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 from rehome.account.known import Fact, Known, NotKnown, Source, Unknown
 from rehome.account.plan_bytes import Copying, PlanBytes
-from rehome.account.words.byte_words import (
+from rehome.account.words.figure_words import (
+    WHY_UNKNOWN,
     bytes_sentence,
     in_place_sentence,
     left_sentence,
     received_text,
     total_text,
 )
-from rehome.account.words.unknown_words import WHY_UNKNOWN
 
 MB = 1_000_000
 AT = datetime(2030, 1, 1, tzinfo=UTC)

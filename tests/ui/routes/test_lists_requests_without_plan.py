@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from rehome.account.requests import RequestLine, RequestState
 from rehome.domain.run.causes.cause import Cause, CauseKind
 from rehome.ledger.stores.by_run.causes import EndedRun
-from rehome.ui.routes import requests
+from rehome.ui.routes import lists
 from tests.ui.site import EVIL, Site
 
 Client = Callable[[str], TestClient]
@@ -24,7 +24,7 @@ def test_requests_without_a_plan_are_listed_by_the_page_and_for_programs(
     at = datetime(2030, 1, 1, tzinfo=UTC)
     going_on = RequestLine("reassign_partitions", "manual__4", RequestState.PLANNING, at, "ann")
     runs = SimpleNamespace(unfinished_runs=lambda: [going_on])
-    monkeypatch.setattr(requests, "dag_runs", runs)
+    monkeypatch.setattr(lists, "dag_runs", runs)
     cause = Cause(CauseKind.NO_JAVA, f"No Java {EVIL}.", "", "Set it up.", at, "plan")
     site.ledger.record_cause(EndedRun("reassign_partitions", "manual__3", cause))
     about = EndedRun("control_reassignment", "manual__5", cause, "p1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rehome.planning.programs.broker_blocks import similar_blocks
+from rehome.planning.programs.lp_rounding import similar_blocks
 from rehome.planning.search.broker_shed import BYTES_ROW
 from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case

@@ -18,7 +18,7 @@ from rehome.domain.kafka import (
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.findings import Finding, Severity
 from rehome.execution.dry_run.cluster_state import ClusterState
-from rehome.execution.dry_run.foreign_checks import foreign_findings
+from rehome.execution.dry_run.dry_run import foreign_findings
 from rehome.execution.dry_run.words.worded import put_in_words
 from tests.ledger.small_plans import make_plan, move
 

@@ -9,7 +9,7 @@ import pytest
 
 from rehome import installation
 from rehome.errors import InvalidRequestError
-from rehome.hooks.store_login import store_login
+from rehome.installation import store_login
 from rehome.places.stores import StoreLogin, abfss_login, current_login, gs_login, log_in, s3_login
 
 SECRET = "s3-secret-word"

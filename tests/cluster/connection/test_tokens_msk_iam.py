@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from rehome.cluster.connection.msk_iam import MskIam, region_of
 from rehome.cluster.connection.settings import Connection
+from rehome.cluster.connection.tokens import MskIam, region_of
 from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
 from rehome.domain.clock import utc_now
 from rehome.errors import InvalidRequestError

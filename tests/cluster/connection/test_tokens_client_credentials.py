@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 import pytest
 
-from rehome.cluster.connection.client_credentials import ClientCredentials
+from rehome.cluster.connection.tokens import ClientCredentials
 from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
 from rehome.domain.clock import utc_now
 from tests.cluster.connection.token_server import token_server

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from local.kafka.certificates import CertificateAuthority
-from rehome.cluster.connection.java_names import INSTEAD
-from rehome.cluster.connection.settings import Connection
+from rehome.cluster.connection.settings import INSTEAD, Connection
 from rehome.errors import InvalidRequestError
 from tests.session.needs import Need, needs
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rehome.account.known import Known, NotKnown, Source, Unknown
 from rehome.account.pace import PlanPace
 from rehome.domain.plan.summary import BrokerLoad
-from rehome.page.brokers import BROKERS_SHOWN, broker_lines, shift_by_broker
+from rehome.page.plan_view import BROKERS_SHOWN, broker_lines, shift_by_broker
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

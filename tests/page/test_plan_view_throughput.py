@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from rehome.domain.run.flows import RateChange, RateReason
 from rehome.ledger.base.paging import BusiestRate
-from rehome.page.throughput import POINTS, throughput
+from rehome.page.plan_view import POINTS, throughput
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -1,1 +1,0 @@
-"""What an expansion asks of the brokers that are not new."""
