@@ -12,7 +12,7 @@ from rehome.domain.request.request import request_to_params
 from rehome.domain.run.findings import SETTINGS_CHECK
 from rehome.domain.run.paused.paused_plan import refused_by
 from rehome.domain.run.paused.paused_text import paused_text
-from rehome.domain.run.states import PlanState
+from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import paused_plan, plan_settings
 from rehome.links import DataDocsLink, PlanPageLink, ReportLink
@@ -33,6 +33,7 @@ from rehome.run.words.plan_words import REFUSED_BY_DRY_RUN
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
+    from rehome.domain.kafka import Replicas, TopicPartition
     from rehome.execution.dry_run.result import DryRunResult
     from rehome.execution.dry_run.typed_finding import TypedFinding
     from rehome.ledger.base.records import PlanRecord
@@ -164,6 +165,7 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
         OwnCluster.of_plan(cluster, record),
         context.settings,
         active_plan=active.plan_id if active else None,
+        active_targets=_in_flight_of(ledger, active) if active else {},
         in_flight={move.partition for move in admitted_moves(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         rates_asked=record.requested_rates_by_broker,
@@ -179,6 +181,15 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
     result = result.and_of(CHANNELS_CHECK, channel_findings())
     evidence.record_dry_run(context, directory, result)
     return result
+
+
+def _in_flight_of(ledger: Ledger, active: PlanRecord) -> dict[TopicPartition, Replicas]:
+    """The targets of a plan's moves in flight.
+
+    :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded them.
+    """
+    moves = ledger.planned_moves(active.plan_id, MoveState.ADMITTED)
+    return {move.partition: move.target for move in moves}
 
 
 def policy_findings(ledger: Ledger, cluster_id: str) -> list[TypedFinding]:

@@ -19,7 +19,7 @@ from rehome.domain.request.limits import read_caps
 from rehome.domain.request.request import Cordon
 from rehome.execution.dry_run.dry_run import Severity, describe
 from rehome.execution.dry_run.throttle_checks import partition_findings
-from rehome.execution.dry_run.typed_finding import FoundKind
+from rehome.execution.dry_run.typed_finding import FOREIGN_CHECK, FoundKind
 from rehome.execution.dry_run.words.plan_words import cancel_command
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
@@ -248,6 +248,30 @@ def test_another_active_plan_stops_this_one_and_its_own_retry_does_not(
     (finding,) = beside_versions(check(gateway, mine, active_plan="another"))
     assert (finding.check, finding.subject) == ("active plan", "another")
     assert check(gateway, mine, active_plan="dry").ok
+
+
+@honours_default
+def test_what_the_active_plan_has_in_flight_is_its_own_and_another_target_another_clients(
+    gateway: ClusterGateway,
+    topics: Topics,
+    in_flight: Callable[[Sequence[int], Sequence[int]], TopicPartition],
+) -> None:
+    moving = in_flight([1, 2], [3, 2])
+    beside = {"active_plan": "night", "request": replace(REQUEST, dry_run=True)}
+    mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
+    result = check(gateway, mine, **beside, active_targets={moving: (3, 2)})
+    assert (found(result, FOREIGN_CHECK), result.ok) == ([], True)
+
+    touching = move(moving.topic, 0, (1, 2), (4, 2))
+    result = check(gateway, touching, **beside, active_targets={moving: (3, 2)})
+    assert found(result, FOREIGN_CHECK) == []
+    (finding, _) = found(result, "active plan")
+    assert (finding.severity, finding.subject) == (Severity.ERROR, str(moving))
+    assert "plan night is reassigning it to [3, 2]" in finding.message
+
+    result = check(gateway, touching, **beside, active_targets={moving: (4, 2)})
+    (finding,) = found(result, FOREIGN_CHECK)
+    assert "another client is reassigning it to [3, 2]" in finding.message
 
 
 def test_what_is_only_tried_out_is_not_refused_beside_another_active_plan(

@@ -174,6 +174,9 @@ def test_words_for_free_space() -> None:
 
 def test_words_for_what_a_plan_meets_on_its_cluster() -> None:
     assert said(FoundKind.FOREIGN, brokers=(3,)) == "a reassignment to [3] is in flight"
+    assert said(FoundKind.MOVED_BY_ACTIVE, brokers=(3,), value="p") == (
+        "plan p is reassigning it to [3]"
+    )
     hung: dict[str, Any] = {
         "brokers": (1, 4),
         "partition": TopicPartition("t", 0),

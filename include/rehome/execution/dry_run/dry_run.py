@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -10,7 +10,7 @@ from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.rights import Role
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.broker_rates import BrokerRates
-from rehome.domain.kafka import BrokerId, TopicPartition
+from rehome.domain.kafka import BrokerId, Replicas, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.limits import BrokerCaps
 from rehome.domain.request.request import ReassignmentRequest
@@ -88,6 +88,7 @@ def dry_run(
     settings: Settings,
     *,
     active_plan: str | None = None,
+    active_targets: Mapping[TopicPartition, Replicas] = MappingProxyType({}),
     in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
     rates_asked: BrokerRates | None = None,
@@ -98,7 +99,8 @@ def dry_run(
 ) -> DryRunResult:
     """Check a plan against the cluster as it is now, and change nothing.
 
-    :param active_plan: id of the plan that holds the cluster, by the ledger.
+    :param active_plan: id of the plan that holds the cluster, by the ledger; ``active_targets``:
+        of its moves in flight.
     :param in_flight: partitions that the plan, which is continued, has in flight already.
     :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
         brokers can spare.
@@ -125,8 +127,9 @@ def dry_run(
     rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate, own)
     terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
+    others_moves = _as_recorded(now, active_targets) if active_plan != plan.plan_id else {}
     checks: dict[str, Callable[[], Iterator[TypedFinding]]] = {
-        "active plan": lambda: _active(plan, active_plan, looks_only=request.dry_run),
+        "active plan": lambda: _active(plan, active_plan, others_moves, looks_only=request.dry_run),
         "rights": lambda: _rights(now),
         "brokers": lambda: broker_findings(plan, now),
         REDUNDANCY_CHECK: lambda: redundancy_findings(
@@ -134,7 +137,7 @@ def dry_run(
         ),
         "in-sync replicas": lambda: isr_findings(plan, now),
         "drift": lambda: _drift(plan, now),
-        FOREIGN_CHECK: lambda: foreign_findings(plan, request, now, in_flight),
+        FOREIGN_CHECK: lambda: foreign_findings(plan, request, now, {*in_flight, *others_moves}),
         "verdict": lambda: _verdicts(plan, now),
         "throttle": lambda: (
             without_throttle(policy)
@@ -238,11 +241,41 @@ def _shorten(found: list[Finding]) -> Iterator[Finding]:
             yield Finding(severity, kinds[0][0].check, "and", f"{rest} more")
 
 
-def _active(plan: Plan, active_plan: str | None, *, looks_only: bool) -> Iterator[TypedFinding]:
-    """A run that carries nothing out needs no cluster to itself."""
-    if active_plan is not None and active_plan != plan.plan_id:
-        kind = FoundKind.PLAN_ACTIVE_BESIDE if looks_only else FoundKind.PLAN_ACTIVE
-        yield TypedFinding(kind, active_plan)
+def _as_recorded(
+    now: ClusterState, targets: Mapping[TopicPartition, Replicas]
+) -> Mapping[TopicPartition, Replicas]:
+    """The moves in flight of another plan that the controller has as the ledger has them: a
+    reassignment to other brokers is another client's.
+    """
+    return {
+        partition: target
+        for partition, target in targets.items()
+        if partition in now.ongoing and set(now.ongoing[partition].target) == set(target)
+    }
+
+
+def _active(
+    plan: Plan,
+    active_plan: str | None,
+    moves: Mapping[TopicPartition, Replicas],
+    *,
+    looks_only: bool,
+) -> Iterator[TypedFinding]:
+    """A run that carries nothing out needs no cluster to itself.
+
+    :param moves: targets of what the active plan has in flight.
+    """
+    if active_plan is None or active_plan == plan.plan_id:
+        return
+    kind = FoundKind.PLAN_ACTIVE_BESIDE if looks_only else FoundKind.PLAN_ACTIVE
+    yield TypedFinding(kind, active_plan)
+    for partition in sorted(moves.keys() & plan.by_partition.keys()):
+        yield TypedFinding(
+            FoundKind.MOVED_BY_ACTIVE,
+            str(partition),
+            brokers=tuple(moves[partition]),
+            value=active_plan,
+        )
 
 
 def _rights(now: ClusterState) -> Iterator[TypedFinding]:
@@ -280,9 +313,10 @@ def _verdicts(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
 def foreign_findings(
     plan: Plan, request: ReassignmentRequest, now: ClusterState, ours: Collection[TopicPartition]
 ) -> Iterator[TypedFinding]:
-    """Reassignments in flight that are not the plan's own.
+    """Reassignments in flight that no plan of this ledger has started.
 
-    :param ours: partitions that the plan, which is continued, has in flight already.
+    :param ours: partitions that the plan, which is continued, has in flight already, or another
+        plan.
     """
     for partition, entry in sorted(now.ongoing.items()):
         if partition in ours:

@@ -40,6 +40,7 @@ class FoundKind(enum.StrEnum):
 
     PLAN_ACTIVE = "plan_active", "active plan", ERROR
     PLAN_ACTIVE_BESIDE = "plan_active_beside", "active plan", WARNING
+    MOVED_BY_ACTIVE = "moved_by_active", "active plan", ERROR
     RIGHT_LACKING = "right_lacking", "rights", ERROR
     BROKER_DEAD = "broker_dead", "brokers", ERROR
     BROKER_CORDONED = "broker_cordoned", "brokers", ERROR
@@ -139,8 +140,8 @@ class TypedFinding:
     :param takes: time of the plan; ``least_s``: of one copy; ``left_s``: of the window.
     :param partition: of a foreign reassignment to ``brokers``; ``hindrance``: what keeps it from
         ending.
-    :param key: of a config; ``value``: of it or of a setting, the name of a rack, or what others
-        say; ``was``: the value before; ``mark``: the key of its mark.
+    :param key: of a config; ``value``: of it or of a setting, the name of a rack, the id of a
+        plan, or what others say; ``was``: the value before; ``mark``: the key of its mark.
     :param drift: how a partition has changed; ``differs``: what policies differ in.
     """
 

@@ -87,6 +87,9 @@ def cancel_command(partition: TopicPartition, target: Sequence[BrokerId]) -> str
 PLAN_TEXTS: Texts = {
     Kind.PLAN_ACTIVE: _ACTIVE,
     Kind.PLAN_ACTIVE_BESIDE: _ACTIVE,
+    Kind.MOVED_BY_ACTIVE: lambda found: (
+        f"plan {found.value} is reassigning it to {list(found.brokers)}"
+    ),
     Kind.RIGHT_LACKING: LACKING,
     Kind.CHANGED: "has changed since the snapshot",
     Kind.NOT_COMPARED: f"whether it has changed since the snapshot is not known: {DISAGREE}",
@@ -102,6 +105,7 @@ PLAN_DETAILS: Texts = {Kind.CHANGED: _drift_sentence}
 PLAN_STEPS: Texts = {
     Kind.PLAN_ACTIVE: f"{_WAIT} Then trigger a new run.",
     Kind.PLAN_ACTIVE_BESIDE: f"{_WAIT} Then have this plan carried out.",
+    Kind.MOVED_BY_ACTIVE: f"{_WAIT} Then trigger a new run: it plans on what the cluster has then.",
     Kind.RIGHT_LACKING: GRANT,
     Kind.CHANGED: PLAN_AFRESH,
     Kind.NOT_COMPARED: f"{SEE_BROKERS} trigger a new run.",
