@@ -16,7 +16,7 @@ from typing import Any
 
 from rehome.planning.effort.optional_parts import THOROUGH
 
-PACKAGES = ("effort", "expansion", "programs", "rebalance", "search")
+PACKAGES = ("effort", "programs", "rebalance", "search")
 OTHERS = (
     "budget_curve",
     "move_reasons",
