@@ -95,7 +95,9 @@ JOINTS: Mapping[str, str] = {
     "execution.create_partitions": "check create",
     "execution.export": "export",
     "execution.direct.direct_throttle": "set_direct_throttle clear_direct_throttle",
-    "execution.direct.wanted_copies": "validate_targets reassign_targets wanted_copies copy_limits",
+    "execution.direct.wanted_copies": (
+        "validate_targets refuse_other_counts wanted_copies copy_limits"
+    ),
     "watching.judging.judge": "judge",
     "watching.domains_away": "domains_away",
     "watching.open_and_close": "follow",

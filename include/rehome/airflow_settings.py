@@ -71,10 +71,13 @@ class AirflowSettings:
         more = {name: dict(values) for name, values in connections.items()}
         return AirflowSettings(self.connections | more, self.pools, self.variables)
 
-    def with_sizes_of(self, pools: Mapping[str, Mapping[str, Any]]) -> AirflowSettings:
-        """With the slots and descriptions of pools that are there already, by their names."""
+    def with_pools_of(self, pools: Mapping[str, Mapping[str, Any]]) -> AirflowSettings:
+        """With the pools of these names as they are there already, but for what they count:
+        deferred tasks, where these settings say so.
+        """
+        counted = "include_deferred"
         kept = {
-            name: entry | {key: pools[name][key] for key in ("slots", "description")}
+            name: {**pools[name], counted: bool(pools[name][counted] or entry.get(counted))}
             for name, entry in self.pools.items()
             if name in pools
         }

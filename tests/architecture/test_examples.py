@@ -38,7 +38,7 @@ def is_a_test(file: str) -> bool:
 
 
 def applied(folder: Path, *words: str) -> None:
-    """Apply examples to the code in a folder that is no part of a repository."""
+    """Apply examples to the code in a folder, which is no part of a repository around it."""
     outside = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
     subprocess.run(["git", "apply", "-C1", *words], cwd=folder, env=outside, check=True)
 
@@ -50,7 +50,9 @@ def copy(tmp_path: Path) -> Iterator[Path]:
     With what is compiled: Python takes it as it is, for a copy is as old as what it is of.
     """
     for name in COPIED:
-        shutil.copytree(ROOT / name, tmp_path / name)
+        # Python writes a file under such a name first, beside these tests.
+        unfinished = shutil.ignore_patterns("*.pyc.*")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=unfinished)
     for name in ("pyproject.toml", "mkdocs.yml"):
         shutil.copy(ROOT / name, tmp_path)
     yield tmp_path

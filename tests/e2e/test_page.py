@@ -222,7 +222,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_and_cancelled_on_the
         assert follower_rate(gateway, takes)
         ask(page, "Throttle", "50 kB/s")
         wait_until(
-            lambda: (follower_rate(gateway, takes) or 10**9) <= 70_000,
+            lambda: (follower_rate(gateway, takes) or 10**9) <= 66_000,
             "the brokers to follow",
             TIMEOUT_S,
         )

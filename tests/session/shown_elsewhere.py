@@ -14,7 +14,7 @@ _FOUR_EYES = "tests/plugins/operators/approval/test_approve_four_eyes.py"
 _PARTITIONS = "tests/plugins/operators/approval/test_approve_partitions.py"
 _TERMS = "tests/execution/control/test_approval_terms.py"
 _WALK = "tests/attacks/test_xcom_walk.py"
-_SEEDS = "tests/world/test_simulate.py"
+_SEEDS, _MUTANTS = "tests/world/test_simulate.py", "tests/world/test_mutants.py"
 _CRASHES = "tests/execution/advance/test_advance_properties.py"
 
 SHOWN_BY = {
@@ -163,6 +163,11 @@ SHOWN_BY = {
     }
     | {
         "test_a_worker_killed_around_its_request_is_followed_by_one_that_goes_on[before]": _CRASHES,
+    },
+    "tests/execution/throttle/test_set_up_on_brokers.py": {
+        "test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_not_seen_"
+        "applied": _MUTANTS,
+        "test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts": _MUTANTS,
     },
 }
 """File → test → the file that shows it in `make test`."""

@@ -1,4 +1,6 @@
-"""One poll of a running plan: what the ledger says, what the cluster shows, how far it is."""
+"""One poll of a running plan: what the ledger says, what the cluster shows, how far it is, and what
+hurts it.
+"""
 
 from __future__ import annotations
 

@@ -41,6 +41,25 @@ POINTS = 600
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerLine:
+    """One broker. Bytes, and bytes per second; None where it is not known.
+
+    :param moves_in, moves_out: moves in flight that copy to it, or from it.
+    :param bytes_now: before, and what finished moves have added and taken away since, by the
+        sizes that were planned with.
+    """
+
+    broker: BrokerId
+    bytes_before: int
+    bytes_now: int
+    bytes_after: int
+    in_bytes_per_s: float | None = None
+    out_bytes_per_s: float | None = None
+    moves_in: int = 0
+    moves_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PlanView:
     """A plan at one moment.
 
@@ -59,7 +78,7 @@ class PlanView:
     status: StatusText
     alerts: tuple[Alert, ...]
     account: PlanAccount
-    brokers: tuple[_BrokerLine, ...]
+    brokers: tuple[BrokerLine, ...]
     brokers_left_out: int
     files_problem: str
     not_reached: tuple[str, ...]
@@ -200,30 +219,11 @@ class PlanFollower:
             self._files, self._files_of = files_of(self._ledger, record), state
         return self._files
 
-    def _brokers(self, files: PlanFiles, account: PlanAccount) -> tuple[list[_BrokerLine], int]:
+    def _brokers(self, files: PlanFiles, account: PlanAccount) -> tuple[list[BrokerLine], int]:
         if files.summary is None:
             return [], 0
         flying = self._evidence.flying
         return broker_lines(files.summary.brokers, self._gained, account.pace, flying)
-
-
-@dataclass(frozen=True, slots=True)
-class _BrokerLine:
-    """One broker. Bytes, and bytes per second; None where it is not known.
-
-    :param moves_in, moves_out: moves in flight that copy to it, or from it.
-    :param bytes_now: before, and what finished moves have added and taken away since, by the
-        sizes that were planned with.
-    """
-
-    broker: BrokerId
-    bytes_before: int
-    bytes_now: int
-    bytes_after: int
-    in_bytes_per_s: float | None = None
-    out_bytes_per_s: float | None = None
-    moves_in: int = 0
-    moves_out: int = 0
 
 
 def shift_by_broker(moves: Iterable[Move]) -> Counter[BrokerId]:
@@ -240,7 +240,7 @@ def broker_lines(
     gained: Mapping[BrokerId, int],
     pace: Fact[PlanPace],
     flying: Collection[tuple[Move, BrokerId | None]],
-) -> tuple[list[_BrokerLine], int]:
+) -> tuple[list[BrokerLine], int]:
     """The brokers that the plan concerns, and how many of them are left out.
 
     :param gained: what each has gained since the plan was made.
@@ -255,7 +255,7 @@ def broker_lines(
     by_change = sorted(concerned, key=lambda load: (-_change(load), load.broker))
     shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
     lines = [
-        _BrokerLine(
+        BrokerLine(
             load.broker,
             load.size_bytes_before,
             max(0, load.size_bytes_before + gained.get(load.broker, 0)),

@@ -49,7 +49,7 @@ def import_all(
             there = Path(scratch, "there.json")
             with redirect_stdout(StringIO()):  # it says that it has written a file
                 run("pools", "export", str(there))
-            settings = settings.with_sizes_of(json.loads(there.read_text()))
+            settings = settings.with_pools_of(json.loads(there.read_text()))
         for kind, path in settings.write(Path(scratch)).items():
             run(kind, "import", *on_collision.get(kind, []), str(path))
 

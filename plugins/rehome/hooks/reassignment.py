@@ -24,7 +24,7 @@ from rehome.execution.direct.wanted_copies import (
     copy_limits,
     log_dir_limits,
     placed_replicas,
-    reassign_targets,
+    refuse_other_counts,
     validate_targets,
     wanted_copies,
 )
@@ -148,15 +148,15 @@ class KafkaReassignmentHook(KafkaClusterHook):
             if starts:
                 limits = copy_limits(cluster, wanted_copies(cluster, starts))
                 self._require(cluster, Action.REASSIGN, limits)
+            allow = allow_replication_factor_change
+            refused = {} if allow else refuse_other_counts(cluster, wanted)
+            sent = {part: target for part, target in wanted.items() if part not in refused}
             call, stops = "alter_partition_reassignments", not starts
             with changing(
                 cluster, call, wanted, stops=stops, cancels=len(wanted) - len(starts)
             ) as change:
-                verdicts = reassign_targets(
-                    cluster,
-                    wanted,
-                    allow_replication_factor_change=allow_replication_factor_change,
-                )
+                answered = cluster.alter_reassignments(sent, allow_replication_factor_change=allow)
+                verdicts = {**answered, **refused}
                 change.note_answer(verdicts)
             return verdicts
 

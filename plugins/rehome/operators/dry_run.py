@@ -12,7 +12,7 @@ from rehome.domain.request.request import request_to_params
 from rehome.domain.run.findings import SETTINGS_CHECK
 from rehome.domain.run.paused.paused_plan import refused_by
 from rehome.domain.run.paused.paused_text import paused_text
-from rehome.domain.run.states import MoveState, PlanState
+from rehome.domain.run.states import PlanState
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.fleet import paused_plan, plan_settings
 from rehome.links import DataDocsLink, PlanPageLink, ReportLink
@@ -145,6 +145,7 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
     """
     from rehome.execution.control.resume import moving_or_done, not_started
+    from rehome.execution.dry_run.active_plan import ActivePlan
     from rehome.execution.dry_run.dry_run import dry_run
     from rehome.execution.dry_run.typed_finding import CHANNELS_CHECK, POLICIES_CHECK
     from rehome.execution.progress.progress import admitted_moves
@@ -164,8 +165,7 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
         taken,
         OwnCluster.of_plan(cluster, record),
         context.settings,
-        active_plan=active.plan_id if active else None,
-        active_targets=_in_flight_of(ledger, active) if active else {},
+        active=ActivePlan(active.plan_id, lambda: _in_flight(ledger, active)) if active else None,
         in_flight={move.partition for move in admitted_moves(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         rates_asked=record.requested_rates_by_broker,
@@ -183,13 +183,9 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
     return result
 
 
-def _in_flight_of(ledger: Ledger, active: PlanRecord) -> dict[TopicPartition, Replicas]:
-    """The targets of a plan's moves in flight.
-
-    :raises RehomeError: an earlier version of Rehome, which kept no targets, recorded them.
-    """
-    moves = ledger.planned_moves(active.plan_id, MoveState.ADMITTED)
-    return {move.partition: move.target for move in moves}
+def _in_flight(ledger: Ledger, plan: PlanRecord) -> dict[TopicPartition, Replicas]:
+    """The targets of a plan's moves in flight; of one that is made in steps, the step's."""
+    return {partition: step.target for partition, step in ledger.steps(plan.plan_id).items()}
 
 
 def policy_findings(ledger: Ledger, cluster_id: str) -> list[TypedFinding]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 from airflow.sdk import Asset
 from airflow.utils.retries import run_with_db_retries
+from airflow.utils.state import DagRunState
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import object_session
 
 from rehome.airflow_versions import listeners_are_called_after_commit
@@ -41,6 +41,8 @@ LONGEST = 1000
 """Characters that Airflow keeps of a note."""
 
 log = logging.getLogger(__name__)
+_WRITER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rehome-note")
+"""One thread: the notes of a run are written in the order in which they came."""
 
 
 def write_note(context: RunContext, sentence: str) -> None:
@@ -65,7 +67,7 @@ class NoteListener:
             _keep(*run, str(sentence))
         else:
             # In SQLite that transaction keeps all others from writing, until this call returns.
-            Thread(target=_keep_beside, args=(*run, str(sentence)), name="rehome-note").start()
+            _WRITER.submit(_keep_beside, *run, str(sentence))
 
     @hookimpl
     def on_dag_run_failed(self, dag_run: DagRun) -> None:
@@ -158,8 +160,8 @@ def _is_a_persons(dag_run: DagRun) -> bool:
 def _keep_beside(dag_id: str, run_id: str, sentence: str) -> None:
     try:
         run_with_db_retries()(_keep, dag_id, run_id, sentence)
-    except SQLAlchemyError as error:
-        log.warning("The note of run %s of %s was not written: %s", run_id, dag_id, error)
+    except Exception:
+        log.exception("The note of run %s of %s was not written", run_id, dag_id)
 
 
 def _keep(dag_id: str, run_id: str, sentence: str) -> None:
@@ -174,3 +176,5 @@ def _keep(dag_id: str, run_id: str, sentence: str) -> None:
             log.info("Run %s of %s has a note of a person's: it stays.", run_id, dag_id)
             return
         run.note = sentence
+        if run.state == DagRunState.FAILED:  # its cause is there already, and comes first
+            _note_cause(run, session)

@@ -122,6 +122,12 @@ def connects(api: AirflowApi, connection: Mapping[str, Any]) -> None:
     assert answer["status"], answer["message"]
 
 
+def _has_notes(api: AirflowApi) -> bool:
+    """Airflow 3.1 calls no listener with an asset's event, which brings the note."""
+    major, minor, *_ = api.ask("GET", "/version")["version"].split(".")
+    return (int(major), int(minor)) >= (3, 2)
+
+
 def drains(airflow: AirflowStandalone, ledger_url: str, topic: str) -> PlanRecord:
     """Drain a broker of a topic: dry run, question, another question, answer, run, page."""
     api = airflow.api
@@ -135,8 +141,9 @@ def drains(airflow: AirflowStandalone, ledger_url: str, topic: str) -> PlanRecor
     dry = api.trigger(DAG, {**asked, "dry_run": True})
     assert api.wait_for_run(DAG, dry, ON_A_BUSY_MACHINE_S) == "success"
     plan_id = _plan(ledger_url, dry).plan_id
-    note = wait_until(lambda: api.run_note(DAG, dry), "the note of the dry run", NOTED_AFTER_S)
-    assert note.startswith(f"Drain broker {DRAINED}: ")
+    if _has_notes(api):
+        note = wait_until(lambda: api.run_note(DAG, dry), "the note of the dry run", NOTED_AFTER_S)
+        assert note.startswith(f"Drain broker {DRAINED}: ")
     run = api.trigger(DAG, {**asked, "plan_id": plan_id})
     first = _asked(airflow, run, attempt=0)
     assert plan_id in api.page(f"plans/{plan_id}")

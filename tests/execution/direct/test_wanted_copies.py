@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rehome.domain.kafka import BrokerError, TopicPartition
-from rehome.execution.direct.wanted_copies import reassign_targets, validate_targets
+from rehome.execution.direct.wanted_copies import refuse_other_counts, validate_targets
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.port import ModelPort
@@ -35,20 +35,16 @@ def codes(verdicts: Mapping[TopicPartition, BrokerError | None]) -> dict[TopicPa
     return {part: 0 if said is None else said.code for part, said in verdicts.items()}
 
 
-def test_another_number_of_replicas_is_not_sent_without_leave(port: ModelPort) -> None:
+def test_another_number_of_replicas_has_the_verdict_of_a_newer_controller(port: ModelPort) -> None:
     targets = {GROW: [1, 2, 3], MOVE: [1, 3], FLIES: [1, 2], EMPTY: [], GONE: [1]}
     said = validate_targets(port, targets)
-    assert reassign_targets(port, targets) == said
+    refused = refuse_other_counts(port, targets)
+    sent = {part: target for part, target in targets.items() if part not in refused}
+    assert {**port.alter_reassignments(sent), **refused} == said
     assert codes(said) == {GROW: 38, MOVE: 0, FLIES: 38, EMPTY: 39, GONE: 3}
     found = port.list_reassignments([GROW, FLIES])
     assert {part: each.target for part, each in found.items()} == {FLIES: (1, 2, 4)}
 
 
-def test_with_leave_it_is_sent(port: ModelPort) -> None:
-    targets = {GROW: [1, 2, 3], FLIES: [1, 2]}
-    verdicts = reassign_targets(port, targets, allow_replication_factor_change=True)
-    assert codes(verdicts) == {GROW: 0, FLIES: 0}
-
-
 def test_what_is_cancelled_has_no_number(port: ModelPort) -> None:
-    assert codes(reassign_targets(port, {FLIES: None, MOVE: None})) == {FLIES: 0, MOVE: 85}
+    assert refuse_other_counts(port, {FLIES: None, MOVE: None}) == {}

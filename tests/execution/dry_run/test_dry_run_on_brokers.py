@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from local.process.waiting import wait_until
 from rehome.cluster.gateway import ClusterGateway
 from rehome.domain.actions import Action
 from rehome.domain.configs import ConfigResource
-from rehome.domain.kafka import TopicPartition
+from rehome.domain.kafka import Replicas, TopicPartition
+from rehome.domain.plan.move import Move
 from rehome.domain.request.limits import read_caps
 from rehome.domain.request.request import Cordon
-from rehome.execution.dry_run.dry_run import Severity, describe
+from rehome.execution.dry_run.active_plan import ActivePlan
+from rehome.execution.dry_run.dry_run import DryRunResult, Severity, describe
 from rehome.execution.dry_run.throttle_checks import partition_findings
 from rehome.execution.dry_run.typed_finding import FOREIGN_CHECK, FoundKind
 from rehome.execution.dry_run.words.plan_words import cancel_command
@@ -35,6 +37,7 @@ from tests.ledger.small_plans import move
 from tests.versions.since import RELEASE, cordons, honours_default
 
 DEFAULT = ConfigResource.cluster_default()
+LOOKS_ONLY = replace(REQUEST, dry_run=True)
 
 
 @pytest.fixture
@@ -245,9 +248,9 @@ def test_another_active_plan_stops_this_one_and_its_own_retry_does_not(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
-    (finding,) = beside_versions(check(gateway, mine, active_plan="another"))
+    (finding,) = beside_versions(check(gateway, mine, active=ActivePlan("another", dict)))
     assert (finding.check, finding.subject) == ("active plan", "another")
-    assert check(gateway, mine, active_plan="dry").ok
+    assert check(gateway, mine, active=ActivePlan("dry", dict)).ok
 
 
 @honours_default
@@ -256,29 +259,53 @@ def test_what_the_active_plan_has_in_flight_is_its_own_and_another_target_anothe
     topics: Topics,
     in_flight: Callable[[Sequence[int], Sequence[int]], TopicPartition],
 ) -> None:
+    """It had begun before the cluster was read, began meanwhile, or has ended meanwhile."""
     moving = in_flight([1, 2], [3, 2])
-    beside = {"active_plan": "night", "request": replace(REQUEST, dry_run=True)}
     mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
-    result = check(gateway, mine, **beside, active_targets={moving: (3, 2)})
-    assert (found(result, FOREIGN_CHECK), result.ok) == ([], True)
-
     touching = move(moving.topic, 0, (1, 2), (4, 2))
-    result = check(gateway, touching, **beside, active_targets={moving: (3, 2)})
+    none: dict[TopicPartition, Replicas] = {}
+    known, other = {moving: (3, 2)}, {moving: (4, 2)}
+
+    def tried(wanted: Move, *readings: Mapping[TopicPartition, Replicas]) -> DryRunResult:
+        read = iter(readings)
+        active = ActivePlan("night", lambda: next(read))
+        return check(gateway, wanted, request=LOOKS_ONLY, active=active)
+
+    for readings in ((none, {moving: (2, 3)}), (known, none)):
+        result = tried(mine, *readings)
+        assert (found(result, FOREIGN_CHECK), result.ok) == ([], True)
+
+    result = tried(touching, known, known)
     assert found(result, FOREIGN_CHECK) == []
     (finding, _) = found(result, "active plan")
     assert (finding.severity, finding.subject) == (Severity.ERROR, str(moving))
     assert "plan night is reassigning it to [3, 2]" in finding.message
 
-    result = check(gateway, touching, **beside, active_targets={moving: (4, 2)})
-    (finding,) = found(result, FOREIGN_CHECK)
+    (finding,) = found(tried(touching, other, none), FOREIGN_CHECK)
     assert "another client is reassigning it to [3, 2]" in finding.message
+
+    def ended() -> Mapping[TopicPartition, Replicas]:
+        gateway.alter_reassignments({moving: None})
+        wait_until(lambda: not gateway.list_reassignments([moving]), "its end")
+        return none
+
+    calls = iter([dict, ended])
+
+    def read_ended() -> Mapping[TopicPartition, Replicas]:
+        return next(calls)()
+
+    active = ActivePlan("night", read_ended)
+    result = check(gateway, mine, request=LOOKS_ONLY, active=active)
+    assert found(result, FOREIGN_CHECK) == []
 
 
 def test_what_is_only_tried_out_is_not_refused_beside_another_active_plan(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     mine = move(topics.create([[1, 2]]), 0, (1, 2), (3, 2))
-    looked_at = check(gateway, mine, active_plan="another", request=replace(REQUEST, dry_run=True))
+    looked_at = check(
+        gateway, mine, active=ActivePlan("another", dict), request=replace(REQUEST, dry_run=True)
+    )
     (finding,) = beside_versions(looked_at)
     assert (finding.check, finding.severity) == ("active plan", Severity.WARNING)
     assert looked_at.ok

@@ -41,6 +41,7 @@ from rehome.ledger.store import Ledger
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.access.own_gateway import OwnGateway
 from tests.execution.dry_run.checked import check, found
+from tests.execution.killed import run_until_killed
 from tests.execution.throttle.on_brokers import set_config, throttle_settings
 from tests.execution.throttle.refusing import let_refuse
 from tests.ledger.small_plans import move
@@ -164,6 +165,27 @@ def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_by
     assert everything(older, plan) == before
 
 
+@pytest.mark.simulated("nothing looks whether what is in flight is throttled still")
+def test_a_rate_that_is_deleted_on_its_broker_in_mid_copy_is_set_again(
+    older: OwnGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
+) -> None:
+    """As Kafka's own tool does it; the source's rate stays here, so that the copy lasts."""
+    plan, policy = moving(), Policy(100_000, metadata_grace_s=2)
+    topics.fill(plan.moves[0].partition.topic, 1000, size_bytes=10_000)
+    set_up_throttle(plan, ledger, older, 100_000)
+    assert advance(plan, ledger, older, policy).in_flight == 1
+    deleted = ConfigChange(TWO, FOLLOWER_RATE, ConfigOperation.DELETE)
+    assert older.alter_configs([deleted]) == {TWO: None}
+    wait_until(lambda: (TWO, FOLLOWER_RATE) not in rates(older), "the rate to go")
+    assert advance(plan, ledger, older, policy).in_flight == 1
+    assert rates(older) == both(100_000)
+    (entry,) = [e for e in ledger.throttles(plan.plan_id) if e.times_gone]
+    assert (entry.resource, entry.key) == (TWO, FOLLOWER_RATE)
+    abort(plan.plan_id, ledger, older, "the test is over")
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == {}
+
+
 def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
     older: OwnGateway,
     ledger: Ledger,
@@ -193,6 +215,27 @@ def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
     abort(plan.plan_id, ledger, older, "the test is over")
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()
     assert everything(older, plan) == {}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.simulated("the journal is written after the cluster")
+def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
+    when: str,
+    older_cluster: LocalCluster,
+    older: OwnGateway,
+    ledger: Ledger,
+    ledger_url: str,
+    moving: Callable[[], Plan],
+) -> None:
+    plan = moving()
+    set_config(older, TWO, FOLLOWER_RATE, "70000000")
+    before = everything(older, plan)
+    run_until_killed("set_up", "alter_configs", when, plan, ledger_url, older_cluster, RATE)
+    journal = ledger.throttles(plan.plan_id)
+    assert {entry.resource for entry in journal} == {ONE, TWO}
+    assert {entry.state for entry in journal} == {ThrottleState.JOURNALLED}
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == before
 
 
 def test_a_dry_run_asks_each_broker_and_shows_which_lower_rates_will_hold(

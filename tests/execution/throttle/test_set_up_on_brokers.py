@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from rehome.cluster.connection.settings import Connection
-from rehome.domain.configs import ConfigResource
+from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.states import PlanState
 from rehome.execution.actions import SetRate
@@ -144,7 +146,22 @@ def test_a_list_that_covers_every_replica_is_left_alone(
     assert throttle_settings(gateway, topic) == before
 
 
-def test_a_set_up_killed_after_its_request_leaves_nothing_after_another_process_cleared(
+@pytest.mark.parametrize(
+    ("when", "with_foreign"),
+    [
+        pytest.param(
+            "before",
+            False,
+            marks=pytest.mark.simulated("the journal is written after the cluster"),
+        ),
+        pytest.param("before", True, marks=pytest.mark.long),
+        pytest.param("after", False, marks=pytest.mark.long),
+        ("after", True),
+    ],
+)
+def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
+    when: str,
+    with_foreign: bool,
     cluster: LocalCluster,
     gateway: OwnGateway,
     ledger: Ledger,
@@ -154,12 +171,13 @@ def test_a_set_up_killed_after_its_request_leaves_nothing_after_another_process_
     foreign: Callable[..., None],
 ) -> None:
     topic = topics.create([[1, 2]])
-    foreign(ConfigResource.topic(topic), LEADER_REPLICAS, "0:2,5:5")
-    foreign(DEFAULT, FOLLOWER_RATE, "70000000")
+    if with_foreign:
+        foreign(ConfigResource.topic(topic), LEADER_REPLICAS, "0:2,5:5")
+        foreign(DEFAULT, FOLLOWER_RATE, "70000000")
     before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     # The first request sets rates, so that lists are set by the retry below.
-    run_until_killed("set_up", "alter_configs", "after", plan, ledger_url, cluster, 5_000_000)
+    run_until_killed("set_up", "alter_configs", when, plan, ledger_url, cluster, 5_000_000)
     assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.JOURNALLED}
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert throttle_settings(gateway, topic) == before
@@ -167,6 +185,18 @@ def test_a_set_up_killed_after_its_request_leaves_nothing_after_another_process_
     assert throttle_settings(gateway, topic) != before
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert throttle_settings(gateway, topic) == before
+
+
+def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_not_seen_applied(
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    entries = ledger.throttles(plan.plan_id)
+    ledger.mark_throttles([replace(entry, state=ThrottleState.JOURNALLED) for entry in entries])
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert throttle_settings(gateway, topic) == {}
 
 
 def test_a_key_that_another_client_has_changed_since_stays_as_it_is(
@@ -232,6 +262,29 @@ def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
     assert ledger.plan(plan.plan_id).rate_bytes_per_s == 60_000_000
     change_rate(plan, ledger, gateway, SetRate(2_000_000, "requested"))
     assert throttle_settings(gateway, topic)[ConfigResource.broker(3), FOLLOWER_RATE] == "2000000"
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    assert throttle_settings(gateway, topic) == before
+
+
+def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
+    gateway: OwnGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    before = throttle_settings(gateway, topic)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)))
+    set_up_throttle(plan, ledger, gateway, 5_000_000)
+    throttled = throttle_settings(gateway, topic)
+    deleted = ConfigChange(DEFAULT, FOLLOWER_RATE, ConfigOperation.DELETE)
+    assert not any(gateway.alter_configs([deleted]).values())
+    gone = DEFAULT, FOLLOWER_RATE
+    wait_until(lambda: gone not in throttle_settings(gateway, topic), "the rate to go")
+
+    def covered() -> bool:
+        """A broker that has not heard of the change yet still shows the rate."""
+        ensure(plan, ledger, gateway, plan.moves)
+        return throttle_settings(gateway, topic) == throttled
+
+    wait_until(covered, "the rate to be set again")
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert throttle_settings(gateway, topic) == before
 

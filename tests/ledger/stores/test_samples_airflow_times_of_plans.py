@@ -8,7 +8,7 @@ from rehome.domain.run.progress import ProgressSample
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.domain.run.timing import RunTiming
 from rehome.ledger.store import Ledger
-from rehome.ledger.stores.samples import RUNS
+from rehome.ledger.stores.samples import TIMED_RUNS
 from tests.execution.observed import T0, seen
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
@@ -37,14 +37,14 @@ def carry_out(ledger: Ledger, clock: SetClock, plan_id: str, start_s: float, wak
 @pytest.mark.slow
 def test_timings_are_of_the_newest_plans_that_are_done(ledger: Ledger, clock: SetClock) -> None:
     assert ledger.run_timings() == []
-    for number in range(RUNS + 2):
+    for number in range(TIMED_RUNS + 2):
         carry_out(ledger, clock, f"p{number}", start_s=number + 1, wake_s=3)
         clock.pass_s(1)
     unfinished = make_plan("p-running", cluster_id="other")
     ledger.create_plan(unfinished, {}, "file:///x", "run-2", "ann")
     ledger.approve("p-running", unfinished.plan_hash, "ann")
     ledger.claim("p-running")
-    expected = [RunTiming(number + 1, 3) for number in reversed(range(2, RUNS + 2))]
+    expected = [RunTiming(number + 1, 3) for number in reversed(range(2, TIMED_RUNS + 2))]
     assert ledger.run_timings() == expected
 
 

@@ -8,6 +8,7 @@ import pytest
 from airflow.models.pool import Pool
 from sqlalchemy.exc import OperationalError
 
+from rehome.airflow_settings import AirflowSettings
 from rehome.cli import import_settings
 from rehome.cli.main import main
 from rehome.trigger_check import POOL
@@ -71,6 +72,12 @@ def test_a_pool_that_is_there_keeps_its_size_and_counts_deferred_tasks(
     assert "Exported" not in capsys.readouterr().out
     assert main([*COMMAND, "--overwrite", str(file)]) == 0
     assert _pool() == (3, "clusters", True)
+
+
+def test_a_pool_that_is_there_keeps_its_team_and_what_it_counts() -> None:
+    there = {"slots": 64, "description": "", "include_deferred": True, "team_name": "kafka"}
+    settings = AirflowSettings({}, {POOL: {"slots": 3, "description": "clusters"}}, {})
+    assert settings.with_pools_of({POOL: there, "other": {}}).pools == {POOL: there}
 
 
 def _pool() -> tuple[int, str, bool]:

@@ -40,6 +40,14 @@ def test_a_task_that_has_failed_without_a_word_counts_before_what_only_follows()
     assert cause_of_run([], []) is None
 
 
+def emit_note(sentence: str, dag_id: str, run_id: str) -> None:
+    """As Airflow does for a task whose note is this."""
+    event = SimpleNamespace(
+        asset=NOTES, extra={"note": sentence}, source_dag_id=dag_id, source_run_id=run_id
+    )
+    NoteListener().on_asset_event_emitted(event)
+
+
 @pytest.mark.parametrize("after_commit", [True, False], ids=["since 3.3", "before 3.3"])
 def test_a_note_is_written_where_airflow_calls_before_it_commits(
     airflow_database: None, monkeypatch: pytest.MonkeyPatch, *, after_commit: bool
@@ -57,21 +65,15 @@ def test_a_note_is_written_where_airflow_calls_before_it_commits(
     run = register(dag).test()
     this = select(DagRun).where(DagRun.dag_id == dag.dag_id, DagRun.run_id == run.run_id)
 
-    def emits() -> None:
-        event = SimpleNamespace(
-            asset=NOTES, extra={"note": "x"}, source_dag_id=dag.dag_id, source_run_id=run.run_id
-        )
-        NoteListener().on_asset_event_emitted(event)
-
     with create_session(scoped=False) as session:  # as the API server has it
         found = session.scalar(this)
         assert found is not None
         found.conf = {"changed": "by Airflow"}
         session.flush()  # in SQLite, no other may write from here on
         if not after_commit:
-            emits()
+            emit_note("x", dag.dag_id, run.run_id)
     if after_commit:
-        emits()
+        emit_note("x", dag.dag_id, run.run_id)
 
     def note() -> str | None:
         with create_session() as session:
@@ -101,12 +103,17 @@ def test_airflow_has_the_note_of_a_run_that_fails_begin_with_what_a_task_has_lef
     with DAG("reassign_partitions__noted", schedule=None) as dag:
         Fails(task_id="snapshot")
     run = register(dag).test()
-    with create_session() as session:
-        found = session.scalar(
-            select(DagRun).where(DagRun.dag_id == dag.dag_id, DagRun.run_id == run.run_id)
-        )
-        assert found is not None
-        assert found.note == (
-            "The newest dry run of plan p1 refuses that plan. This step has changed nothing. "
-            "Correct what it names, and trigger a new run."
-        )
+    cause = (
+        "The newest dry run of plan p1 refuses that plan. This step has changed nothing. "
+        "Correct what it names, and trigger a new run."
+    )
+
+    def note() -> str | None:
+        this = select(DagRun).where(DagRun.dag_id == dag.dag_id, DagRun.run_id == run.run_id)
+        with create_session() as session:
+            found = session.scalar(this)
+            return found.note if found else None
+
+    assert note() == cause
+    emit_note("Drain broker 3.", dag.dag_id, run.run_id)
+    assert note() == f"{cause}\n\nDrain broker 3.", "a note that comes late stays behind it"

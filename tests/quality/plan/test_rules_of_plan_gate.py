@@ -170,9 +170,13 @@ def test_a_table_is_read_in_as_many_tasks_as_its_rows_need(spark: SparkSession) 
 def test_a_plan_without_moves_passes(spark: SparkSession) -> None:
     made = planned(Rows().snapshot(), ReassignmentRequest(Action.REPAIR_RACKS))
     assert made.plan.moves == ()
-    asked = made.snapshot, made.plan, made.request
-    files = {"reassignment": made.reassignment, "rollback": made.rollback}
-    assert check_plan(spark, *asked, **files, min_free_disk_fraction=made.min_free).passed
+    result = check_plan(
+        *(spark, made.snapshot, made.plan, made.request),
+        reassignment=made.reassignment,
+        rollback=made.rollback,
+        min_free_disk_fraction=made.min_free,
+    )
+    assert result.passed, result
 
 
 def test_full_disks_do_not_excuse_an_uneven_plan_and_the_better_broker_is_named(

@@ -79,31 +79,13 @@ def validate_targets(
     return predict(targets, facts)
 
 
-def reassign_targets(
-    cluster: ClusterPort, targets: Targets, *, allow_replication_factor_change: bool = False
-) -> dict[TopicPartition, BrokerError | None]:
-    """Start, replace or (None) cancel reassignments: the controller's verdict per partition.
-
-    Before Kafka 4.1 the controller lets any number of replicas pass. There another number is not
-    sent without ``allow_replication_factor_change``, and has the verdict of a newer controller.
-
-    :raises ClusterError: the call failed as a whole, or the cluster could not be read.
-    """
-    refused: Mapping[TopicPartition, BrokerError | None] = {}
-    if not allow_replication_factor_change:
-        refused = _not_to_be_sent(cluster, targets)
-    sent = {part: target for part, target in targets.items() if part not in refused}
-    answered = cluster.alter_reassignments(
-        sent, allow_replication_factor_change=allow_replication_factor_change
-    )
-    return {**answered, **refused}
-
-
-def _not_to_be_sent(
+def refuse_other_counts(
     cluster: ClusterPort, targets: Targets
 ) -> dict[TopicPartition, BrokerError | None]:
-    """Targets with another number of replicas, or of partitions that are not shown, where the
-    controller may not look at the number.
+    """The verdict of Kafka 4.1 and newer on targets with another number of replicas, or of
+    partitions that are not shown, where the controller may be older: it would let any number pass.
+
+    :raises ClusterError: the cluster could not be read.
     """
     starts = {part: target for part, target in targets.items() if target is not None}
     if not starts:

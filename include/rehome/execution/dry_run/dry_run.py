@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -10,7 +10,7 @@ from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.rights import Role
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.broker_rates import BrokerRates
-from rehome.domain.kafka import BrokerId, Replicas, TopicPartition
+from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.limits import BrokerCaps
 from rehome.domain.request.request import ReassignmentRequest
@@ -18,7 +18,12 @@ from rehome.domain.run.findings import Finding, FindingOfKind, Severity
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.timing import RunTiming
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
+from rehome.execution.dry_run.active_plan import (
+    ActivePlan,
+    active_findings,
+    read_cluster_beside,
+)
+from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.controller_rules import predict
 from rehome.execution.dry_run.disk_headroom import disk_findings
 from rehome.execution.dry_run.inflow import (
@@ -87,8 +92,7 @@ def dry_run(
     cluster: OwnCluster,
     settings: Settings,
     *,
-    active_plan: str | None = None,
-    active_targets: Mapping[TopicPartition, Replicas] = MappingProxyType({}),
+    active: ActivePlan | None = None,
     in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
     rates_asked: BrokerRates | None = None,
@@ -99,8 +103,7 @@ def dry_run(
 ) -> DryRunResult:
     """Check a plan against the cluster as it is now, and change nothing.
 
-    :param active_plan: id of the plan that holds the cluster, by the ledger; ``active_targets``:
-        of its moves in flight.
+    :param active: the plan that holds the cluster.
     :param in_flight: partitions that the plan, which is continued, has in flight already.
     :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
         brokers can spare.
@@ -112,7 +115,7 @@ def dry_run(
     :raises ClusterError: the cluster could not be read at all.
     """
     role = Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
-    now = read_cluster(plan, cluster, role)
+    now, others_moves = read_cluster_beside(plan, cluster, role, active)
     rate, why = _rate(plan, request, snapshot, now, settings)
     if rate_bytes_per_s is not None and not request.unthrottled:
         rate, why = rate_bytes_per_s, None
@@ -127,9 +130,10 @@ def dry_run(
     rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate, own)
     terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
-    others_moves = _as_recorded(now, active_targets) if active_plan != plan.plan_id else {}
     checks: dict[str, Callable[[], Iterator[TypedFinding]]] = {
-        "active plan": lambda: _active(plan, active_plan, others_moves, looks_only=request.dry_run),
+        "active plan": lambda: active_findings(
+            plan, active, others_moves, looks_only=request.dry_run
+        ),
         "rights": lambda: _rights(now),
         "brokers": lambda: broker_findings(plan, now),
         REDUNDANCY_CHECK: lambda: redundancy_findings(
@@ -239,43 +243,6 @@ def _shorten(found: list[Finding]) -> Iterator[Finding]:
         rest = sum(map(len, kinds[_SHOWN:]))
         if rest:
             yield Finding(severity, kinds[0][0].check, "and", f"{rest} more")
-
-
-def _as_recorded(
-    now: ClusterState, targets: Mapping[TopicPartition, Replicas]
-) -> Mapping[TopicPartition, Replicas]:
-    """The moves in flight of another plan that the controller has as the ledger has them: a
-    reassignment to other brokers is another client's.
-    """
-    return {
-        partition: target
-        for partition, target in targets.items()
-        if partition in now.ongoing and set(now.ongoing[partition].target) == set(target)
-    }
-
-
-def _active(
-    plan: Plan,
-    active_plan: str | None,
-    moves: Mapping[TopicPartition, Replicas],
-    *,
-    looks_only: bool,
-) -> Iterator[TypedFinding]:
-    """A run that carries nothing out needs no cluster to itself.
-
-    :param moves: targets of what the active plan has in flight.
-    """
-    if active_plan is None or active_plan == plan.plan_id:
-        return
-    kind = FoundKind.PLAN_ACTIVE_BESIDE if looks_only else FoundKind.PLAN_ACTIVE
-    yield TypedFinding(kind, active_plan)
-    for partition in sorted(moves.keys() & plan.by_partition.keys()):
-        yield TypedFinding(
-            FoundKind.MOVED_BY_ACTIVE,
-            str(partition),
-            brokers=tuple(moves[partition]),
-            value=active_plan,
-        )
 
 
 def _rights(now: ClusterState) -> Iterator[TypedFinding]:

@@ -1,4 +1,6 @@
-"""Progress in the ledger: the state of each replica, and how far the plan was at each poll."""
+"""Progress in the ledger: the state of each replica, how far the plan was at each poll, and how
+soon Airflow acted.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ from rehome.ledger.stores.rates import put_flows
 
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
 
-RUNS, _POLLS = 10, 200
+TIMED_RUNS, _POLLS = 10, 200
 """So many of the newest runs are read, and of each so many of its newest polls."""
 
 
@@ -241,7 +243,7 @@ class TimingStore(Database):
             select(PLANS.c.plan_id, PLANS.c.started_at, PLANS.c.ended_at)
             .where(PLANS.c.state == PlanState.DONE)
             .order_by(PLANS.c.ended_at.desc(), PLANS.c.plan_id)
-            .limit(RUNS)
+            .limit(TIMED_RUNS)
         )
         with self.reading() as connection:
             plans = connection.execute(done).mappings().all()

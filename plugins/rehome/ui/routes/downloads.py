@@ -1,4 +1,4 @@
-"""Files: of plans, the table as CSV, style sheets and scripts."""
+"""Files: of plans, the table as CSV, Data Docs, style sheets and scripts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rehome.ui.headers import REPORT_POLICY
 from rehome.ui.routes.plan import move_filter
 from rehome.ui.routes.shared import plans, view_for
 
-_FOLDER = "data_docs"
-_PAGE = re.compile(r"(?:[\w.:+-]+/)*[\w.:+-]+\.html")
+_DATA_DOCS = "data_docs"
+_DATA_DOCS_PAGE = re.compile(r"(?:[\w.:+-]+/)*[\w.:+-]+\.html")
 
 
 router = APIRouter()
@@ -127,12 +127,12 @@ def data_docs(user: UserDep, dag_id: str, run_id: str, name: str) -> Response:
     script, and nothing of another host; a policy sees to it.
     """
     plan_dir = _directory(user, dag_id, run_id)
-    if not _PAGE.fullmatch(name) or ".." in name.split("/"):
+    if not _DATA_DOCS_PAGE.fullmatch(name) or ".." in name.split("/"):
         raise HTTPException(404, f"There is no page {name!r} of Data Docs")
     files = PlanFiles(plan_dir)
-    text = files.text(f"{_FOLDER}/{name}")
+    text = files.text(f"{_DATA_DOCS}/{name}")
     if text is None:
-        why = f"{files.uri}/{_FOLDER}/{name} does not exist: the log of the task plan says why."
+        why = f"{files.uri}/{_DATA_DOCS}/{name} does not exist: the log of the task plan says why."
         raise HTTPException(404, files.problem or why)
     return HTMLResponse(text, headers={"Content-Security-Policy": REPORT_POLICY})
 

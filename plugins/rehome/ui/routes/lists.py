@@ -1,4 +1,4 @@
-"""Plans, and the plan of a DAG run."""
+"""Plans, requests without a plan, and the plan of a DAG run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BEFORE_THE_PLAN = ("snapshot", "plan")
 
 _LISTED, _LISTED_FOR = 50, timedelta(days=7)
 """The newest that have ended, and for how long they are listed."""
-SHOWN = 10
+REQUESTS_SHOWN = 10
 
 
 @router.get("/")
@@ -213,7 +213,7 @@ def without_plan(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
         if line.state in (RequestState.PLANNING, RequestState.STARTING)
         or (line.plan_id is None and _has_no_plan(ledger, line))
     ]
-    return found[:SHOWN]
+    return found[:REQUESTS_SHOWN]
 
 
 def _has_no_plan(ledger: Ledger, line: RequestLine) -> bool:

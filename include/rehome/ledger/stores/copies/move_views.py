@@ -1,4 +1,6 @@
-"""A plan and its moves as `decide` reads them: whole, or what has changed since the view before."""
+"""A plan and its moves as `decide` reads them: whole, or what has changed since the view before;
+and the sums of moves.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _SUMS_OF_PLAN = (
     select(MOVES.c.state, *_SUMS).where(MOVES.c.plan_id == bindparam("of")).group_by(MOVES.c.state)
 )
 _ENDED = _SUMS_OF_PLAN.where(MOVES.c.state.in_([state for state in MoveState if state.ended]))
-_OF_PLANS = (
+_SUMS_OF_PLANS = (
     select(MOVES.c.plan_id, MOVES.c.state, *_SUMS)
     .where(MOVES.c.plan_id.in_(bindparam("of", expanding=True)))
     .group_by(MOVES.c.plan_id, MOVES.c.state)
@@ -158,7 +160,7 @@ def sums_of_plans(
 ) -> Mapping[str, dict[MoveState, MoveSums]]:
     """Of several plans, by state."""
     found: dict[str, dict[MoveState, MoveSums]] = {plan_id: {} for plan_id in plan_ids}
-    for plan_id, state, *values in connection.execute(_OF_PLANS, {"of": list(plan_ids)}):
+    for plan_id, state, *values in connection.execute(_SUMS_OF_PLANS, {"of": list(plan_ids)}):
         found[plan_id][MoveState(state)] = _sums(values)
     return found
 
