@@ -72,8 +72,9 @@ class Installed:
 class Release:
     """A version of Airflow, and the packages that a company has got with it.
 
-    :param day: on which it came out: other packages are the newest of that day, which is how
-        Airflow's own constraints are made; "" = the newest that there are.
+    :param day: on which it came out: other packages are the newest of that day; "" = the newest
+        that there are. Airflow's own constraints are made with all providers, which may hold some
+        packages back.
     :param extras: of Airflow, by which these packages come.
     :param more: what is installed besides.
     :param kind: what tells it from others of the version.

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment of the packages that the page tells to install, and no other."""
     home = tmp_path_factory.mktemp("python") / "venv"
-    (named,) = re.findall(r"^pip install -c requirements.lock (.+)$", PAGE.read_text(), re.M)
+    (named,) = re.findall(r"^uv pip install -c requirements.lock (.+)$", PAGE.read_text(), re.M)
     subprocess.run([UV, "venv", "-q", "--python", sys.executable, home], check=True)
     install = ("pip", "install", "-q", "--python", home / "bin" / "python")
     lock = ROOT / "requirements.lock"
