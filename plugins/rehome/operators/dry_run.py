@@ -33,7 +33,6 @@ from rehome.run.words.plan_words import REFUSED_BY_DRY_RUN
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
-    from rehome.domain.kafka import Replicas, TopicPartition
     from rehome.execution.dry_run.result import DryRunResult
     from rehome.execution.dry_run.typed_finding import TypedFinding
     from rehome.ledger.base.records import PlanRecord
@@ -165,7 +164,7 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
         taken,
         OwnCluster.of_plan(cluster, record),
         context.settings,
-        active=ActivePlan(active.plan_id, lambda: _in_flight(ledger, active)) if active else None,
+        active=ActivePlan.of(ledger, active.plan_id) if active else None,
         in_flight={move.partition for move in admitted_moves(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         rates_asked=record.requested_rates_by_broker,
@@ -181,11 +180,6 @@ def tried_out(task: TaskPlan, snapshot: str, cluster: ClusterGateway) -> DryRunR
     result = result.and_of(CHANNELS_CHECK, channel_findings())
     evidence.record_dry_run(context, directory, result)
     return result
-
-
-def _in_flight(ledger: Ledger, plan: PlanRecord) -> dict[TopicPartition, Replicas]:
-    """The targets of a plan's moves in flight; of one that is made in steps, the step's."""
-    return {partition: step.target for partition, step in ledger.steps(plan.plan_id).items()}
 
 
 def policy_findings(ledger: Ledger, cluster_id: str) -> list[TypedFinding]:

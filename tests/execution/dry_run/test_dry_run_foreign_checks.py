@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from rehome.domain.actions import Action
@@ -15,11 +16,15 @@ from rehome.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
+from rehome.domain.plan.plan import Plan
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.run.findings import Finding, Severity
+from rehome.execution.dry_run.active_plan import ActivePlan
 from rehome.execution.dry_run.cluster_state import ClusterState
 from rehome.execution.dry_run.dry_run import foreign_findings
 from rehome.execution.dry_run.words.worded import put_in_words
+from rehome.ledger.store import Ledger
+from tests.execution.observed import seen
 from tests.ledger.small_plans import make_plan, move
 
 HUNG = TopicPartition("hung", 0)
@@ -46,6 +51,17 @@ def finding(
     request = ReassignmentRequest(Action.REBALANCE)
     (found,) = foreign_findings(plan, request, now, ())  # type: ignore[arg-type]
     return put_in_words(found)
+
+
+def test_a_move_in_steps_of_the_active_plan_is_known_by_its_step(
+    ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    whole, stepped = move("whole", 0, (1, 2), (3, 2)), move("stepped", 0, (1, 2), (3, 4))
+    plan = approved(whole, stepped, cluster_id="c1")
+    ledger.claim(plan.plan_id)
+    assert ledger.admit(plan.plan_id, plan.moves, seen(plan), 1000, {stepped.partition: (1, 3, 2)})
+    found = ActivePlan.of(ledger, plan.plan_id).targets()
+    assert found == {whole.partition: (3, 2), stepped.partition: (1, 3, 2)}
 
 
 def test_one_whose_target_is_alive_is_waited_for() -> None:

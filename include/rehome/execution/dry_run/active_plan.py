@@ -11,6 +11,7 @@ from rehome.domain.kafka import OngoingReassignment, Replicas, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.execution.dry_run.cluster_state import ClusterState, read_cluster
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
+from rehome.ledger.store import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,11 @@ class ActivePlan:
 
     plan_id: str
     targets: Callable[[], Mapping[TopicPartition, Replicas]]
+
+    @classmethod
+    def of(cls, ledger: Ledger, plan_id: str) -> ActivePlan:
+        """That of a plan; a move that is made in steps is asked for by its step's target."""
+        return cls(plan_id, lambda: {p: step.target for p, step in ledger.steps(plan_id).items()})
 
 
 def read_cluster_beside(
