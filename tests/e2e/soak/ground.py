@@ -32,7 +32,7 @@ LATE_DEAD = {"broker.session.timeout.ms": "20000"}
 """On a busy machine a broker that lives is late by more than the nine seconds of the default."""
 SCHEDULED = ("collect_snapshots", "watch_clusters", "rebalance_in_window", "remove_old_data")
 """DAGs that a person unpauses."""
-WINDOWS_EVERY_MIN, WINDOWS_LAST_S = 20, 720
+WINDOWS_EVERY_MIN, WINDOWS_LAST_S = 30, 480
 WATCHED = {"policies": {"leader_skew": "heal", "rack_violation": "heal"}, "snapshots_to_open": 1}
 
 

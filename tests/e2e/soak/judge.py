@@ -9,6 +9,8 @@ from statistics import median
 
 MOST_GROWTH = 0.05
 """Part by which memory may grow over the second half of an hour."""
+MOST_DATA = 1.5
+"""Times what the documents state for as many plans, moves, polls and snapshots."""
 ENDED = frozenset({"done", "cancelled", "rolled_back", "failed", "planned"})
 """States of plans of which nothing is going on; one that was only planned has never begun."""
 TAKEN_BACK = frozenset({"cleared", "kept"})
@@ -42,6 +44,7 @@ class Wrong(enum.StrEnum):
     RUN_OPEN = "a run that has not ended"
     MEMORY = "memory that grows"
     NOT_MEASURED = "memory that could not be measured"
+    DATA = "data that grow by more than the documents state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,15 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """Bytes by which data have grown, and by how many the documents state that they do."""
+
+    data: str
+    grown: int
+    stated: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything that is judged.
 
@@ -137,6 +149,7 @@ class Facts:
     held: tuple[str, ...] = ()
     runs: tuple[RunEnd, ...] = ()
     memory: tuple[Memory, ...] = ()
+    growth: tuple[Growth, ...] = ()
 
 
 def judged(facts: Facts) -> list[Finding]:
@@ -155,7 +168,7 @@ def judged(facts: Facts) -> list[Finding]:
     found += [Finding(Wrong.OWED, each) for each in facts.owed]
     found += [Finding(Wrong.HELD, each) for each in facts.held]
     found += _runs(facts.runs)
-    return [*found, *_memory(facts.memory)]
+    return [*found, *_memory(facts.memory), *_data(facts.growth)]
 
 
 def _settings(facts: Facts) -> Iterator[Finding]:
@@ -211,3 +224,10 @@ def _memory(memory: Sequence[Memory]) -> Iterator[Finding]:
             yield Finding(Wrong.NOT_MEASURED, each.component)
         elif each.grows:
             yield Finding(Wrong.MEMORY, f"{each.component}: {each.growth:+.1%}")
+
+
+def _data(growth: Sequence[Growth]) -> Iterator[Finding]:
+    for each in growth:
+        if each.grown > each.stated * MOST_DATA:
+            about = f"{each.data}: {each.grown:,} bytes, and {each.stated:,} are stated"
+            yield Finding(Wrong.DATA, about)

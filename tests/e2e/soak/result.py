@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,16 +17,17 @@ from typing import Any
 import psutil
 
 from benchmarks.document import DOCS, put, table
+from benchmarks.snapshots import growth
 from local.workload import ReadBack
 from tests.e2e.runs import DAG
 from tests.e2e.soak.drive import Drive
 from tests.e2e.soak.ground import SHOWN, TOPICS, Ground
-from tests.e2e.soak.judge import Facts, Finding, Memory, RunEnd
+from tests.e2e.soak.judge import Facts, Finding, Growth, Memory, RunEnd
 from tests.e2e.soak.samples import COMPONENTS, Sample, Sampler
 
 ROOT = Path(__file__).parents[3]
 RESULT = ROOT / "benchmarks" / "results" / "soak.json"
-DOCUMENT, KEPT = DOCS / "reliability.md", DOCS / "howto" / "keep.md"
+DOCUMENT = DOCS / "reliability.md"
 MB = 1e6
 CAUSE_CHARACTERS = 200
 
@@ -153,56 +153,59 @@ def _memory(memory: Memory, samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _growth(found: Soaked, ground: Ground, hours: float) -> dict[str, Any]:
-    sized = [each.sizes for each in found.sampler.samples if each.sizes]
-    moves = sum(plan.moves for plan in ground.ledger.plans())
-    snapshots = ground.ledger.count("taken_snapshots")
-    partitions = sum(count for count, _ in TOPICS.values())
-    said = documented()
-    of_docs = {
-        "ledger": said["rows"] * moves + said["snapshot rows"] * snapshots,
-        "warehouse": said["files"] * moves + said["snapshot files"] * snapshots * partitions,
+def growth_of(sampler: Sampler, ground: Ground) -> tuple[Growth, ...]:
+    """By how much ledger and warehouse have grown while samples were taken."""
+    sized = [each.sizes for each in sampler.samples if each.sizes]
+    stated = stated_bytes(counts_of(ground), sum(count for count, _ in TOPICS.values()))
+    return tuple(
+        Growth(data, sized[-1][data] - sized[0][data], round(stated[data])) for data in stated
+    )
+
+
+def counts_of(ground: Ground) -> dict[str, int]:
+    """Of what leaves data: plans, moves, polls of them for each broker, snapshots."""
+    plans = ground.ledger.plans()
+    return {
+        "plans": len(plans),
+        "moves": sum(plan.moves for plan in plans),
+        "polls": ground.ledger.count("progress_samples") * len(ground.cluster.broker_ids),
+        "snapshots": ground.ledger.count("taken_snapshots"),
+    }
+
+
+def stated_bytes(counts: Mapping[str, int], partitions: int) -> dict[str, float]:
+    """What docs/howto/keep.md states for so many plans, moves, polls and snapshots: by data."""
+    [stated] = json.loads(growth.RESULTS.read_text())
+    snapshot = {row["what"]: row["mb"] * MB for row in stated["rows"]}
+    plan, move, poll = stated["each"]
+    of_plans = {
+        key: 1000 * (counts["plans"] * plan[key] + counts["moves"] * move[key])
+        for key in ("rows_kb", "files_kb")
     }
     return {
-        "snapshots": snapshots,
-        "plans": len(found.facts.plans),
-        "moves": moves,
+        "ledger": of_plans["rows_kb"]
+        + counts["polls"] * poll["rows_kb"] * 1000
+        + counts["snapshots"] * snapshot["snapshot, rows"],
+        "warehouse": of_plans["files_kb"]
+        + counts["snapshots"] * snapshot["snapshot, files"] * partitions / stated["partitions"],
+    }
+
+
+def _growth(found: Soaked, ground: Ground, hours: float) -> dict[str, Any]:
+    sized = [each.sizes for each in found.sampler.samples if each.sizes]
+    stated = {each.data: each.stated for each in found.facts.growth}
+    return {
+        **counts_of(ground),
         **{
             name: {
                 "begin_mb": round(sized[0][name] / MB, 2),
                 "end_mb": round(sized[-1][name] / MB, 2),
                 "mb_an_hour": round((sized[-1][name] - sized[0][name]) / MB / hours, 2),
-                "documented_mb": round(of_docs[name], 3) if name in of_docs else None,
+                "stated_mb": round(stated[name] / MB, 3) if name in stated else None,
             }
             for name in ("ledger", "warehouse", "airflow")
         },
     }
-
-
-def documented() -> dict[str, float]:
-    """MB for each move, and for each snapshot, of the table that `make bench-growth` has made."""
-    text = KEPT.read_text()
-    found = {
-        name: float(re.findall(rf"^\| {start}[^|]*\| ([\d.,]+) \|", text, re.MULTILINE)[0])
-        for name, start in {
-            "snapshot files": "snapshot, files",
-            "snapshot rows": "snapshot, rows",
-            "files": "plan of [^|]*: files",
-            "rows": "plan of [^|]*: rows",
-        }.items()
-    }
-    partitions = _count(r"^([\d,]+) partitions of", text)
-    moves = _count(r"^\| plan of ([\d,]+) moves", text)
-    return {
-        "snapshot files": found["snapshot files"] / partitions,
-        "snapshot rows": found["snapshot rows"],
-        "files": found["files"] / moves,
-        "rows": found["rows"] / moves,
-    }
-
-
-def _count(pattern: str, text: str) -> int:
-    return int(re.findall(pattern, text, re.MULTILINE)[0].replace(",", ""))
 
 
 def lines_of(result: Mapping[str, Any]) -> list[str]:
@@ -250,16 +253,19 @@ def _memory_lines(memory: Mapping[str, Any]) -> list[str]:
     return table(columns, rows)
 
 
-def _growth_lines(growth: Mapping[str, Any]) -> list[str]:
-    rows = [{"what": name, **growth[name]} for name in ("ledger", "warehouse", "airflow")]
+def _growth_lines(of: Mapping[str, Any]) -> list[str]:
+    rows = [{"what": name, **of[name]} for name in ("ledger", "warehouse", "airflow")]
     columns = {
         "data": "what",
         "MB in the beginning": "begin_mb",
         "MB in the end": "end_mb",
         "MB an hour": "mb_an_hour",
-        "MB by bench-growth for as many moves and snapshots": "documented_mb",
+        "MB by bench-growth for as many plans, moves, polls and snapshots": "stated_mb",
     }
-    about = f"{growth['plans']} plans, {growth['moves']} moves, {growth['snapshots']} snapshots:"
+    about = (
+        f"{of['plans']} plans, {of['moves']} moves, {of['polls']:,} polls of a broker, "
+        f"{of['snapshots']} snapshots:"
+    )
     return [about, "", *table(columns, rows)]
 
 

@@ -21,7 +21,7 @@ from local.process.waiting import wait_until
 from tests.e2e.soak.drive import Drive
 from tests.e2e.soak.ground import Ground, prepared
 from tests.e2e.soak.judge import Facts, judged
-from tests.e2e.soak.result import RESULT, Soaked, commit_now, result_of, write
+from tests.e2e.soak.result import RESULT, Soaked, commit_now, growth_of, result_of, write
 from tests.e2e.soak.samples import COMPONENTS, Sampler, bytes_below, memory_of
 
 CALM = 5 / 12
@@ -66,6 +66,7 @@ def soaked(ground: Ground, chance: random.Random, minutes: float) -> Soaked:
         held=tuple(ground.ledger.held()),
         runs=tuple(drive.runs()),
         memory=tuple(memory_of(sampler.samples, name) for name in COMPONENTS),
+        growth=growth_of(sampler, ground),
     )
     return Soaked(facts, judged(facts), read, sampler, drive, wall_s)
 

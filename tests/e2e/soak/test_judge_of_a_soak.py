@@ -12,11 +12,13 @@ from typing import cast
 
 import pytest
 
+from benchmarks.document import table
+from benchmarks.snapshots import growth
 from local.kafka.cluster import LocalCluster
-from tests.e2e.soak.judge import Facts, Memory, RunEnd, SeenPartition, Wrong, judged
+from tests.e2e.soak.judge import Facts, Growth, Memory, RunEnd, SeenPartition, Wrong, judged
 from tests.e2e.soak.outside import Outside, settings_in
 from tests.e2e.soak.plans import Deck
-from tests.e2e.soak.result import DOCUMENT, RESULT, documented, lines_of
+from tests.e2e.soak.result import DOCUMENT, RESULT, lines_of, stated_bytes
 from tests.e2e.soak.samples import Sample, memory_of
 from tests.imports import imports_of
 
@@ -171,7 +173,28 @@ def test_the_document_has_the_tables_of_the_committed_result() -> None:
     assert committed["messages"]["lost"] == 0
 
 
-def test_growth_that_the_documents_state_is_read_for_a_move_and_a_snapshot() -> None:
-    said = documented()
-    assert 0 < said["files"] < said["rows"] < 0.01
-    assert 0 < said["snapshot files"] < 0.001
+def test_data_that_grow_by_more_than_is_stated_are_found() -> None:
+    assert found(growth=(Growth("ledger", 1_500, 1_000),)) == []
+    assert found(growth=(Growth("ledger", 1_501, 1_000),)) == [Wrong.DATA]
+
+
+def test_what_is_stated_is_that_of_plans_moves_polls_and_snapshots() -> None:
+    none = {"plans": 0, "moves": 0, "polls": 0, "snapshots": 0}
+    assert stated_bytes(none, 20) == {"ledger": 0, "warehouse": 0}
+    of_plan = stated_bytes({**none, "plans": 1}, 20)
+    assert 10_000 < of_plan["ledger"] < 100_000 < of_plan["warehouse"] < 1_000_000
+    assert stated_bytes({**none, "plans": 2}, 20)["ledger"] == 2 * of_plan["ledger"]
+    of_move = stated_bytes({**none, "moves": 1}, 20)
+    assert 100 < of_move["warehouse"] < of_move["ledger"] < 2_000
+    of_poll = stated_bytes({**none, "polls": 1}, 20)
+    assert 100 < of_poll["ledger"] < 1_000
+    assert of_poll["warehouse"] == 0
+    of_snapshot = stated_bytes({**none, "snapshots": 1}, 100_000)
+    assert of_snapshot["warehouse"] > 100 * of_snapshot["ledger"] > 0
+
+
+def test_the_document_has_the_tables_of_what_was_measured() -> None:
+    [measured] = json.loads(growth.RESULTS.read_text())
+    written = growth.DOCUMENT.read_text()
+    assert "\n".join(table(growth.COLUMNS, measured["rows"])) in written
+    assert "\n".join(table(growth.EACH_COLUMNS, measured["each"])) in written
