@@ -129,10 +129,10 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 
 # Each version of Airflow in an environment of its own, below .state/airflows: 1.3 GB each.
 .PHONY: test-airflows
-test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow, and on several machines; writes where it was tried
+test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow, on several machines, and with Spark elsewhere; writes where it was tried
 	@bin/setup redis || echo "tests that need Redis are skipped"
 	@bin/setup keycloak || echo "the test that needs Keycloak is skipped"
-	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 14400 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere -m "" $(ARGS)
+	REHOME_RECORD=$(ROOT)/handbook/tried.json timeout -k 30 14400 $(PY) -m pytest tests/e2e/installed tests/e2e/elsewhere tests/spark/elsewhere -m "" $(ARGS)
 	@$(PY) -m handbook.reference
 
 # Each version's jars lie beside the usual ones: 55 MB, and as much again for the archive of classes.

@@ -51,6 +51,7 @@ SNAPSHOT_DAYS, PLAN_DAYS = 7, 400
 """Defaults of ``snapshot_retention_days`` and ``plan_retention_days``."""
 LEAST_PARTITIONS, LEAST_BROKERS = 100, 12
 """Of the cluster of the plan that shows what any plan leaves."""
+EACH_POLL = "poll of the last half hour, for each broker that copies"
 POLLS = 300
 """So many polls of one plan show what one leaves; the ledger keeps all of what half an hour has."""
 
@@ -205,7 +206,7 @@ def each_measured(asked: argparse.Namespace, folder: Path) -> list[dict[str, Any
     return [
         _each("plan, whatever it moves", files, rows),
         _each("move", files_of_moves / asked.moves, of_moves / asked.moves),
-        _each("poll of the last half hour, for each broker that copies", 0, of_polls / (POLLS - 1) / BROKERS),
+        _each(EACH_POLL, 0, of_polls / (POLLS - 1) / BROKERS),
     ]
 
 

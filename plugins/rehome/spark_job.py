@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -65,6 +66,7 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
 
         :raises EndedError: it has failed, or what it needs to begin is missing.
         """
+        require_one_pyspark()
         place = self._place()
         if place.is_server:
             self._run_on_server(place)
@@ -185,6 +187,19 @@ def require_java(environment: Mapping[str, str]) -> None:
     if shutil.which(java, path=environment.get("PATH")) is not None:
         return
     raise EndedError(TaskEnd(TaskReason.NO_JAVA, place=home or "", said=str(java)))
+
+
+def require_one_pyspark() -> None:
+    """See that pyspark and pyspark-client, which share files, are of one version.
+
+    :raises EndedError: they are of two.
+    """
+    try:
+        versions = version("pyspark"), version("pyspark-client")
+    except PackageNotFoundError:  # one of them alone shares nothing
+        return
+    if versions[0] != versions[1]:
+        raise EndedError(TaskEnd(TaskReason.MIXED_PYSPARK, names=versions))
 
 
 def require_kubernetes(conn_id: str) -> None:

@@ -10,7 +10,6 @@ import resource
 import subprocess
 import sys
 import sysconfig
-import tomllib
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -26,13 +25,6 @@ _COMPANY = (
     "amazon,apache-kafka,apache-spark,celery,cncf-kubernetes,common-compat,fab,google,http,"
     "openlineage,postgres,redis,slack,smtp,standard,statsd"
 )
-_SPARK = ("pyspark", "pyspark-client")  # their packages have no wheels
-_WITH_A_CLIENT = next(
-    each
-    for each in tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
-    if each.startswith("pyspark>")
-)
-"""Versions of pyspark without a pyspark-client are in no company that has both."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +64,7 @@ class Installed:
 class Release:
     """A version of Airflow, and the packages that a company has got with it.
 
-    :param day: on which it came out: other packages are the newest of that day; "" = the newest
-        that there are. Airflow's own constraints are made with all providers, which may hold some
-        packages back.
+    :param day: on which it came out: its constraints are of that day; "" = of today.
     :param extras: of Airflow, by which these packages come.
     :param more: what is installed besides.
     :param kind: what tells it from others of the version.
@@ -157,20 +147,34 @@ def resolved(release: Release, directory: Path, *, python: str = "") -> Path:
     """
     where = directory / f"resolved-{release}-{python or 'own'}"
     where.mkdir(parents=True)
-    asked = ("--python-version", python) if python else ("--python", sys.executable)
-    day = ("--exclude-newer", release.day) if release.day else ()
-    built = [word for name in _SPARK for word in ("--no-binary", name)]
-    company, others = where / "company.in", where / "others.in"
-    others.write_text("\n".join(release.more))
+    own = ("--python-version", python) if python else ("--python", sys.executable)
+    constraints = constraints_of(release, where, own)
+    asked, found = where / "asked.in", where / "needs.txt"
     airflow = f"apache-airflow[{release.extras}]=={release.version}"
-    company.write_text("\n".join([airflow, *_SPARK, _WITH_A_CLIENT, "pandas"]))
-    has, needs = where / "company.txt", where / "needs.txt"
-    _compile([company, others], has, *asked, *day, "--only-binary", ":all:", *built)
-    # A package that was installed with extras is named with them: no constraint may have any.
-    constraints = where / "constraints.txt"
-    constraints.write_text("\n".join(map(_without_extras, _pins(has))))
-    _compile([PROJECT, others], needs, *asked, "-c", constraints)
-    return needs
+    asked.write_text("\n".join([airflow, *_pyspark_like(constraints), *release.more]))
+    _compile([PROJECT, asked], found, *own, "-c", constraints)
+    return found
+
+
+def constraints_of(release: Release, where: Path, own: Sequence[str]) -> Path:
+    """What Airflow's constraints file of a version has, found as Airflow finds it: the newest
+    packages of the day that fit all of its providers together.
+
+    :param own: how uv is asked for the version of Python.
+    """
+    asked, found, constraints = where / "all.in", where / "all.txt", where / "constraints.txt"
+    asked.write_text(f"apache-airflow[all]=={release.version}")
+    day = ("--exclude-newer", release.day) if release.day else ()
+    _compile([asked], found, *own, *day)
+    # A package that was found with extras is named with them: no constraint may have any.
+    constraints.write_text("\n".join(map(_without_extras, _pins(found))))
+    return constraints
+
+
+def _pyspark_like(constraints: Path) -> list[str]:
+    """As docs/howto/connect.md says: pyspark of the version that pyspark-client has there."""
+    clients = [pin for pin in _pins(constraints) if pin.startswith("pyspark-client==")]
+    return [pin.replace("-client", "") for pin in clients]
 
 
 def processor_s_of_resolving(directory: Path) -> float:

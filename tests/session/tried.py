@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,11 @@ class Outcome:
 
     trial: str
     versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Of packages in the tests' own environment."""
+    return {name: version(name) for name in packages}
 
 
 @pytest.fixture

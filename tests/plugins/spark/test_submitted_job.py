@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,29 @@ def test_a_job_on_a_server_that_fails_ends_with_its_last_cause(
 
 def test_another_attempt_never_joins_the_application_of_an_attempt_before() -> None:
     assert plan_operator("").durable is False
+
+
+def test_pyspark_and_its_client_of_two_versions_start_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {"pyspark": "4.2.0", "pyspark-client": "4.1.2"}
+    monkeypatch.setattr(spark_job, "version", versions.__getitem__)
+    connected(monkeypatch, STANDALONE)
+    with pytest.raises(EndedError) as raised:
+        plan_operator("").submit(RunContext({}))
+    assert raised.value.end.reason is TaskReason.MIXED_PYSPARK
+    versions["pyspark-client"] = "4.2.0"
+    submitted(plan_operator(""), tmp_path, monkeypatch)
+
+
+def test_pyspark_without_its_client_starts_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(package: str) -> str:
+        if package == "pyspark-client":
+            raise PackageNotFoundError(package)
+        return "4.1.1"
+
+    monkeypatch.setattr(spark_job, "version", version)
+    connected(monkeypatch, STANDALONE)
+    submitted(plan_operator(""), tmp_path, monkeypatch)

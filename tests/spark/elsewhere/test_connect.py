@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from tests.load_history.recorded import START, Cluster
 from tests.plugins.spark.submitted import connected, plan_operator
 from tests.quality.snapshots import Rows
 from tests.session.needs import Need, needs
+from tests.session.tried import Outcome, versions_of
 from tests.spark.elsewhere.connect_server import connect_server
 from tests.spark.fleets import good_fleet, hash_alone
 
@@ -32,7 +33,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_plan_by_a_history_is_made_and_gated_on_a_server(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Callable[[Outcome], None],
 ) -> None:
     """Twice, for the server goes on; once with a plan that its gate's empty tables are of."""
     cluster = Cluster(tmp_path.as_uri())
@@ -61,10 +65,11 @@ def test_a_plan_by_a_history_is_made_and_gated_on_a_server(
         found.append(out.load())
     assert found[0].moves
     assert found[0].plan_hash == found[1].plan_hash
+    outcome(Outcome("spark-connect", versions_of("pyspark")))
 
 
 def test_a_snapshot_that_a_gate_refuses_is_refused_with_its_rows(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: str, tmp_path: Path, outcome: Callable[[Outcome], None]
 ) -> None:
     rows = Rows()
     rows.replica(1, 1).update(size_bytes=None)
@@ -82,9 +87,12 @@ def test_a_snapshot_that_a_gate_refuses_is_refused_with_its_rows(
     failure = out.read_json("failure.json")
     assert failure["details"] == ["every replica has a size"]
     assert "partition 1" in failure["message"]
+    outcome(Outcome("spark-connect-refused", versions_of("pyspark")))
 
 
-def test_executors_of_a_server_get_rehomes_sources(server: str, tmp_path: Path) -> None:
+def test_executors_of_a_server_get_rehomes_sources(
+    server: str, tmp_path: Path, outcome: Callable[[Outcome], None]
+) -> None:
     fleet = good_fleet(tmp_path)
     job = ConnectProcess(server)
     code, said = job.run(str(ROOT / "spark_jobs" / "fleet.py"), fleet.arguments(), {}, print)
@@ -93,9 +101,12 @@ def test_executors_of_a_server_get_rehomes_sources(server: str, tmp_path: Path) 
         name: hash_alone(read_snapshot(uri), fleet.requests[name])
         for name, uri in fleet.uris.items()
     }
+    outcome(Outcome("spark-connect-fleet", versions_of("pyspark")))
 
 
-def test_history_is_rolled_up_and_modelled_on_a_server(server: str, tmp_path: Path) -> None:
+def test_history_is_rolled_up_and_modelled_on_a_server(
+    server: str, tmp_path: Path, outcome: Callable[[Outcome], None]
+) -> None:
     cluster = Cluster(tmp_path.as_uri())
     for number in range(3):
         cluster.snapshot(20 * number)
@@ -107,3 +118,4 @@ def test_history_is_rolled_up_and_modelled_on_a_server(server: str, tmp_path: Pa
     code, said = job.run(str(jobs / "load_model.py"), [*warehouse, "--out", out], {}, print)
     assert code == 0, said
     assert list((tmp_path / "loads").rglob("*.parquet"))
+    outcome(Outcome("spark-connect-history", versions_of("pyspark")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.plugins.wheel import UV
 from tests.quality.snapshots import Rows
 from tests.session.needs import Need, needs
 from tests.session.spark_session import QUICK
+from tests.session.tried import Outcome, versions_of
 from tests.spark.fleets import good_fleet, hash_alone
 from tests.spark.plan.jobs import DRAIN, Job
 from tests.spark.standalone import StandaloneSpark
@@ -57,7 +58,9 @@ def connection(spark: StandaloneSpark, python: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("connection")
-def test_a_plan_is_made_and_gated(spark: StandaloneSpark, tmp_path: Path) -> None:
+def test_a_plan_is_made_and_gated(
+    spark: StandaloneSpark, tmp_path: Path, outcome: Callable[[Outcome], None]
+) -> None:
     job = Job(tmp_path)
     arguments = job.arguments(Rows(), DRAIN)
     operator = plan_operator(arguments[1], conf=dict(QUICK))
@@ -65,10 +68,13 @@ def test_a_plan_is_made_and_gated(spark: StandaloneSpark, tmp_path: Path) -> Non
     operator.submit(RunContext({}))
     assert job.out.load().moves
     assert list(spark.work_dir.glob("app-*/*/rehome.zip"))
+    outcome(Outcome("spark-standalone", versions_of("pyspark")))
 
 
 @pytest.mark.usefixtures("connection")
-def test_a_fleet_is_planned_by_the_workers_python(tmp_path: Path) -> None:
+def test_a_fleet_is_planned_by_the_workers_python(
+    tmp_path: Path, outcome: Callable[[Outcome], None]
+) -> None:
     fleet = good_fleet(tmp_path)
     operator = plan_operator("", conf=dict(QUICK))
     operator.application = str(ROOT / "spark_jobs" / "fleet.py")
@@ -78,3 +84,4 @@ def test_a_fleet_is_planned_by_the_workers_python(tmp_path: Path) -> None:
         name: hash_alone(read_snapshot(uri), fleet.requests[name])
         for name, uri in fleet.uris.items()
     }
+    outcome(Outcome("spark-standalone-fleet", versions_of("pyspark")))

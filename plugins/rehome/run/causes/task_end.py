@@ -57,6 +57,7 @@ class TaskReason(enum.StrEnum):
     JOB_FAILED = "job_failed", C.SPARK, True
     NO_JAVA = "no_java", C.NO_JAVA, True
     NO_SPARK_SERVER = "no_spark_server", C.SPARK, True
+    MIXED_PYSPARK = "mixed_pyspark", C.SPARK, True
     TRIGGER_FAILED = "trigger_failed", C.TRIGGER, True
     SILENT = "silent", C.SILENT
     NO_ANSWER = "no_answer", C.NO_ANSWER

@@ -102,6 +102,10 @@ JOB_TEXTS: EndTexts = {
         f"The Spark Connect server {end.place} of the connection {end.names[0]} takes no "
         f"connection: {end.said}"
     ),
+    R.MIXED_PYSPARK: lambda end: (
+        f"pyspark {end.names[0]} and pyspark-client {end.names[1]} are installed together on this "
+        "worker. They share files: of two versions, some files of each are there"
+    ),
     R.TRIGGER_FAILED: lambda end: f"The trigger of the task {end.task} has failed: {end.said}",
     R.SILENT: lambda end: (
         f"The task {end.task} has failed, and has left no reason: its process was killed, its "
@@ -126,6 +130,10 @@ JOB_STEPS: EndTexts = {
     R.JOB_FAILED: _log_has_all,
     R.NO_JAVA: "Install Java 17 or newer on each worker, or set JAVA_HOME; then clear the task.",
     R.NO_SPARK_SERVER: ("Start the server, or correct the connection; then clear the task."),
+    R.MIXED_PYSPARK: lambda end: (
+        f"Install pyspark=={end.names[1]} on each worker, by its version where you install with "
+        "Airflow's constraints; then clear the task."
+    ),
     R.TRIGGER_FAILED: _log_has_all,
     R.SILENT: lambda end: (
         f"See the log of the task {end.task}, and Airflow's audit log, which says whether a person "
@@ -145,6 +153,7 @@ JOB_LEFT: EndTexts = {
     R.JOB_FAILED: NO_PLAN_MADE,
     R.NO_JAVA: NO_PLAN_MADE,
     R.NO_SPARK_SERVER: NO_PLAN_MADE,
+    R.MIXED_PYSPARK: NO_PLAN_MADE,
     R.NO_ANSWER: _lapsed_left,
     R.REJECTED: _rejected_left,
     R.PROPOSAL_REJECTED: NOTHING_CHANGED,

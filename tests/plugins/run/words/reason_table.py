@@ -37,6 +37,7 @@ CAUSES = {
     "job_failed": (CauseKind.SPARK, True),
     "no_java": (CauseKind.NO_JAVA, True),
     "no_spark_server": (CauseKind.SPARK, True),
+    "mixed_pyspark": (CauseKind.SPARK, True),
     "trigger_failed": (CauseKind.TRIGGER, True),
     "silent": (CauseKind.SILENT, False),
     "no_answer": (CauseKind.NO_ANSWER, False),

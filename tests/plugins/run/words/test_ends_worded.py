@@ -107,6 +107,12 @@ def test_each_reason_has_its_words_in_one_topic() -> None:
             "See that the connection rehome_ledger",
         ),
         (
+            TaskEnd(TaskReason.MIXED_PYSPARK, names=("4.2.0", "4.1.2")),
+            "pyspark 4.2.0 and pyspark-client 4.1.2 are installed together on this worker",
+            "No plan was made; nothing was changed.",
+            "Install pyspark==4.1.2",
+        ),
+        (
             TaskEnd(TaskReason.NO_JAVA, place="/j", said="/j/bin/java"),
             "There is no Java on this worker, and spark-submit needs one: JAVA_HOME is /j, and "
             "/j/bin/java is no program",
