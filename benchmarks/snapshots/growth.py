@@ -204,7 +204,7 @@ def each_measured(asked: argparse.Namespace, folder: Path) -> list[dict[str, Any
     of_polls = rows_of(least, directory, POLLS, asked.poll_s) - rows
     files_of_moves = bytes_below(folder / "many")
     return [
-        _each("plan, whatever it moves", files, rows),
+        _each("plan, whatever it moves, with its first poll", files, rows),
         _each("move", files_of_moves / asked.moves, of_moves / asked.moves),
         _each(EACH_POLL, 0, of_polls / (POLLS - 1) / BROKERS),
     ]

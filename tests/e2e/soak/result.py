@@ -54,7 +54,6 @@ def result_of(
 
     :param commit: that the wheel was built of.
     """
-    hours = found.wall_s / 3600
     return {
         "commit": commit,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -88,7 +87,7 @@ def result_of(
         "overdue": found.drive.overdue,
         "unanswered": found.drive.unanswered,
         "leases_that_had_to_run_out": found.drive.lapsing,
-        "growth": _growth(found, ground, hours),
+        "growth": _growth(found),
         "failed": [asdict(run) for run in found.facts.runs if run.state == "failed"],
         "causes": [
             f"{run} {task} {kind}: {text[:CAUSE_CHARACTERS]}"
@@ -153,13 +152,22 @@ def _memory(memory: Memory, samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def growth_of(sampler: Sampler, ground: Ground) -> tuple[Growth, ...]:
-    """By how much ledger and warehouse have grown while samples were taken."""
-    sized = [each.sizes for each in sampler.samples if each.sizes]
-    stated = stated_bytes(counts_of(ground), sum(count for count, _ in TOPICS.values()))
+def growth_of(samples: Sequence[Sample]) -> tuple[Growth, ...]:
+    """By how much ledger and warehouse grew over the second half. Before, PostgreSQL takes the
+    first page of each table and index, and maps of free space: once, whatever is kept.
+    """
+    first, last = second_half(samples)
+    counts = {name: last.counts[name] - first.counts[name] for name in last.counts}
+    stated = stated_bytes(counts, sum(count for count, _ in TOPICS.values()))
     return tuple(
-        Growth(data, sized[-1][data] - sized[0][data], round(stated[data])) for data in stated
+        Growth(data, last.sizes[data] - first.sizes[data], round(stated[data])) for data in stated
     )
+
+
+def second_half(samples: Sequence[Sample]) -> tuple[Sample, Sample]:
+    """The first and the last sample with sizes of the second half."""
+    sized = [each for each in samples if each.sizes]
+    return next(each for each in sized if each.at >= samples[-1].at / 2), sized[-1]
 
 
 def counts_of(ground: Ground) -> dict[str, int]:
@@ -191,16 +199,19 @@ def stated_bytes(counts: Mapping[str, int], partitions: int) -> dict[str, float]
     }
 
 
-def _growth(found: Soaked, ground: Ground, hours: float) -> dict[str, Any]:
-    sized = [each.sizes for each in found.sampler.samples if each.sizes]
+def _growth(found: Soaked) -> dict[str, Any]:
+    begin = next(each for each in found.sampler.samples if each.sizes)
+    half, end = second_half(found.sampler.samples)
     stated = {each.data: each.stated for each in found.facts.growth}
     return {
-        **counts_of(ground),
+        "counts": dict(end.counts),
+        "second_half": {name: end.counts[name] - half.counts[name] for name in end.counts},
         **{
             name: {
-                "begin_mb": round(sized[0][name] / MB, 2),
-                "end_mb": round(sized[-1][name] / MB, 2),
-                "mb_an_hour": round((sized[-1][name] - sized[0][name]) / MB / hours, 2),
+                "begin_mb": round(begin.sizes[name] / MB, 2),
+                "half_mb": round(half.sizes[name] / MB, 2),
+                "end_mb": round(end.sizes[name] / MB, 2),
+                "half_growth_mb": round((end.sizes[name] - half.sizes[name]) / MB, 3),
                 "stated_mb": round(stated[name] / MB, 3) if name in stated else None,
             }
             for name in ("ledger", "warehouse", "airflow")
@@ -258,15 +269,22 @@ def _growth_lines(of: Mapping[str, Any]) -> list[str]:
     columns = {
         "data": "what",
         "MB in the beginning": "begin_mb",
+        "MB half way": "half_mb",
         "MB in the end": "end_mb",
-        "MB an hour": "mb_an_hour",
+        "MB of the second half": "half_growth_mb",
         "MB by bench-growth for as many plans, moves, polls and snapshots": "stated_mb",
     }
     about = (
-        f"{of['plans']} plans, {of['moves']} moves, {of['polls']:,} polls of a broker, "
-        f"{of['snapshots']} snapshots:"
+        f"{_counted(of['counts'])}; of these, in the second half: {_counted(of['second_half'])}."
     )
     return [about, "", *table(columns, rows)]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return (
+        f"{counts['plans']} plans, {counts['moves']} moves, {counts['polls']:,} polls of a broker, "
+        f"{counts['snapshots']} snapshots"
+    )
 
 
 def write(result: Mapping[str, Any], path: Path) -> None:

@@ -21,7 +21,7 @@ from local.process.waiting import wait_until
 from tests.e2e.soak.drive import Drive
 from tests.e2e.soak.ground import Ground, prepared
 from tests.e2e.soak.judge import Facts, judged
-from tests.e2e.soak.result import RESULT, Soaked, commit_now, growth_of, result_of, write
+from tests.e2e.soak.result import RESULT, Soaked, commit_now, counts_of, growth_of, result_of, write
 from tests.e2e.soak.samples import COMPONENTS, Sampler, bytes_below, memory_of
 
 CALM = 5 / 12
@@ -45,7 +45,7 @@ def soaked(ground: Ground, chance: random.Random, minutes: float) -> Soaked:
         before = ground.outside.settings()
         began = time.monotonic()
         drive = Drive(ground, chance, began + minutes * 60, began + minutes * 60 * CALM)
-        sampler = Sampler(lambda: ground.airflow.pids, sizes)
+        sampler = Sampler(lambda: ground.airflow.pids, sizes, lambda: counts_of(ground))
         with sampler:
             drive.go()
         wall_s = time.monotonic() - began
@@ -66,7 +66,7 @@ def soaked(ground: Ground, chance: random.Random, minutes: float) -> Soaked:
         held=tuple(ground.ledger.held()),
         runs=tuple(drive.runs()),
         memory=tuple(memory_of(sampler.samples, name) for name in COMPONENTS),
-        growth=growth_of(sampler, ground),
+        growth=growth_of(sampler.samples),
     )
     return Soaked(facts, judged(facts), read, sampler, drive, wall_s)
 

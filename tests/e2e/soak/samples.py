@@ -28,6 +28,7 @@ class Sample:
     :param whole: of all its descendants, the tasks that run at the moment too.
     :param processes: RSS of each standing process.
     :param sizes: bytes of what is kept, by name.
+    :param counts: of what leaves data, by name.
     """
 
     at: float
@@ -36,20 +37,25 @@ class Sample:
     whole: Mapping[str, int]
     processes: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Sampler:
     """Takes a sample every 15 s, from a thread of its own.
 
     :param pids: of what is started, by name, asked each time.
-    :param sizes: bytes of what is kept, by name, asked every fourth time.
+    :param sizes: bytes of what is kept, by name, asked every fourth time; ``counts``: of what
+        leaves data, asked with them.
     """
 
     def __init__(
-        self, pids: Callable[[], Mapping[str, int]], sizes: Callable[[], Mapping[str, int]]
+        self,
+        pids: Callable[[], Mapping[str, int]],
+        sizes: Callable[[], Mapping[str, int]],
+        counts: Callable[[], Mapping[str, int]],
     ) -> None:
         self._pids = pids
-        self._sizes = sizes
+        self._sizes, self._counts = sizes, counts
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = time.monotonic()
@@ -86,6 +92,7 @@ class Sampler:
         standing = {
             name: {each.pid: _rss(each) for each in _family(pid)} for name, pid in shown.items()
         }
+        with_sizes = len(self.samples) % 4 == 0
         whole = {name: sum(map(_rss, _family(pid, everyone=True))) for name, pid in shown.items()}
         return Sample(
             time.monotonic() - self._began,
@@ -93,7 +100,8 @@ class Sampler:
             {name: sum(each.values()) for name, each in standing.items()},
             whole,
             standing,
-            self._sizes() if len(self.samples) % 4 == 0 else {},
+            self._sizes() if with_sizes else {},
+            self._counts() if with_sizes else {},
         )
 
 
