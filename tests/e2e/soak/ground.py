@@ -13,6 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from local.airflow.standalone import RARELY_PARSED, AirflowStandalone
 from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.e2e.installed.drains import airflow_with, connection_to, loads_all
 from tests.e2e.soak.outside import Outside
@@ -95,6 +96,7 @@ def prepared(directory: Path, chance: random.Random) -> Iterator[Ground]:
             "SPARK_SUBMIT_OPTS": quick_spark(),
         }
         with airflow_with(installed, home, connection_to(cluster), env) as airflow:
+            wait_until(lambda: airflow.api.serves(SCHEDULED), "the scheduled DAGs", 300, 2.0)
             loads_all(airflow.api)
             for dag_id in SCHEDULED:
                 airflow.api.set_paused(dag_id, paused=False)
