@@ -30,6 +30,9 @@ SHARE_PASSES = 60
 CELLS_AT_ONCE = 1 << 15
 """Topics' counts on brokers that are compared with their bands at a time."""
 
+TOPIC_CELLS_AT_ONCE = 1 << 17
+"""Topics' counts on brokers whose bands are computed at a time: a megabyte of each side."""
+
 
 @dataclass(frozen=True)
 class TopicBands:
@@ -79,13 +82,21 @@ def beyond(held: Ints, low: Ints, high: Ints) -> Ints:
 
 
 def total_beyond(held: Ints, low: Ints, high: Ints) -> int:
-    """The sum of it, computed in parts that fit the processor's cache."""
-    sides = [side.reshape(-1) for side in (held, low, high)]
-    parts = range(0, held.size, CELLS_AT_ONCE)
-    return sum(
-        int(beyond(*(side[start : start + CELLS_AT_ONCE] for side in sides)).sum())
-        for start in parts
-    )
+    """The sum of it."""
+    return int(cells_beyond(held, low, high)[1].sum())
+
+
+def cells_beyond(held: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """The cells that are outside of their bands, ascending, and how far: computed in parts that fit
+    the processor's cache.
+    """
+    sides, cells, distances = [side.reshape(-1) for side in (held, low, high)], [], []
+    for start in range(0, held.size, CELLS_AT_ONCE):
+        distance = beyond(*(side[start : start + CELLS_AT_ONCE] for side in sides))
+        some = np.flatnonzero(distance)
+        cells.append(some + start)
+        distances.append(distance[some])
+    return np.concatenate(cells), np.concatenate(distances)
 
 
 def topic_bands(
@@ -132,27 +143,30 @@ def topic_bands(
     row[topics] = np.arange(len(topics))
     row = row[arrays.topic_of]
     spread = _Spread(layout, tree, partitions, brokers, row, len(topics))
-    share, fair = spread.shares(np.where(brokers, capacity, 0.0))
-    least, most = spread.ends[0][-1], spread.ends[1][-1]
-    low, high = band(share, tolerance)
-    low, high = np.minimum(low, most).astype(np.int64), np.maximum(high, least).astype(np.int64)
-    led = _led_shares(layout, row, len(topics), brokers, capacity)
-    led_low, led_high = band(led, tolerance)
-    low[few], led_low[few], led_high[few] = 0, 0, ANY
-    gone = ~tree.hosts & brokers
+    led, size = _counts(row, layout.origin[:, :1], spread.shape), np.where(brokers, capacity, 0.0)
+    low, high, led_low, led_high = (np.empty(spread.shape, np.int64) for _ in range(4))
+    fair, gone = np.empty((len(topics), len(brokers))), ~tree.hosts & brokers
+    for some in _topics_at_once(fair.shape):
+        share, fair[some], least, most = spread.shares(some, size)
+        lowest, highest = band(share, tolerance)
+        low[some] = np.minimum(lowest, most)
+        high[some] = np.maximum(highest, least)
+        led_low[some], led_high[some] = band(_led_shares(led[some], brokers, size), tolerance)
+    low[:-1][few], led_low[:-1][few], led_high[:-1][few] = 0, 0, ANY
     high[:, gone], led_high[:, gone] = 0, 0
     for lowest, highest in ((low, high), (led_low, led_high)):
         lowest[:, ~brokers | gone | one_sided] = 0
         highest[:, ~brokers] = ANY
     if leaders_only:
         low[:], high[:] = 0, ANY
+    low[-1], high[-1], led_low[-1], led_high[-1] = -ANY, ANY, -ANY, ANY
     return TopicBands(
         topics=topics,
         row=row,
-        low=_and_others(low, -ANY),
-        high=_and_others(high, ANY),
-        led_low=_and_others(led_low, -ANY),
-        led_high=_and_others(led_high, ANY),
+        low=low,
+        high=high,
+        led_low=led_low,
+        led_high=led_high,
         fair=fair,
         tolerance=tolerance,
         few=few,
@@ -167,17 +181,19 @@ def no_worse(bands: TopicBands, rows: Rows, *, large_too: bool) -> TopicBands:
     :param large_too: also of topics with at least as many replicas as brokers; False = of the
         others only.
     """
-    wider = np.append(bands.few | large_too, False)[:, None]
+    wider = np.append(bands.few | large_too, False)
     held, led = bands.counts(rows), bands.leaders(rows)
-    most = np.where(bands.high > 0, np.maximum(np.maximum(bands.high, held), MAY_SHARE_A_BROKER), 0)
-    return replace(
-        bands,
-        low=np.where(wider, np.minimum(bands.low, held), bands.low),
-        high=np.where(wider, most, bands.high),
-        led_low=np.where(wider, np.minimum(bands.led_low, led), bands.led_low),
-        led_high=np.where(wider, np.maximum(bands.led_high, led), bands.led_high),
-        even=bands,
+    low, high, led_low, led_high = (
+        side.copy() for side in (bands.low, bands.high, bands.led_low, bands.led_high)
     )
+    for topics in _topics_at_once(held.shape):
+        some = topics if wider[topics].all() else np.flatnonzero(wider[topics]) + topics.start
+        most = np.maximum(np.maximum(high[some], held[some]), MAY_SHARE_A_BROKER)
+        high[some] = np.where(high[some] > 0, most, 0)
+        low[some] = np.minimum(low[some], held[some])
+        led_low[some] = np.minimum(led_low[some], led[some])
+        led_high[some] = np.maximum(led_high[some], led[some])
+    return replace(bands, low=low, high=high, led_low=led_low, led_high=led_high, even=bands)
 
 
 def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
@@ -237,37 +253,31 @@ def band(share: Floats, tolerance: float) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _and_others(of: Ints, limit: int) -> Ints:
-    """The rows, and one more row filled with ``limit``."""
-    rows: Ints = np.vstack([of, np.full((1, of.shape[1]), limit)])
-    return rows
-
-
 def _counts(row: Ints, rows: Rows, shape: tuple[int, ...]) -> Ints:
-    total = np.zeros(shape[0] * shape[1], np.int64)
-    first = row * shape[1]
-    for column in rows.T:
-        held = column != NONE
-        cells = first + column if held.all() else first[held] + column[held]
-        total += np.bincount(cells, minlength=len(total))
-    return total.reshape(shape)
+    cells = (row * shape[1])[:, None] + rows
+    held = rows != NONE
+    found = cells.reshape(-1) if held.all() else cells[held]
+    counts: Ints = np.bincount(found, minlength=shape[0] * shape[1]).reshape(shape)
+    return counts
 
 
-def _led_shares(layout: Layout, row: Ints, topics: int, brokers: Mask, capacity: Floats) -> Floats:
-    """(T, B) what each broker should lead, by capacity, of what those that take part lead."""
-    led = _counts(row, layout.origin[:, :1], (topics + 1, len(brokers)))[:topics]
-    size = np.where(brokers, capacity, 0.0)
-    total = np.where(brokers, led, 0).sum(axis=1).astype(float)
-    shares: Floats = total[:, None] * (size / max(float(size.sum()), 1e-300))
-    return shares
+def _led_shares(led: Ints, brokers: Mask, size: Floats) -> Floats:
+    """(T, B) what each broker should lead, by size, of what those that take part lead."""
+    return _parts(np.where(brokers, led, 0).sum(axis=1).astype(float), size)
+
+
+def _topics_at_once(shape: tuple[int, ...]) -> list[slice]:
+    """Slices of (T, B) rows whose cells fit the processor's cache together."""
+    rows, count = shape[0], max(CELLS_AT_ONCE // max(shape[1], 1), 1)
+    return [slice(start, min(start + count, rows)) for start in range(0, rows, count)]
 
 
 class _Spread:
-    """Distributes the replicas of T topics down the rack tree, all topics at once.
+    """Distributes the replicas of T topics down the rack tree, some topics at once.
 
     The same rules as for a resource, see :mod:`rehome.planning.model.load_bands`.
 
-    :ivar ends: least and most replicas per level: (T, nodes) that each node can hold.
+    :ivar shape: T + 1 and B.
     """
 
     def __init__(
@@ -279,62 +289,66 @@ class _Spread:
         row: Ints,
         topics: int,
     ) -> None:
-        self._tree, self._brokers = tree, brokers
-        shape = topics + 1, len(brokers)
-        self._load = _counts(row, layout.origin, shape)[:topics].astype(float)
+        self._tree, self._brokers, self._takes = tree, brokers, layout.arrays.brokers.takes
+        self.shape = topics + 1, len(brokers)
+        self._load = _counts(row, layout.origin, self.shape)
         fixed = np.flatnonzero(~partitions)
-        stays = _counts(row[fixed], layout.origin[fixed], shape)[:topics].astype(float)
+        self._stays = _counts(row[fixed], layout.origin[fixed], self.shape)
         movable = np.flatnonzero(partitions & (row < topics))
         width = tree.max_replicas + 1
         number = row[movable] * width + replica_counts(layout.origin[movable])
         of_count = np.bincount(number, minlength=topics * width).reshape(topics, width)
-        self.ends = self._limits(layout.arrays, of_count.astype(float), stays)
+        self._of_count = of_count.astype(float)
 
-    def _limits(
-        self, arrays: ClusterArrays, of_count: Floats, stays: Floats
-    ) -> tuple[list[Floats], list[Floats]]:
-        tree, brokers = self._tree, self._brokers
-        kept = np.where(brokers, stays, self._load)
-        least, most = [], []
-        for level in range(tree.height + 1):
-            out_of_scope, floor = (self._by_node(of, level) for of in (stays, kept))
-            least.append(np.maximum(out_of_scope + _dot(of_count, tree.least[level]), floor))
-            most.append(out_of_scope + _dot(of_count, tree.most[level]))
-        least[-1] = np.where(brokers, least[-1], self._load)
-        limit = np.where(brokers & ~arrays.brokers.takes, self._load, np.inf)
-        limit = np.where(brokers, limit, self._load)
-        most[-1] = np.maximum(np.minimum(most[-1], limit), least[-1])
-        for level in range(tree.height - 1, -1, -1):
-            below = [_summed(of[level + 1], tree.parent[level + 1]) for of in (least, most)]
-            least[level] = np.maximum(least[level], below[0])
-            most[level] = np.maximum(np.minimum(most[level], below[1]), least[level])
-        return least, most
-
-    def _by_node(self, of_brokers: Floats, level: int) -> Floats:
-        if level == self._tree.height:
-            return of_brokers
-        return _summed(of_brokers, self._tree.node[level])
-
-    def shares(self, capacity: Floats) -> tuple[Floats, Floats]:
-        """(T, B) share of each broker, as close to its fair share as possible; and the fair
-        share.
+    def shares(self, some: slice, capacity: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """(n, B) share of each broker of some topics, as close to its fair share as possible; the
+        fair share; and the least and most replicas that a broker can hold.
         """
-        tree, (least, most) = self._tree, self.ends
-        fixed = np.where(self._brokers, 0.0, self._load)
-        total = self._load.sum(axis=1)
+        load, stays = self._load[some].astype(float), self._stays[some].astype(float)
+        least, most = self._limits(self._of_count[some], load, stays)
+        tree = self._tree
+        fixed = np.where(self._brokers, 0.0, load)
+        total = load.sum(axis=1)
         fair = fixed + _parts(total - fixed.sum(axis=1), capacity)
-        share = total[:, None]
+        share, fixed_below = total[:, None], self._by_level(fixed)
         for level in range(1, tree.height + 1):
             nodes = len(tree.capacity[level])
             weights = np.bincount(tree.node[level], capacity, nodes).astype(float)
-            stays, below = self._by_node(fixed, level), np.zeros((len(total), nodes))
+            base, below = fixed_below[level], np.zeros((len(total), nodes))
             for parent, children in enumerate(tree.children[level - 1]):
                 low, high = least[level][:, children], most[level][:, children]
                 below[:, children] = _water_fill(
-                    share[:, parent], stays[:, children], weights[children], low, high
+                    share[:, parent], base[:, children], weights[children], low, high
                 )
             share = below
-        return share, fair
+        return share, fair, least[-1], most[-1]
+
+    def _limits(
+        self, of_count: Floats, load: Floats, stays: Floats
+    ) -> tuple[list[Floats], list[Floats]]:
+        """Per level, (n, nodes) least and most replicas that each node can hold."""
+        tree, brokers = self._tree, self._brokers
+        kept = np.where(brokers, stays, load)
+        least, most, below = [], [], (self._by_level(of) for of in (stays, kept))
+        for level, (out_of_scope, floor) in enumerate(zip(*below, strict=True)):
+            least.append(np.maximum(out_of_scope + _dot(of_count, tree.least[level]), floor))
+            most.append(out_of_scope + _dot(of_count, tree.most[level]))
+        least[-1] = np.where(brokers, least[-1], load)
+        limit = np.where(brokers & ~self._takes, load, np.inf)
+        limit = np.where(brokers, limit, load)
+        most[-1] = np.maximum(np.minimum(most[-1], limit), least[-1])
+        for level in range(tree.height - 1, -1, -1):
+            under = [_summed(of[level + 1], tree.parent[level + 1]) for of in (least, most)]
+            least[level] = np.maximum(least[level], under[0])
+            most[level] = np.maximum(np.minimum(most[level], under[1]), least[level])
+        return least, most
+
+    def _by_level(self, of_brokers: Floats) -> list[Floats]:
+        """Per level, (n, nodes) sums of whole numbers over the brokers below each node."""
+        sums = [of_brokers]
+        for parent in self._tree.parent[:0:-1]:
+            sums.append(_summed(sums[-1], parent))
+        return sums[::-1]
 
 
 def _dot(of_count: Floats, per_count: Ints) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints, Mask, Rows
-from rehome.planning.model.topic_bands import TopicBands, beyond, total_beyond
+from rehome.planning.model.topic_bands import TopicBands, beyond, cells_beyond, total_beyond
 from rehome.planning.placement.stable_order import turn
 
 
@@ -156,10 +156,18 @@ class TopicCounts:
 
     def uneven(self, partitions: Ints) -> Mask:
         """(n,) whether the partitions' topics are outside of their band on any broker."""
-        outside = beyond(self.held, self.low, self.high).reshape(self.rows, self.brokers)
-        topics: Mask = np.asarray(outside.any(axis=1))
+        topics = np.zeros(self.rows, bool)
+        topics[self.cells_outside() // self.brokers] = True
         uneven: Mask = topics[self._row[partitions]]
         return uneven
+
+    def cells_outside(self) -> Ints:
+        """The cells that are outside of their bands, ascending."""
+        return cells_beyond(self.held, self.low, self.high)[0]
+
+    def beyond(self, cells: Ints) -> Ints:
+        """(n,) distance of these cells to their bands, in replicas."""
+        return beyond(self.held[cells], self.low[cells], self.high[cells])
 
     def outside(self) -> int:
         """Total distance to the bands, in replicas: above and below."""

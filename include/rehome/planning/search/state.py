@@ -21,7 +21,7 @@ from rehome.planning.model.layout import Layout
 from rehome.planning.model.load_bands import LoadBands
 from rehome.planning.model.packing import CopyPacking, PackedCopies
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.model.topic_bands import TopicBands, beyond
+from rehome.planning.model.topic_bands import TopicBands
 from rehome.planning.placement.rack_constraint import RackConstraint
 from rehome.planning.placement.topic_counts import TopicCounts
 from rehome.planning.search.replica_index import ReplicaIndex
@@ -155,12 +155,10 @@ class Search:
 
     def unmet_topics(self) -> Mask:
         """(B,) brokers that are outside of the band of some topic."""
-        counts = self.topic_counts
-        if counts is None:
-            return np.zeros(len(self.problem.gives), bool)
-        outside = beyond(counts.held, counts.low, counts.high).reshape(counts.rows, -1)
-        unmet: Mask = outside.any(axis=0) & self.problem.gives & ~self.problem.leaving
-        return unmet
+        counts, unmet = self.topic_counts, np.zeros(len(self.problem.gives), bool)
+        if counts is not None:
+            unmet[counts.cells_outside() % counts.brokers] = True
+        return unmet & self.problem.gives & ~self.problem.leaving
 
     def objective(self) -> tuple[float, float]:
         """Objective by which layouts of a small cluster are compared, minimised: excess, then

@@ -14,7 +14,6 @@ import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.effort.rebalance_options import REBALANCE
-from rehome.planning.model.topic_bands import beyond
 from rehome.planning.placement.compatible_moves import compatible
 from rehome.planning.placement.stable_order import (
     first_ones,
@@ -179,6 +178,7 @@ class _Rounds:
     :ivar held, low, high: (T, B) counts and bands of topics with bands.
     :ivar movable: replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
         smallest first.
+    :ivar outside: cells outside their bands, ascending: only moves change that.
     :ivar full, empty: (B,) brokers at the edge of a band whose moves were all rejected in a round:
         they receive, or give, nothing for a while.
     """
@@ -202,8 +202,7 @@ class _Rounds:
         partitions = np.flatnonzero(movable)
         replicas = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
         self._movable: Ints = replicas[search.flat[replicas] != NONE]
-        size = search.weights[0].take(self._movable // search.width)
-        self._by_size = stable_order_of_floats(size)
+        self._by_size = self._smallest_first(partitions)
         self._size_place = np.empty_like(self._by_size)
         self._size_place[self._by_size] = np.arange(len(self._by_size))
 
@@ -211,12 +210,13 @@ class _Rounds:
         """Rounds, as long as they help."""
         search, counts = self._search, self._counts
         self._cells = counts.cells(self._movable // search.width, search.flat[self._movable])
-        moved, in_vain, missing = False, 0, counts.outside()
+        self._outside = counts.cells_outside()
+        moved, in_vain, missing = False, 0, int(counts.beyond(self._outside).sum())
         for number in range(TOPIC_REPAIR.rounds):
             if not missing or in_vain >= TOPIC_REPAIR.futile_rounds:
                 break
             moved |= self._round(number)
-            left = counts.outside()
+            left = int(counts.beyond(self._outside).sum())
             in_vain = in_vain + 1 if missing - left <= TOPIC_REPAIR.least_progress * missing else 0
             missing = left
         return moved
@@ -227,9 +227,10 @@ class _Rounds:
         if number % TOPIC_REPAIR.retried == 0:
             self._full[:] = self._empty[:] = False
         gives, takes = problem.gives & ~self._empty, problem.takes & ~self._full
-        above = np.flatnonzero((self._held > self._high) & gives)
-        below = np.flatnonzero((self._held < self._low) & takes)
-        too_many, too_few = (self._off(cells) for cells in (above, below))
+        outside, broker = self._outside, self._outside % counts.brokers
+        is_above = counts.held[outside] > counts.high[outside]
+        above, below = outside[is_above & gives[broker]], outside[~is_above & takes[broker]]
+        too_many, too_few = (counts.beyond(cells) for cells in (above, below))
         off, cells = np.concatenate([too_few, -too_many]), np.concatenate([below, above])
         lack = np.zeros(len(self._held) * self._domains)
         np.add.at(lack, self._group[cells], off)
@@ -248,13 +249,22 @@ class _Rounds:
         replicas, targets = replicas[accepted], targets[accepted]
         self._search.lift(replicas)
         self._search.put(replicas, targets, few=False)
+        changed = self._cells[places[accepted]], receivers[accepted]
         self._cells[places[accepted]] = receivers[accepted]
+        some = np.unique(np.concatenate([outside, *changed]))
+        self._outside = some[counts.beyond(some) > 0]
         return bool(len(replicas))
 
-    def _off(self, cells: Ints) -> Ints:
-        """(n,) distance of these cells to their bands, in replicas."""
-        counts = self._counts
-        return beyond(counts.held[cells], counts.low[cells], counts.high[cells])
+    def _smallest_first(self, partitions: Ints) -> Ints:
+        """Indexes of the movable replicas, smallest first: those of these partitions, in order."""
+        width, movable = self._search.width, self._movable
+        order = stable_order_of_floats(self._search.weights[0].take(partitions))
+        if len(movable) == len(partitions) * width:
+            every: Ints = order[:, None] * width + np.arange(width)
+            return every.reshape(-1)
+        starts = np.searchsorted(movable, partitions * width)
+        held = np.diff(starts, append=len(movable))
+        return np.repeat(starts[order], held[order]) + rank(np.repeat(order, held[order]))
 
     def _next_best(self, lack: Floats, among: Mask, number: int, *, giving: bool) -> Ints:
         """Cells inside their bands that can give a replica, or take one, for groups with a
