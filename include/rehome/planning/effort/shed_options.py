@@ -58,7 +58,7 @@ class BrokerShedOptions:
         freeing for others.
     :param room: part of the room in other resources that is used for that.
     :param gap_passes: parts of the slack that close the gap of bytes, one after the other: at
-        first with the largest replicas, then with the coldest.
+        first with the largest replicas, then with the coldest, or the largest of these.
     :param least_gap: bytes that count as no gap, and may remain to be given up.
     :param wide_gap: bytes for which no slack of other resources is kept in the end.
     :param crowded: count too many to leave, from which on room for arriving bytes is made.

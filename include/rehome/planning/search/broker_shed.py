@@ -262,9 +262,22 @@ class BrokerShed:
                 limit = due + part * self._slack - self._got
                 limit[BYTES_ROW] = self._open(BYTES_ROW)
                 order = self._largest if number == 0 else self._coldest
+                if number and self._loose:
+                    order = self._largest_of_coldest()
                 self._take(order, np.maximum(limit, 0))
         if self._open(BYTES_ROW) > BROKER_SHED.wide_gap:
             self._take(self._coldest, self._limit(self._open(BYTES_ROW), NO_LIMIT, NO_LIMIT))
+
+    def _largest_of_coldest(self) -> Ints:
+        """Of the coldest replicas, a few times the bytes that have to leave: the largest first.
+        Where the number of replicas has no band, nothing else keeps it low.
+        """
+        due, order = self._open(BYTES_ROW), self._coldest[self._left[self._coldest]]
+        size = self._weight[BYTES_ROW].take(order)
+        order, size = order[size <= due], size[size <= due]
+        first = int(np.searchsorted(np.cumsum(size), BROKER_SHED.choice * due)) + 1
+        largest: Ints = order[:first][np.argsort(-size[:first], kind="stable")]
+        return largest
 
     def _make_room(self) -> None:
         """Give up a few more bytes, because what arrives for rate and count brings bytes along."""
