@@ -31,11 +31,10 @@ class RoundingOptions:
     :param inner: fraction of its band that a load should end in, per resource: the rest is slack,
         because replicas are whole.
     :param block: the most brokers in one program.
-    :param classes: classes by size and by rate per byte of the first program of a block.
-    :param small_classes: the same of replicas that are too small to be individual.
-    :param few: replicas of a block up to which both have fewer classes: a class would have about
+    :param classes: classes by size and by rate per byte of replicas that are not individual.
+    :param few: replicas of a block up to which there are fewer classes: a class would have about
         one replica per broker, the programs take twice as long, and plans copy more.
-    :param fewer_classes: these, of both.
+    :param fewer_classes: these, of the first program of a block and of the others.
     :param coarse_classes: classes in mixed-integer programs, which are far more expensive to solve.
     :param tiers: how often the largest replicas worth moving are rounded.
     :param tier: how many of them at once.
@@ -51,13 +50,12 @@ class RoundingOptions:
 
     inner: tuple[float, ...] = (0.98, 0.94, 0.94)
     block: int = 40
-    classes: tuple[int, int] = (6, 24)
-    small_classes: tuple[int, int] = (3, 24)
+    classes: tuple[int, int] = (3, 16)
     few: int = 5_000
     fewer_classes: tuple[tuple[int, int], tuple[int, int]] = ((3, 12), (2, 12))
     coarse_classes: tuple[int, int] = (2, 8)
     tiers: int = 3
-    tier: int = 250
+    tier: int = 80
     least_gain: float = 0.05
     whole: float = 0.999
     least_free: float = 0.9
@@ -171,7 +169,7 @@ class _Block:
         self._whole = whole
         few = len(owner) <= LP_ROUNDING.few
         self._first, self._small = (
-            LP_ROUNDING.fewer_classes if few else (LP_ROUNDING.classes, LP_ROUNDING.small_classes)
+            LP_ROUNDING.fewer_classes if few else (LP_ROUNDING.classes, LP_ROUNDING.classes)
         )
         self._matters = np.maximum(weight[BYTES_ROW], weight[RATE_ROW])
         self.target: Ints = np.full(len(owner), NONE)
@@ -182,7 +180,7 @@ class _Block:
         rest = np.argsort(-self._matters, kind="stable")
         self._solve(rest[:0], self._classes(rest, self._first))
         for _ in range(LP_ROUNDING.tiers):
-            tier = rest[self._pays(rest)][: LP_ROUNDING.tier]
+            tier = self._tier(rest)
             if not len(tier):
                 break
             rest = rest[self._matters[rest] < self._matters[tier[-1]]]
@@ -199,6 +197,17 @@ class _Block:
         solved = self._program.solve(self._weight[:, own], self._owner[own], classes, self.prices)
         self.prices = solved.prices
         return solved.part, solved.leaves
+
+    def _tier(self, rest: Ints) -> Ints:
+        """The first of these replicas, largest first, whose moves pay at the prices: most of them
+        are not looked at.
+        """
+        found, start, count = rest[:0], 0, LP_ROUNDING.tier
+        while start < len(rest) and len(found) < LP_ROUNDING.tier:
+            some = rest[start : start + count]
+            found = np.concatenate([found, some[self._pays(some)]])
+            start, count = start + count, 2 * count
+        return found[: LP_ROUNDING.tier]
 
     def _pays(self, some: Ints) -> Mask:
         """(n,) whether a move pays at the prices."""
