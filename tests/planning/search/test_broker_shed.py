@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.clusters import CASES, build
+from benchmarks.planning.plan import solved
 from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.planning.model.arrays import ClusterArrays, replica_counts
+from rehome.planning.model.arrays import ClusterArrays, is_new, replica_counts
 from rehome.planning.search.broker_shed import BYTES_ROW, BrokerShed, largest_within
 from rehome.planning.search.leader_egress import LeaderEgress
 from rehome.planning.search.shed import wanted_loads
@@ -136,3 +138,12 @@ def test_with_further_resources_replicas_that_leave_carry_little_of_other_resour
     given_up = BrokerShed(search, wanted, 0, search.on(0)).chosen() // search.width
     assert len(given_up) >= 8
     assert given_up.max() < 10  # none of those that would send much
+
+
+def test_where_their_number_has_no_band_few_replicas_close_the_gap_of_bytes() -> None:
+    case = next(case for case in CASES if case.name == "uneven")
+    layout = solved(build(case, 4_000, 24), "default").layout
+    copies = is_new(layout.rows, layout.origin)
+    copied = (copies.sum(axis=1) * layout.size).sum()
+    assert copies.sum() <= 150  # 259 if the coldest leave in their order, whatever their size
+    assert copied <= 1.01 * 14.75e12

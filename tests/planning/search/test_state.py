@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rehome.planning.model.topic_bands import beyond, total_beyond
+from rehome.planning.model.topic_bands import beyond, cells_beyond, total_beyond
 from rehome.planning.search.state import Search
 from tests.planning.posed import posed_case, posed_with_headrooms
 
@@ -45,3 +45,7 @@ def test_how_far_topics_are_off_is_the_sum_over_their_cells(
         for h, least, m in zip(held.flat, low.flat, more.flat, strict=True)
     )
     assert total_beyond(held, low, low + more) == beyond(held, low, low + more).sum() == off > 0
+    cells, distances = cells_beyond(held, low, low + more)
+    assert cells.tolist() == np.flatnonzero(beyond(held, low, low + more)).tolist()
+    assert (distances > 0).all()
+    assert distances.sum() == off
