@@ -44,7 +44,7 @@ REQUESTS = {
 
 
 RECORDED = {
-    "rebalance": "0eade415595c870e41e3b3b7a275bbbc3519f53430c8c8e9023c9bebd0e8b593",
+    "rebalance": "f8b69f14f318bc95dbcd7f339caf6583ca84e9ea72d3fef26c331fe434847229",
     "strict": "0a9d9e8774b88aa8efc78499da1a50ef571e189647bff66372c2cad2ec0ed436",
     "drain": "a1e2788fcbf593b7704992f03f4b51775749206f608e98e55a27816a000148a9",
     "targets": "acf8b02bb39159edf368e88486a18be4ab427581058df6b119bc4417fb974314",

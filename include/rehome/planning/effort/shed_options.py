@@ -59,6 +59,7 @@ class BrokerShedOptions:
     :param room: part of the room in other resources that is used for that.
     :param gap_passes: parts of the slack that close the gap of bytes, one after the other: at
         first with the largest replicas, then with the coldest, or the largest of these.
+    :param choice_of_gap: multiple of the gap, from which the largest of the coldest are chosen.
     :param least_gap: bytes that count as no gap, and may remain to be given up.
     :param wide_gap: bytes for which no slack of other resources is kept in the end.
     :param crowded: count too many to leave, from which on room for arriving bytes is made.
@@ -82,6 +83,7 @@ class BrokerShedOptions:
     few_bytes: float = 1e-4
     room: float = 0.5
     gap_passes: tuple[float, ...] = (0.05, 0.4, 0.9)
+    choice_of_gap: float = 2.5
     least_gap: float = 1e-5
     wide_gap: float = 2e-3
     crowded: float = 0.01

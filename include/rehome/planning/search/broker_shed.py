@@ -275,7 +275,7 @@ class BrokerShed:
         due, order = self._open(BYTES_ROW), self._coldest[self._left[self._coldest]]
         size = self._weight[BYTES_ROW].take(order)
         order, size = order[size <= due], size[size <= due]
-        first = int(np.searchsorted(np.cumsum(size), BROKER_SHED.choice * due)) + 1
+        first = int(np.searchsorted(np.cumsum(size), BROKER_SHED.choice_of_gap * due)) + 1
         largest: Ints = order[:first][np.argsort(-size[:first], kind="stable")]
         return largest
 
