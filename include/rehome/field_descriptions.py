@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import BaseModel
+from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 _T = TypeVar("_T")
 _KINDS: Mapping[type, str] = {int: "whole number", float: "number", str: "text", bool: "yes or no"}
@@ -33,6 +34,26 @@ class ValueText:
     """What is accepted, in words, where the type does not say it."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemText:
+    """What is said of a value that the type before this refuses."""
+
+    text: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """As the type alone, with another message."""
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="said", custom_error_message=self.text
+        )
+
+
+def reason_of(problem: ErrorDetails) -> str:
+    """What a validator, or Pydantic, says of a value that it refuses."""
+    return str(problem.get("ctx", {}).get("error") or problem["msg"])
 
 
 @dataclass(frozen=True, slots=True)

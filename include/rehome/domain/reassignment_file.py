@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID, LARGEST_PARTITION, refuse_topic_name
-from rehome.domain.text import count_text
+from rehome.domain.text import brokers_are, count_text
 from rehome.errors import InvalidRequestError
+from rehome.field_descriptions import ProblemText, reason_of
 
 VERSION = 1
 
@@ -32,6 +36,70 @@ class Assignment:
     log_dirs: tuple[str, ...]
 
 
+class _File(BaseModel):
+    """The file. Each entry is read by itself: a million of them at once would take its memory."""
+
+    model_config = ConfigDict(strict=True)
+
+    version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION
+    partitions: Annotated[list[Any], Field(min_length=1)]
+
+
+def _topic_name(name: str) -> str:
+    refuse_topic_name(name)
+    return name
+
+
+def _brokers(replicas: list[BrokerId]) -> list[BrokerId]:
+    if not replicas:
+        raise ValueError("the replica list is empty")
+    if max(replicas) > LARGEST_BROKER_ID:
+        raise ValueError(f"no broker has the id {max(replicas)}")
+    if len(set(replicas)) < len(replicas):
+        twice = sorted(broker for broker, times in Counter(replicas).items() if times > 1)
+        raise ValueError(f"{brokers_are(twice)} listed more than once")
+    return replicas
+
+
+def _paths(log_dirs: list[str] | None) -> list[str] | None:
+    if relative := [p for p in log_dirs or () if p != ANY_LOG_DIR and not p.startswith("/")]:
+        names = ", ".join(map(repr, relative))
+        raise ValueError(f"log_dirs has {names}: neither an absolute path nor 'any'")
+    return log_dirs
+
+
+_NAMED = ProblemText(f"an entry needs a topic and a partition number, up to {LARGEST_PARTITION}")
+
+
+class _Entry(BaseModel):
+    """What the file says of one partition. The defaults of what an entry needs are refused."""
+
+    model_config = ConfigDict(strict=True, validate_default=True)
+
+    topic: Annotated[str, Field(min_length=1), _NAMED, AfterValidator(_topic_name)] = ""
+    partition: Annotated[int, Field(ge=0, le=LARGEST_PARTITION), _NAMED] = -1
+    replicas: Annotated[
+        list[Annotated[BrokerId, Field(ge=0)]],
+        ProblemText("'replicas' must be a list of broker ids"),
+        AfterValidator(_brokers),
+    ] = []
+    log_dirs: Annotated[
+        list[str] | None, ProblemText("'log_dirs' must be a list of paths"), AfterValidator(_paths)
+    ] = None
+
+    @model_validator(mode="after")
+    def _has_a_log_dir_for_each_replica(self) -> _Entry:
+        if self.log_dirs is not None and len(self.log_dirs) != len(self.replicas):
+            replicas = count_text(len(self.replicas), "replica")
+            raise ValueError(f"{len(self.log_dirs)} log_dirs for {replicas}")
+        return self
+
+    def assignment(self) -> Assignment:
+        """What the partition is to have."""
+        log_dirs = self.log_dirs or [ANY_LOG_DIR] * len(self.replicas)
+        return Assignment(tuple(self.replicas), tuple(log_dirs))
+
+
 def parse_reassignment(source: str | Mapping[str, Any]) -> dict[TopicPartition, Assignment]:
     """Read Kafka's reassignment file, as text or as parsed JSON.
 
@@ -41,91 +109,58 @@ def parse_reassignment(source: str | Mapping[str, Any]) -> dict[TopicPartition, 
         mistyped field, a partition or broker named twice, no replicas, ``log_dirs`` of another
         length. Whether topics, partitions and brokers exist is for the planner to say.
     """
-    entries = _entries(source)
     problems: list[str] = []
     assignments: dict[TopicPartition, Assignment] = {}
-    for index, entry in enumerate(entries):
-        found, parsed = _parse_entry(index, entry)
-        if parsed is not None and parsed[0] in assignments:
-            found.append(f"Partition {parsed[0]} is listed more than once.")
-        problems += found
-        if parsed is not None:
-            assignments[parsed[0]] = parsed[1]
+    for index, content in enumerate(_read_file(source).partitions):
+        try:
+            entry = _Entry.model_validate(content)
+        except ValidationError as error:
+            partition, faults = _faults(index, content, error)
+            problems += faults
+            assignment = Assignment((), ())
+        else:
+            partition, assignment = TopicPartition(entry.topic, entry.partition), entry.assignment()
+        if partition in assignments:
+            problems.append(f"Partition {partition} is listed more than once.")
+        if partition is not None:
+            assignments[partition] = assignment
     if problems:
         raise InvalidRequestError(problems)
     return assignments
 
 
-def _entries(source: str | Mapping[str, Any]) -> list[Any]:
-    if isinstance(source, str):
-        try:
-            source = json.loads(source)
-        except ValueError as error:
-            raise InvalidRequestError([f"The reassignment is not valid JSON: {error}."]) from error
-    if not isinstance(source, Mapping):
-        raise InvalidRequestError(['The reassignment must be {"version":1,"partitions":[…]}.'])
-    version = source.get("version", VERSION)
-    if not _is_int(version) or version != VERSION:
-        raise InvalidRequestError(
-            [f"The reassignment has version {version!r}; only {VERSION} is known."]
-        )
-    entries = source.get("partitions")
-    if not isinstance(entries, list) or not entries:
-        raise InvalidRequestError(["The reassignment's 'partitions' must be a non-empty list."])
-    return entries
-
-
-def _parse_entry(
-    index: int, entry: Any
-) -> tuple[list[str], tuple[TopicPartition, Assignment] | None]:
-    """Problems of one entry; the entry itself where its partition could be read."""
-    if not isinstance(entry, Mapping):
-        return [f"Entry {index} of 'partitions' is not an object."], None
-    topic, number = entry.get("topic"), entry.get("partition")
-    if not isinstance(topic, str) or not topic or not _is_int(number) or number < 0:
-        return [f"Entry {index} of 'partitions' needs a topic and a partition number."], None
-    if number > LARGEST_PARTITION:
-        return [f"Entry {index} of 'partitions': no partition has the number {number}."], None
+def _read_file(source: str | Mapping[str, Any]) -> _File:
     try:
-        refuse_topic_name(topic)
+        content = json.loads(source) if isinstance(source, str) else source
     except ValueError as error:
-        return [f"Entry {index} of 'partitions': {error}."], None
-    partition = TopicPartition(topic, number)
-    replicas = entry.get("replicas")
-    if not isinstance(replicas, list) or not all(_is_int(b) and b >= 0 for b in replicas):
-        return [f"{partition}: 'replicas' must be a list of broker ids."], (
-            partition,
-            Assignment((), ()),
-        )
-    log_dirs = entry.get("log_dirs")
-    if log_dirs is None:
-        log_dirs = [ANY_LOG_DIR] * len(replicas)
-    problems = _replica_problems(partition, replicas) + _log_dir_problems(
-        partition, log_dirs, len(replicas)
-    )
-    paths = () if problems else tuple(log_dirs)
-    return problems, (partition, Assignment(tuple(replicas), paths))
+        raise InvalidRequestError([f"The reassignment is not valid JSON: {error}."]) from error
+    try:
+        return _File.model_validate(dict(content) if isinstance(content, Mapping) else content)
+    except ValidationError as error:
+        raise InvalidRequestError([_file_problem(problem) for problem in error.errors()]) from None
 
 
-def _replica_problems(partition: TopicPartition, replicas: Sequence[int]) -> list[str]:
-    if not replicas:
-        return [f"{partition}: the replica list is empty."]
-    if max(replicas) > LARGEST_BROKER_ID:
-        return [f"{partition}: no broker has the id {max(replicas)}."]
-    twice = sorted(broker for broker, times in Counter(replicas).items() if times > 1)
-    return [f"{partition}: broker {broker} is listed more than once." for broker in twice]
+def _file_problem(problem: ErrorDetails) -> str:
+    match problem["loc"]:
+        case ("version", *_):
+            return f"The reassignment has version {problem['input']!r}; only {VERSION} is known."
+        case ("partitions", *_):
+            return "The reassignment's 'partitions' must be a non-empty list."
+    return 'The reassignment must be {"version":1,"partitions":[…]}.'
 
 
-def _log_dir_problems(partition: TopicPartition, log_dirs: Any, length: int) -> list[str]:
-    if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
-        return [f"{partition}: 'log_dirs' must be a list of paths."]
-    if len(log_dirs) != length:
-        return [f"{partition}: {len(log_dirs)} log_dirs for {count_text(length, 'replica')}."]
-    relative = [path for path in log_dirs if path != ANY_LOG_DIR and not path.startswith("/")]
-    return [
-        f"{partition}: log dir {path!r} is neither an absolute path nor 'any'." for path in relative
-    ]
-
-
-def _is_int(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _faults(
+    index: int, content: Any, error: ValidationError
+) -> tuple[TopicPartition | None, list[str]]:
+    """The partition of a faulty entry, and a sentence for each fault; without its partition, only
+    for that.
+    """
+    entry = f"Entry {index} of 'partitions'"
+    problems = error.errors(include_url=False, include_input=False)
+    if not isinstance(content, Mapping):
+        return None, [f"{entry} is not an object."]
+    unnamed = [each for each in problems if {*each["loc"]} & {*TopicPartition._fields}]
+    if unnamed:
+        return None, [f"{entry}: {reason_of(unnamed[0])}."]
+    partition = TopicPartition(content["topic"], content["partition"])
+    return partition, [f"{partition}: {reason_of(problem)}." for problem in problems]

@@ -6,13 +6,17 @@ import pytest
 
 from rehome.domain.request.param_maps import (
     given_replicas,
+    min_leaders,
     new_topics,
     partition_counts,
     rates_by_broker,
     replacements,
+    tolerances,
     weights,
 )
+from rehome.domain.request.validation import read_params
 from rehome.errors import InvalidRequestError
+from rehome.execution.access.policy_keys import PolicyKeys
 
 
 @pytest.mark.parametrize(
@@ -55,9 +59,9 @@ def test_each_direction_of_a_broker_is_named_once() -> None:
 
 @pytest.mark.parametrize("broker", [2**31, -1, "x"])
 def test_a_broker_that_there_cannot_be_is_named(broker: object) -> None:
-    with pytest.raises(ValueError, match=f"names broker {broker!r}"):
+    with pytest.raises(InvalidRequestError, match=f"names broker {broker!r}"):
         replacements({"1": broker})
-    with pytest.raises(ValueError, match="names broker"):
+    with pytest.raises(InvalidRequestError, match="names broker"):
         weights({str(broker): 1.0})
 
 
@@ -107,3 +111,48 @@ def test_a_brokers_rate_that_is_none_is_refused_by_its_id(rates: Any, problem: s
     assert ["'3'" in text for text in refused.value.problems] == [True]
     with pytest.raises(InvalidRequestError, match="names broker 'x'"):
         rates_by_broker({"x": 5000})
+
+
+def test_each_name_with_a_wrong_value_is_named() -> None:
+    for read, given in (
+        (weights, {"1": True, "2": 1, "3": 0}),
+        (tolerances, {"leaders": True, "replicas": None, "bytes_in": 1}),
+        (min_leaders, {"a": 1.5, "b": "2", "c": 0}),
+    ):
+        with pytest.raises(InvalidRequestError) as refused:
+            read(given)
+        names = [repr(name) for name in given]
+        assert [sum(name in text for name in names) for text in refused.value.problems] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("described", "problem"),
+    [
+        ({"partitions": 1}, "replication_factor=None: it is needed"),
+        ({"partitions": 1, "replication_factor": 1, "owner": "x"}, "unknown owner"),
+        ({"partitions": 1, "replication_factor": 1, "configs": ["a"]}, r"configs=\['a'\] is not"),
+        (
+            {"partitions": 1, "replication_factor": 1, "configs": {"a": None}},
+            "configs.a=None is neither text nor a number, true or false",
+        ),
+        (7, "7 is not a mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_new_topic_is_said_by_its_key(described: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"new_topics of 'orders': {problem}"):
+        new_topics({"orders": described})
+
+
+def test_configs_of_a_new_topic_are_text_as_kafka_takes_it() -> None:
+    configs = {"preallocate": True, "retention.ms": 5, "cleanup.policy": "compact"}
+    read = new_topics({"t": {"partitions": 1, "replication_factor": "2", "configs": configs}})
+    assert read["t"].configs == {
+        "preallocate": "true",
+        "retention.ms": "5",
+        "cleanup.policy": "compact",
+    }
+
+
+def test_a_policys_rates_are_named_as_the_policy_has_them() -> None:
+    problems = read_params(PolicyKeys, {"largest_throttle_by_broker": {"3": 5}}).problems
+    assert [text.startswith("largest_throttle_by_broker of '3':") for text in problems] == [True]

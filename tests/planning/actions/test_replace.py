@@ -123,7 +123,7 @@ def test_what_cannot_replace_is_refused(pairs: dict[str, int], problem: str) -> 
 
 @pytest.mark.parametrize("pairs", ["3", "3=x", {"3": 3}, {"1": 2, "2": 3}, {"1": 3, "2": 3}])
 def test_pairs_that_make_no_sense_are_refused(pairs: dict[str, int] | str) -> None:
-    with pytest.raises(InvalidRequestError, match="replacements="):
+    with pytest.raises(InvalidRequestError, match=r"replacements(=| of '3': )"):
         parse_request({"action": "replace", "replacements": pairs})
 
 

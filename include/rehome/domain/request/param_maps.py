@@ -1,87 +1,169 @@
-"""How parameters are read that map names to values.
+"""How parameters are read that map names to values: from JSON types, or from JSON text.
 
-Each function returns the value or raises with a message that continues "name=value …".
+Each is a type of Pydantic's, from which the form's schema follows. A validator of ours raises with
+a whole sentence; a type's :class:`~rehome.field_descriptions.ProblemText` continues the value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import ErrorDetails
 
 from rehome.domain.broker_rates import BrokerRates, RateSide
 from rehome.domain.kafka import BrokerId, Replicas
 from rehome.domain.kafka_limits import (
+    LARGEST_BROKER_ID,
+    LARGEST_RATE,
     LARGEST_REPLICATION_FACTOR,
     LEAST_RATE,
     MOST_PARTITIONS,
     refuse_topic_name,
 )
-from rehome.domain.request.param_types import (
-    TOLERANCES,
-    broker_id,
-    each_topic,
-    fraction,
-    int_of,
-    items,
-    mapping,
-    rate,
-)
+from rehome.domain.request.param_types import TOLERANCES, broker_id, int_of, items, mapping, rate
 from rehome.domain.request.validation import value_text
+from rehome.domain.text import RATE_PATTERN
 from rehome.errors import InvalidRequestError
+from rehome.field_descriptions import ProblemText, reason_of
 
-_MOST = {"partitions": MOST_PARTITIONS, "replication_factor": LARGEST_REPLICATION_FACTOR}
-
-
-def tolerances(value: Any) -> dict[str, float | None]:
-    """Resource, or topic_spread → fraction, or None for any."""
-    read: dict[str, float | None] = {}
-    for name, item in mapping(value).items():
-        if name not in TOLERANCES:
-            raise ValueError(f"names {name!r}: known are {', '.join(TOLERANCES)}")
-        read[name] = None if item is None else fraction(item)
-    return read
+_T = TypeVar("_T")
 
 
-def weights(value: Any) -> dict[BrokerId, float]:
-    """Broker id → relative size, a positive number."""
-    read = {}
-    for name, item in mapping(value).items():
-        broker = broker_id(name)
-        if isinstance(item, bool) or not isinstance(item, (int, float)):
-            raise TypeError("does not map broker ids to numbers")
-        if not 0 < item < float("inf"):
-            raise ValueError("holds a size that is not positive")
-        read[broker] = float(item)
-    return read
+@dataclass(frozen=True, slots=True)
+class MapReader(Generic[_T]):
+    """Reads one parameter.
 
-
-def rates_by_broker(value: Any) -> BrokerRates:
-    """Broker → a rate for both directions, or ``leader`` and ``follower`` with one each, as
-    numbers or as people write them (``5 MB/s``).
-
-    :raises InvalidRequestError: names every broker whose rates are none, or are too low for brokers
-        to copy anything.
+    :param name: the parameter's, for messages.
+    :param kind: the type of what is read.
     """
-    found: dict[RateSide, dict[BrokerId, int]] = {side: {} for side in RateSide}
-    wrong = []
-    for name, item in mapping(value).items():
+
+    name: str
+    kind: TypeAdapter[_T]
+
+    def __call__(self, value: Any) -> _T:
+        """Read it.
+
+        :raises InvalidRequestError: names each that is wrong, or whose value is.
+        :raises TypeError, ValueError: it is no mapping, or names something more than once.
+        """
+        given = mapping(value)
         try:
-            broker = broker_id(name)
-            for side, rate in _rates_of_one(item).items():
-                found[side][broker] = rate
-        except (TypeError, ValueError) as error:
-            wrong.append(f"throttle_by_broker of {value_text(name)}: {error}.")
-    if wrong:
-        raise InvalidRequestError(wrong)
-    return BrokerRates(found[RateSide.LEADER], found[RateSide.FOLLOWER])
+            return self.kind.validate_python(given)
+        except ValidationError as error:
+            problems = error.errors(include_url=False)
+        sentences: dict[tuple[int | str, ...], str] = {}
+        for problem in problems:
+            name, *within = [part for part in problem["loc"] if part != "[key]"]
+            keys = [part for part in within if isinstance(part, str)]
+            reason = _reason(problem, f"{'.'.join(keys)}=" if keys else "")
+            sentences.setdefault((name, *keys), f"{self.name} of {value_text(name)}: {reason}.")
+        raise InvalidRequestError([*sentences.values()])
+
+    def schema(self) -> dict[str, Any]:
+        """What a form accepts, beside nothing."""
+        schema = self.kind.json_schema()
+        schema["type"] = ["null", "object"]
+        for pattern, values in schema.pop("patternProperties", {}).items():
+            schema |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+        for described in schema.pop("$defs", {}).values():
+            schema["additionalProperties"] = described
+        return schema
+
+
+def _reason(problem: ErrorDetails, key: str) -> str:
+    match problem["type"]:
+        case "value_error":
+            return f"{key}{reason_of(problem)}"
+        case "missing":
+            return f"{key}None: it is needed"
+        case "unexpected_keyword_argument":
+            return f"unknown {key[:-1]}"
+    return f"{key}{value_text(problem['input'])} {problem['msg']}"
+
+
+def _in_order(read: dict[Any, _T]) -> dict[Any, _T]:
+    return dict(sorted(read.items()))
+
+
+_Broker = Annotated[
+    BrokerId,
+    PlainValidator(broker_id),
+    WithJsonSchema({"type": "integer", "minimum": 0, "maximum": LARGEST_BROKER_ID}),
+]
+_BrokerKey = Annotated[_Broker, WithJsonSchema({"type": "string", "pattern": r"^\d+$"})]
+_Name = Annotated[str, BeforeValidator(lambda name: str(name).strip())]
+_Partitions = Annotated[
+    int,
+    Field(strict=True, ge=1, le=MOST_PARTITIONS),
+    BeforeValidator(int_of),
+    ProblemText(f"is not a whole number from 1 to {MOST_PARTITIONS}"),
+]
+
+
+def _target(name: str) -> str:
+    if name not in TOLERANCES:
+        raise ValueError(f"names {name!r}: known are {', '.join(TOLERANCES)}")
+    return name
+
+
+_Target = Annotated[
+    str, AfterValidator(_target), WithJsonSchema({"type": "string", "enum": list(TOLERANCES)})
+]
+_Fraction = Annotated[
+    float,
+    Field(ge=0, lt=1),
+    # Pydantic takes true and false for numbers.
+    BeforeValidator(lambda value: str(value) if isinstance(value, bool) else value),
+    ProblemText("is not a fraction from 0 up to, but not including, 1"),
+]
+tolerances: MapReader[dict[str, float | None]] = MapReader(
+    "tolerances", TypeAdapter(dict[_Target, _Fraction | None])
+)
+"""Resource, or topic_spread → fraction, or None for any."""
+
+_Size = Annotated[
+    float,
+    Field(strict=True, gt=0, allow_inf_nan=False),
+    ProblemText("is not positive: a weight is a number above 0"),
+]
+weights: MapReader[dict[BrokerId, float]] = MapReader(
+    "weights", TypeAdapter(dict[_BrokerKey, _Size])
+)
+"""Broker id → relative size, a positive number."""
+
+
+def _topic_pattern(name: str) -> str:
+    refuse_topic_name(name, pattern=True)
+    return name
+
+
+min_leaders: MapReader[dict[str, int]] = MapReader(
+    "min_leaders", TypeAdapter(dict[Annotated[_Name, AfterValidator(_topic_pattern)], _Partitions])
+)
+"""Name or pattern of topics → least number of leaders per broker, 1 or more."""
+
+partition_counts: MapReader[dict[str, int]] = MapReader(
+    "partitions", TypeAdapter(Annotated[dict[_Name, _Partitions], AfterValidator(_in_order)])
+)
+"""Topic → number of partitions."""
 
 
 def _rates_of_one(value: Any) -> dict[RateSide, int]:
     if not isinstance(value, Mapping):
         return dict.fromkeys(RateSide, _fast_enough(value))
-    unknown = sorted(map(str, value.keys() - {side.value for side in RateSide}))
-    if unknown or not value:
+    if not value or value.keys() - {side.value for side in RateSide}:
         raise ValueError(
             f"holds {value_text(value)}, which is neither a rate nor rates of leader and follower"
         )
@@ -90,39 +172,70 @@ def _rates_of_one(value: Any) -> dict[RateSide, int]:
 
 def _fast_enough(value: Any) -> int:
     try:
-        found = rate(value)
+        number = rate(value)
     except ValueError as error:
         raise ValueError(f"{value_text(value)} {error}") from None
-    if found < LEAST_RATE:
+    if number < LEAST_RATE:
         raise ValueError(
-            f"holds {found}, which is less than the least rate, {LEAST_RATE} bytes per second"
+            f"holds {number}, which is less than the least rate, {LEAST_RATE} bytes per second"
         )
-    return found
+    return number
 
 
-def min_leaders(value: Any) -> dict[str, int]:
-    """Name or pattern of topics → least number of leaders per broker, 1 or more."""
-    read = {}
-    for name, item in mapping(value).items():
-        number, topic = int_of(item), str(name).strip()
-        if not topic or number is None or not 1 <= number <= MOST_PARTITIONS:
-            raise ValueError("does not map names or patterns of topics to whole numbers above 0")
-        read[topic] = number
-    each_topic(read, lambda topic: refuse_topic_name(topic, pattern=True))
-    return read
+def _by_side(read: dict[BrokerId, dict[RateSide, int]]) -> BrokerRates:
+    leader, follower = (
+        {broker: rates[side] for broker, rates in read.items() if side in rates}
+        for side in (RateSide.LEADER, RateSide.FOLLOWER)
+    )
+    return BrokerRates(leader, follower)
+
+
+_A_RATE = [
+    {"type": "integer", "minimum": LEAST_RATE, "maximum": LARGEST_RATE},
+    {"type": "string", "pattern": rf"^({RATE_PATTERN})$"},
+]
+_RatesOfOne = Annotated[
+    dict[RateSide, int],
+    PlainValidator(_rates_of_one),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_A_RATE,
+                {
+                    "type": "object",
+                    "properties": {side.value: {"anyOf": _A_RATE} for side in RateSide},
+                    "additionalProperties": False,
+                    "minProperties": 1,
+                },
+            ]
+        }
+    ),
+]
+_RATES: TypeAdapter[Any] = TypeAdapter(
+    Annotated[dict[_BrokerKey, _RatesOfOne], AfterValidator(_by_side)]
+)
+rates_by_broker: MapReader[BrokerRates] = MapReader("throttle_by_broker", _RATES)
+"""Broker → a rate for both directions, or ``leader`` and ``follower`` with one each, as numbers or
+as people write them (``5 MB/s``), all fast enough for brokers to copy anything.
+"""
+largest_rates_by_broker: MapReader[BrokerRates] = MapReader("largest_throttle_by_broker", _RATES)
+"""The same, as a policy has it."""
+
+broker_pairs: MapReader[dict[BrokerId, BrokerId]] = MapReader(
+    "replacements", TypeAdapter(Annotated[dict[_BrokerKey, _Broker], AfterValidator(_in_order)])
+)
+"""Broker → the one that takes its place."""
 
 
 def replacements(value: Any) -> dict[BrokerId, BrokerId]:
-    """Broker → the one that takes its place; as text also ``3=7, 4=8``."""
+    """:data:`broker_pairs`, each broker once; as text also ``3=7, 4=8``."""
     pairs = value
     if isinstance(value, str) and not value.lstrip().startswith("{"):
         pairs = dict(_pair(text) for text in items(value))
-    read = {}
-    for name, item in mapping(pairs).items():
-        read[broker_id(name)] = broker_id(item)
+    read = broker_pairs(pairs)
     if len({*read, *read.values()}) < 2 * len(read):
         raise ValueError("names a broker more than once")
-    return dict(sorted(read.items()))
+    return read
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -132,100 +245,82 @@ def _pair(text: str) -> tuple[str, str]:
     return old, new
 
 
-def partition_counts(value: Any) -> dict[str, int]:
-    """Topic → number of partitions.
-
-    :raises InvalidRequestError: names every topic whose number is none.
-    """
-    counts = {str(topic).strip(): (n, int_of(n)) for topic, n in mapping(value).items()}
-    wrong = [
-        f"partitions of {value_text(topic)}: {value_text(written)} is not a whole number from 1 to "
-        f"{MOST_PARTITIONS}."
-        for topic, (written, number) in counts.items()
-        if number is None or not 1 <= number <= MOST_PARTITIONS
-    ]
-    if wrong:
-        raise InvalidRequestError(wrong)
-    return {topic: int(number or 0) for topic, (_, number) in sorted(counts.items())}
+def _list_of(value: Any) -> list[Any]:
+    if isinstance(value, list) and value:
+        return value
+    raise ValueError(
+        f"{value_text(value)} is no list: each new partition has a list of broker ids of its own"
+    )
 
 
-def given_replicas(value: Any) -> dict[str, tuple[Replicas, ...]]:
-    """Topic → brokers of each new partition, in order of partition, preferred leader first: as
-    NewPartitions of Kafka's admin client has them.
-
-    :raises InvalidRequestError: names every topic whose lists are none, or name a broker twice.
-    """
-    found, wrong = {}, []
-    for name, lists in mapping(value).items():
-        topic = str(name).strip()
-        try:
-            found[topic] = tuple(map(_replicas, _list_of(lists)))
-        except (TypeError, ValueError) as error:
-            wrong.append(f"assignments of {value_text(topic)}: {error}.")
-    if wrong:
-        raise InvalidRequestError(wrong)
-    return dict(sorted(found.items()))
-
-
-def _replicas(value: Any) -> Replicas:
-    row = tuple(map(broker_id, _list_of(value)))
+def _each_once(row: Replicas) -> Replicas:
     if twice := sorted({broker for broker in row if row.count(broker) > 1}):
         raise ValueError(f"{list(row)} names broker {twice[0]} more than once")
     return row
 
 
-def _list_of(value: Any) -> Sequence[Any]:
-    if not isinstance(value, list) or not value:
-        raise TypeError(
-            f"{value_text(value)} is no list: each new partition has a list of broker ids of its "
-            "own"
-        )
-    return value
+_Replicas = Annotated[
+    tuple[_Broker, ...],
+    Field(min_length=1),
+    BeforeValidator(_list_of),
+    AfterValidator(_each_once),
+]
+_Rows = Annotated[tuple[_Replicas, ...], Field(min_length=1), BeforeValidator(_list_of)]
+given_replicas: MapReader[dict[str, tuple[Replicas, ...]]] = MapReader(
+    "assignments", TypeAdapter(Annotated[dict[_Name, _Rows], AfterValidator(_in_order)])
+)
+"""Topic → brokers of each new partition, in order of partition, preferred leader first: as
+NewPartitions of Kafka's admin client has them.
+"""
+
+
+def _config(value: Any) -> Any:
+    """A config's value as Kafka takes it."""
+    text = str(value) if isinstance(value, (int, float)) else value
+    return text.lower() if isinstance(value, bool) else text
+
+
+_Config = Annotated[
+    str,
+    BeforeValidator(_config),
+    ProblemText("is neither text nor a number, true or false"),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+]
+
+
+def _description(value: Any) -> Mapping[str, Any]:
+    try:
+        return mapping(value)
+    except TypeError as error:
+        raise ValueError(f"{value_text(value)} {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic that is to be created."""
 
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str] = field(default_factory=dict)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    partitions: _Partitions
+    replication_factor: Annotated[
+        int,
+        Field(strict=True, ge=1, le=LARGEST_REPLICATION_FACTOR),
+        BeforeValidator(int_of),
+        ProblemText(f"is not a whole number from 1 to {LARGEST_REPLICATION_FACTOR}"),
+    ]
+    configs: Annotated[
+        Mapping[str, _Config], BeforeValidator(lambda given: _description(given or {}))
+    ] = field(default_factory=dict)
 
 
-def new_topics(value: Any) -> dict[str, NewTopic]:
-    """Topic → what it is to have.
-
-    :raises InvalidRequestError: names every topic that is not described well.
-    """
-    found, wrong = {}, []
-    for name, item in mapping(value).items():
-        topic = str(name).strip()
-        try:
-            refuse_topic_name(topic)
-            found[topic] = _new_topic(item)
-        except (TypeError, ValueError) as error:
-            wrong.append(f"new_topics of {value_text(topic)}: {error}.")
-    if wrong:
-        raise InvalidRequestError(wrong)
-    return dict(sorted(found.items()))
+def _topic_name(name: str) -> str:
+    refuse_topic_name(name)
+    return name
 
 
-def _new_topic(value: Any) -> NewTopic:
-    content = dict(mapping(value))
-    unknown = content.keys() - {"partitions", "replication_factor", "configs"}
-    if unknown:
-        raise ValueError(f"unknown {', '.join(sorted(map(str, unknown)))}")
-    counts = {name: int_of(content.get(name)) for name in _MOST}
-    for name, count in counts.items():
-        if count is None or not 1 <= count <= _MOST[name]:
-            raise ValueError(
-                f"{name}={value_text(content.get(name))} is not a whole number from 1 to "
-                f"{_MOST[name]}"
-            )
-    configs = {str(key): _config(given) for key, given in (content.get("configs") or {}).items()}
-    return NewTopic(counts["partitions"] or 0, counts["replication_factor"] or 0, configs)
-
-
-def _config(value: Any) -> str:
-    """A config's value as Kafka takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+_NewName = Annotated[_Name, AfterValidator(_topic_name)]
+_Description = Annotated[NewTopic, BeforeValidator(_description)]
+new_topics: MapReader[dict[str, NewTopic]] = MapReader(
+    "new_topics", TypeAdapter(Annotated[dict[_NewName, _Description], AfterValidator(_in_order)])
+)
+"""Topic → what it is to have."""

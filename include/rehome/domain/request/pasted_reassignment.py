@@ -11,7 +11,9 @@ import enum
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, OnErrorOmit, ValidationError
 
 from rehome.domain.kafka_limits import LONGEST_TOPIC_NAME
 from rehome.domain.reassignment_file import VERSION, parse_reassignment
@@ -34,6 +36,16 @@ _PROPOSED = re.compile(
     r"^[ \t]*Proposed partition reassignment configuration[ \t\r]*$", re.MULTILINE
 )
 _CURRENT = re.compile(r"^[ \t]*Current partition replica assignment[ \t\r]*$", re.MULTILINE)
+
+
+class _Topic(BaseModel):
+    topic: Annotated[str, Field(min_length=1, max_length=LONGEST_TOPIC_NAME)]
+
+
+class _TopicsToMove(BaseModel):
+    """The other file that Kafka's tool reads, as far as it can be read."""
+
+    topics: list[OnErrorOmit[_Topic]]
 
 
 def read_reassignment(value: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -99,13 +111,12 @@ def _refuse_topics_to_move(file: Mapping[str, Any]) -> None:
     """
     if "topics" not in file or "partitions" in file:
         return
-    entries = file["topics"] if isinstance(file["topics"], list) else []
-    names = [entry.get("topic") for entry in entries if isinstance(entry, Mapping)]
-    known = [
-        name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_TOPIC_NAME
-    ]
-    topics = ", ".join(known[:_SHOWN]) or "those topics"
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    try:
+        names = [entry.topic for entry in _TopicsToMove.model_validate(file).topics]
+    except ValidationError:
+        names = []
+    topics = ", ".join(names[:_SHOWN]) or "those topics"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     raise InvalidRequestError(
         [
             "The reassignment is a file of topics to move: Kafka's tool makes a reassignment of "

@@ -71,7 +71,7 @@ class PolicyKeys(BaseModel):
         Field(description="Bytes per second, per broker and direction. Left out: any."),
     ] = None
     largest_throttle_by_broker: Annotated[
-        types.RatesByBroker,
+        types.LargestRatesByBroker,
         Field(
             description="The same of single brokers, each by direction: no plan lets them send or "
             "receive more, whatever its own throttle is."

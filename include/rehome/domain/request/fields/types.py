@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,7 +15,6 @@ from rehome.domain.kafka_limits import (
     LARGEST_RATE,
     LARGEST_REPLICATION_FACTOR,
     LEAST_RATE,
-    MOST_PARTITIONS,
 )
 from rehome.domain.request import limits, param_maps, param_types
 from rehome.domain.request.validation import Read
@@ -72,6 +72,10 @@ def one_of(
     return Read(", ".join(kind), param_types.one_of(kind), schema)
 
 
+def _map(text: str, reader: param_maps.MapReader[Any]) -> Read:
+    return Read(text, reader, reader.schema())
+
+
 OptionalCount = Annotated[int | None, whole_number(1, optional=True)]
 OptionalReplicationFactor = Annotated[
     int | None, whole_number(1, LARGEST_REPLICATION_FACTOR, optional=True)
@@ -121,33 +125,14 @@ ReassignmentJson = Annotated[
     ),
 ]
 Throttle = Annotated[int | str, Read("rate, or auto", param_types.throttle, _THROTTLE)]
-_ONE_RATE = {
-    "anyOf": [
-        {"type": "integer", "minimum": LEAST_RATE, "maximum": LARGEST_RATE},
-        {"type": "string", "pattern": rf"^({RATE_PATTERN})$"},
-    ]
-}
-RATES_BY_BROKER = Read(
-    "broker → a rate, or rates of leader and follower",
-    param_maps.rates_by_broker,
-    {
-        "type": ["null", "object"],
-        "propertyNames": {"pattern": r"^\d+$"},
-        "additionalProperties": {
-            "anyOf": [
-                *_ONE_RATE["anyOf"],
-                {
-                    "type": "object",
-                    "properties": {"leader": _ONE_RATE, "follower": _ONE_RATE},
-                    "additionalProperties": False,
-                    "minProperties": 1,
-                },
-            ]
-        },
-    },
+RATES_BY_BROKER = _map(
+    "broker → a rate, or rates of leader and follower", param_maps.rates_by_broker
 )
 RatesByBroker = Annotated[BrokerRates, RATES_BY_BROKER]
 OptionalRatesByBroker = Annotated[BrokerRates | None, RATES_BY_BROKER]
+LargestRatesByBroker = Annotated[
+    BrokerRates, replace(RATES_BY_BROKER, parse=param_maps.largest_rates_by_broker)
+]
 Time = Annotated[
     datetime | None,
     Read(
@@ -158,57 +143,21 @@ Time = Annotated[
 ]
 ToleranceByResource = Annotated[
     Mapping[str, float | None],
-    Read(
-        "resource → fraction, or null for any",
-        param_maps.tolerances,
-        {
-            "type": ["null", "object"],
-            "additionalProperties": {
-                "type": ["null", "number"],
-                "minimum": 0,
-                "exclusiveMaximum": 1,
-            },
-            "propertyNames": {"enum": list(param_types.TOLERANCES)},
-        },
-    ),
+    _map("resource → fraction, or null for any", param_maps.tolerances),
 ]
 WeightByBroker = Annotated[
-    Mapping[BrokerId, float],
-    Read(
-        "broker → relative size",
-        param_maps.weights,
-        {
-            "type": ["null", "object"],
-            "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
-            "propertyNames": {"pattern": r"^\d+$"},
-        },
-    ),
+    Mapping[BrokerId, float], _map("broker → relative size", param_maps.weights)
 ]
 LeadersByTopic = Annotated[
     Mapping[str, int],
-    Read(
-        "name or pattern of topics → number of leaders",
-        param_maps.min_leaders,
-        {
-            "type": ["null", "object"],
-            "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_PARTITIONS},
-        },
-    ),
+    _map("name or pattern of topics → number of leaders", param_maps.min_leaders),
 ]
 Replacements = Annotated[
     Mapping[BrokerId, BrokerId],
     Read(
         "broker → the one that takes its place",
         param_maps.replacements,
-        {
-            "type": ["null", "object"],
-            "additionalProperties": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": LARGEST_BROKER_ID,
-            },
-            "propertyNames": {"pattern": r"^\d+$"},
-        },
+        param_maps.broker_pairs.schema(),
     ),
 ]
 LogDirNames = Annotated[
@@ -224,30 +173,12 @@ PartitionCounts = Annotated[
     Read(
         "topic → number of partitions",
         param_maps.partition_counts,
-        {
-            "type": "object",
-            "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_PARTITIONS},
-        },
+        param_maps.partition_counts.schema() | {"type": "object"},
     ),
 ]
 GivenReplicas = Annotated[
     Mapping[str, tuple[Replicas, ...]],
-    Read(
-        "topic → a list of broker ids for each new partition",
-        param_maps.given_replicas,
-        {
-            "type": ["null", "object"],
-            "additionalProperties": {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_BROKER_ID},
-                },
-            },
-        },
-    ),
+    _map("topic → a list of broker ids for each new partition", param_maps.given_replicas),
 ]
 CAPS = Read("caps of brokers", limits.read_caps, {"type": ["null", "object"]})
 BROKER_SETS = Read(
@@ -259,29 +190,5 @@ OptionalCaps = Annotated[limits.BrokerCaps | None, CAPS]
 OptionalBrokerSets = Annotated[tuple[limits.BrokerSet, ...] | None, BROKER_SETS]
 NewTopics = Annotated[
     Mapping[str, param_maps.NewTopic],
-    Read(
-        "topic → partitions, replication_factor and configs",
-        param_maps.new_topics,
-        {
-            "type": ["null", "object"],
-            "additionalProperties": {
-                "type": "object",
-                "properties": {
-                    "partitions": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MOST_PARTITIONS,
-                    },
-                    "replication_factor": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": LARGEST_REPLICATION_FACTOR,
-                    },
-                    "configs": {"type": "object"},
-                },
-                "required": ["partitions", "replication_factor"],
-                "additionalProperties": False,
-            },
-        },
-    ),
+    _map("topic → partitions, replication_factor and configs", param_maps.new_topics),
 ]
