@@ -43,6 +43,7 @@ from rehome.domain.request.limits import (
 )
 from rehome.domain.request.request import upgraded_params
 from rehome.domain.request.targets import target_problems
+from rehome.domain.request.validation import ProblemsError, every_problem
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import ConnectionPolicy
 from rehome.execution.access.open_windows import CronWindow, cron_problem, window_from_json
@@ -73,34 +74,14 @@ class ClustersFileError(InvalidRequestError):
         return f"{self.what}\n{self.next_step}"
 
 
-class _ProblemsError(ValueError):
-    """Several sentences about one key, each complete in itself."""
-
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        self.problems = problems
-        super().__init__(" ".join(problems))
-
-
-def _every_problem(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Reading that names every problem at once."""
-
-    def validate(value: Any) -> Any:
-        try:
-            return read(value)
-        except InvalidRequestError as error:
-            raise _ProblemsError(error.problems) from None
-
-    return validate
-
-
 def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
     connection = str(info.data.get("connection", ""))
     try:
         return ConnectionPolicy.parse(value, connection, PolicyPlace.FILE)
     except InvalidRequestError as error:
         of_connection = f" (connection {connection})"
-        problems = (text.removesuffix(of_connection) for text in error.problems)
-        raise _ProblemsError(tuple(problems)) from None
+        problems = [text.removesuffix(of_connection) for text in error.problems]
+        raise ProblemsError(problems) from None
 
 
 def maintenance_window(value: Any) -> CronWindow:
@@ -122,10 +103,7 @@ def maintenance_window(value: Any) -> CronWindow:
 def _watch(value: Any) -> WatchRules:
     if not isinstance(value, Mapping):
         raise ValueError("is not a mapping")
-    try:
-        return WatchRules.parse(value, "watch")
-    except InvalidRequestError as error:
-        raise _ProblemsError(tuple(error.problems)) from None
+    return WatchRules.parse(value, "watch")
 
 
 def _targets(value: Any) -> Mapping[str, Any]:
@@ -142,7 +120,7 @@ def _without(
     if not isinstance(value, Mapping):
         raise ValueError("is not a mapping")
     if problems := problems_of({str(name): item for name, item in value.items()}):
-        raise _ProblemsError(tuple(problems))
+        raise ProblemsError(problems)
     return dict(value)
 
 
@@ -204,20 +182,20 @@ class ClusterEntry(BaseModel):
     ] = {}
     caps: Annotated[
         BrokerCaps,
-        PlainValidator(_every_problem(read_caps)),
+        PlainValidator(every_problem(read_caps)),
         ValueText("limits of a broker, by default and by broker id"),
         Shown("none"),
         Field(title="Caps", description="The most that brokers may hold."),
     ] = BrokerCaps()
     broker_sets: Annotated[
         tuple[BrokerSet, ...],
-        PlainValidator(_every_problem(read_broker_sets)),
+        PlainValidator(every_problem(read_broker_sets)),
         ValueText("list of name, topics and brokers"),
         Field(title="Broker sets", description="Topics that stay on a set of brokers."),
     ] = ()
     watch: Annotated[
         WatchRules | None,
-        PlainValidator(_watch),
+        PlainValidator(every_problem(_watch)),
         ValueText("watch rules"),
         Shown("none: the setting watch_rules"),
         Field(
@@ -271,7 +249,7 @@ class ClustersFile(BaseModel):
                     f"clusters.{name}.connection: {entry.connection} is that of {first}, too."
                 )
         if problems:
-            raise _ProblemsError(tuple(problems))
+            raise ProblemsError(problems)
         return self
 
     def through(self, connection: str | None) -> ClusterEntry | None:
@@ -363,7 +341,7 @@ def _sentences(error: ValidationError) -> Iterator[str]:
                     f"{place}: is no name of a cluster: write small letters and digits, with "
                     "single -, _ or . between them."
                 )
-            case _ if isinstance(cause, _ProblemsError):
+            case _ if isinstance(cause, ProblemsError):
                 for text in cause.problems:
                     yield f"{place}: {text}" if place else text
             case _:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
 
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -105,3 +106,13 @@ def brokers_text(brokers: Sequence[int]) -> str:
 def brokers_are(brokers: Sequence[int]) -> str:
     """``broker 3 is`` or ``brokers 3 and 4 are``."""
     return f"{brokers_text(brokers)} {'is' if len(brokers) == 1 else 'are'}"
+
+
+def named_errors(left: Mapping[TopicPartition, BrokerError]) -> str:
+    """Partitions and what is the matter with each, as a part of a sentence."""
+    return ", ".join(f"{partition}: {error}" for partition, error in sorted(left.items()))
+
+
+def whole_percent(part: float) -> int:
+    """A part of 1 in whole percent; 100 only when nothing is left."""
+    return 100 if part >= 1 else min(99, int(100 * part + 1e-6))

@@ -251,8 +251,8 @@ def broker_lines(
     out_of = pace.value.out_of if isinstance(pace, Known) else {}
     nothing = 0.0 if isinstance(pace, Known) else None
     moves_in, moves_out = copied_by_broker(flying)
-    concerned = [load for load in loads if _change(load)]
-    by_change = sorted(concerned, key=lambda load: (-_change(load), load.broker))
+    concerned = [load for load in loads if load.change_bytes]
+    by_change = sorted(concerned, key=lambda load: (-load.change_bytes, load.broker))
     shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
     lines = [
         BrokerLine(
@@ -268,10 +268,6 @@ def broker_lines(
         for load in shown
     ]
     return lines, len(concerned) - len(shown)
-
-
-def _change(load: BrokerLoad) -> int:
-    return load.bytes_in + load.bytes_out + abs(load.size_bytes_after - load.size_bytes_before)
 
 
 @dataclass(frozen=True, slots=True)

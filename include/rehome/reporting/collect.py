@@ -47,13 +47,10 @@ def report_data(
     ledger: Ledger,
     directory: PlanDirectory,
     outlook: Outlook | None = None,
-    *,
-    now: datetime | None = None,
 ) -> ReportData:
     """Everything known about the plan in a directory.
 
     :param outlook: what the plan waits for while it is paused.
-    :param now: the report's own time; the clock's when not given.
     :raises RehomeError: the directory holds no plan, or the ledger does not have it.
     """
     plan = directory.load()
@@ -68,7 +65,7 @@ def report_data(
     )
     return ReportData(
         plan=plan,
-        written_at=now or datetime.now(UTC),
+        written_at=datetime.now(UTC),
         evidence=evidence,
         request=read("request.json") or {},
         moves=ledger.moves(plan_id),

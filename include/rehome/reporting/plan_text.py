@@ -15,7 +15,6 @@ from rehome.domain.run.event_kind import AnyKind, EventKind
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.domain.text import first_names, minute_text
 from rehome.domain.time_range import TimeRange
-from rehome.execution.throttle.configs import resource_text
 from rehome.ledger.base.records import ThrottleState
 from rehome.reporting.data import ReportData
 from rehome.reporting.number_text import (
@@ -202,9 +201,7 @@ def unusual(data: ReportData) -> list[Unusual]:
         for partition, detail in proof.get("problems", {}).items()
     ]
     owed = [
-        Unusual(
-            "throttle pending cleanup", f"{resource_text(entry.resource)} {entry.key}", entry.detail
-        )
+        Unusual("throttle pending cleanup", f"{entry.resource} {entry.key}", entry.detail)
         for entry in data.throttles
         if entry.state is ThrottleState.OWED
     ]

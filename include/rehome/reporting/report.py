@@ -32,7 +32,6 @@ from rehome.domain.run.states import BY_URGENCY, MoveState, PlanState
 from rehome.domain.text import second_text
 from rehome.execution.completion.words.end_words import demotion_text
 from rehome.execution.progress.eta import eta_errors
-from rehome.execution.throttle.configs import resource_text
 from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from rehome.reporting import number_text
 from rehome.reporting.charts import rate_chart as rates
@@ -314,7 +313,7 @@ def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
     if entry.set_by is SetBy.OTHERS:
         proof = "another client's value is set there: left alone"
     return ThrottleRow(
-        resource_text(entry.resource),
+        str(entry.resource),
         entry.key,
         ",".join(entry.ours),
         "not set" if entry.prior_value is None else entry.prior_value or "empty",

@@ -29,7 +29,6 @@ from rehome.execution.direct.wanted_copies import (
     wanted_copies,
 )
 from rehome.execution.foreign.in_flight import Chosen
-from rehome.execution.throttle.configs import resource_text
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.hooks.direct_changes import changing
@@ -258,7 +257,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :return: what is as before, and what another client has changed since, which stays.
         """
         known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
-        of = [f"{resource_text(each.resource)} {each.key}" for each in known.changes]
+        of = [f"{each.resource} {each.key}" for each in known.changes]
         with (
             self._cluster() as cluster,
             changing(cluster, "clear_replication_throttle", of, stops=True) as change,

@@ -80,12 +80,11 @@ def _unusable(channel: Channel) -> str:
 
 class _Waits:
     """How long a task has waited: for which channel, from when until when, in monotonic seconds.
-
-    :param most_s: it waits so long in all for a channel; None = ``DEADLINE_S``.
+    In all it waits for ``most_s`` for a channel.
     """
 
-    def __init__(self, most_s: float | None = None) -> None:
-        self.most_s = DEADLINE_S if most_s is None else most_s
+    def __init__(self) -> None:
+        self.most_s = DEADLINE_S
         self._times: list[tuple[str, float, float]] = []
 
     def left_s(self, channel: str) -> float:
@@ -107,12 +106,9 @@ _of_task: contextvars.ContextVar[_Waits | None] = contextvars.ContextVar(
 
 
 @contextmanager
-def one_task(most_s: float | None = None) -> Iterator[None]:
-    """Meanwhile all that is sent counts as one task's: a slow channel holds it once.
-
-    :param most_s: the task waits so long in all for a channel; None = ``DEADLINE_S``.
-    """
-    token = _of_task.set(_Waits(most_s))
+def one_task() -> Iterator[None]:
+    """Meanwhile all that is sent counts as one task's: a slow channel holds it once."""
+    token = _of_task.set(_Waits())
     try:
         yield
     finally:

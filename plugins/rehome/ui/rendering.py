@@ -25,7 +25,7 @@ from rehome.account.words import (
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.run.causes.hurts import HurtKind
 from rehome.domain.run.states import Control, MoveState, PlanState
-from rehome.domain.text import clock_text, second_text
+from rehome.domain.text import clock_text, second_text, whole_percent
 from rehome.links import URL_PREFIX
 from rehome.page.controls import LABELS
 from rehome.reporting import number_text
@@ -91,7 +91,7 @@ def _environment() -> Environment:
         time=time_html,
         brokers=number_text.brokers_list,
         count=number_text.count_text,
-        percent=percent,
+        percent=whole_percent,
         end_of=figure_words.end_of,
         elapsed=figure_words.elapsed_text,
         predicted=figure_words.predicted_text,
@@ -146,11 +146,6 @@ def time_html(at: datetime | None) -> str:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         utc.isoformat(), second_text(utc), clock_text(utc)
     )
-
-
-def percent(part: float) -> int:
-    """A part of 1 in whole percent; 100 only when nothing is left."""
-    return 100 if part >= 1 else min(99, int(100 * part + 1e-6))
 
 
 def airflow_root(root: str) -> str:

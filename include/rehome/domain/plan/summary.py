@@ -40,6 +40,11 @@ class BrokerLoad:
     bytes_out: int  # bytes the plan copies from it, as leader
     log_dir_bytes: int = 0  # bytes the plan copies between its log dirs
 
+    @property
+    def change_bytes(self) -> int:
+        """How much the plan has to do with it, to order brokers by."""
+        return self.bytes_in + self.bytes_out + abs(self.size_bytes_after - self.size_bytes_before)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:

@@ -19,7 +19,6 @@ from rehome.domain.kafka_limits import (
     LARGEST_RATE,
     LEAST_RATE,
 )
-from rehome.domain.request.pasted_reassignment import read_reassignment
 from rehome.domain.request.topic_filters import TopicFilter, filters_in
 from rehome.domain.request.validation import value_text
 from rehome.domain.resources import Resource
@@ -218,11 +217,6 @@ def broker_id(value: Any) -> BrokerId:
             f"names broker {value_text(value)}: ids are whole numbers from 0 to {LARGEST_BROKER_ID}"
         )
     return number
-
-
-def reassignment(value: Any) -> Mapping[str, Any] | None:
-    """Kafka's reassignment JSON, parsed; None when empty."""
-    return read_reassignment(value)
 
 
 def time(value: Any) -> datetime:

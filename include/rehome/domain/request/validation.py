@@ -8,7 +8,7 @@ it, so that the two stay together.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -19,16 +19,31 @@ from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import ValueText
 
 _M = TypeVar("_M", bound=BaseModel)
+_T = TypeVar("_T")
 UNKNOWN_NAMED = 10
 """Unknown parameters that are named; a request of a megabyte has room for a hundred thousand."""
 
 
-class _Problems(ValueError):
-    """More than one sentence about one parameter, each complete in itself."""
+class ProblemsError(ValueError):
+    """More than one sentence about one value, each complete in itself."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        self.problems = problems
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
         super().__init__(" ".join(problems))
+
+
+def every_problem(parse: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """Reading as Pydantic's validators do: by one error, with every problem."""
+
+    def validate(value: Any) -> _T:
+        try:
+            return parse(value)
+        except InvalidRequestError as error:
+            raise ProblemsError(error.problems) from None
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+    return validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +61,13 @@ class Read(ValueText):
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Read by ``parse`` alone."""
-        return core_schema.no_info_plain_validator_function(self._read)
+        return core_schema.no_info_plain_validator_function(every_problem(self.parse))
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """What a form accepts."""
         return dict(self.schema)
-
-    def _read(self, value: Any) -> Any:
-        try:
-            return self.parse(value)
-        except InvalidRequestError as error:
-            raise _Problems(error.problems) from None
-        except TypeError as error:
-            raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ def is_blank(value: Any) -> bool:
 def _sentences(error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         cause = problem.get("ctx", {}).get("error")
-        if isinstance(cause, _Problems):
+        if isinstance(cause, ProblemsError):
             yield from cause.problems
         else:
             yield f"{problem['loc'][0]}={value_text(problem['input'])} {cause or problem['msg']}."

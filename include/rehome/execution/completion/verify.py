@@ -30,7 +30,6 @@ from rehome.execution.observation.agreed_topics import agreed_topics
 from rehome.execution.observation.data_loss import later
 from rehome.execution.observation.log_dir_copies import wanted_log_dirs
 from rehome.execution.observation.out_of_isr import OutOfIsr, out_of_isr
-from rehome.execution.throttle.configs import resource_text
 from rehome.execution.throttle.keys import (
     THROTTLE_KEYS,
     own_value,
@@ -271,12 +270,12 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple
     left, unread = [], []
     for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
         if isinstance(configs, BrokerError):
-            unread.append(f"{resource_text(resource)} cannot be read: {configs}")
+            unread.append(f"{resource} cannot be read: {configs}")
             continue
         for key in THROTTLE_KEYS:
             value = own_value(resource, configs.get(key))
             if value:
-                left.append(f"{resource_text(resource)} {key}={value}")
+                left.append(f"{resource} {key}={value}")
     return tuple(left), tuple(unread)
 
 

@@ -22,7 +22,6 @@ from rehome.execution.throttle.configs import (
     VERIFY_TIMEOUT_S,
     ThrottleError,
     read,
-    resource_text,
 )
 from rehome.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -128,7 +127,7 @@ def set_direct_throttle(
         if isinstance(ours, int):
             holds = NO_RATE_LIMIT if value is None or value.value is None else int(value.value)
             if holds <= ours:
-                kept[f"{resource_text(resource)} {key}"] = holds
+                kept[f"{resource} {key}"] = holds
             else:
                 changes.append(ThrottleChange(resource, key, before, str(ours)))
         elif before != EVERY_REPLICA and (new := [i for i in ours if i not in split(before)]):
@@ -233,7 +232,7 @@ def _own(change: ThrottleChange, found: Configs) -> str | None:
 
 
 def _place(change: ThrottleChange) -> str:
-    return f"{resource_text(change.resource)} {change.key}"
+    return f"{change.resource} {change.key}"
 
 
 def _read_changed(cluster: ClusterPort, changes: Collection[ThrottleChange]) -> Configs:
@@ -250,9 +249,7 @@ def _alter(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     verdicts = cluster.alter_configs(changes)
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
     if refused:
-        text = "; ".join(
-            f"{resource_text(resource)}: {error}" for resource, error in refused.items()
-        )
+        text = "; ".join(f"{resource}: {error}" for resource, error in refused.items())
         raise DirectThrottleError(f"A change of the throttle was refused on {text}", refused)
     timeout, left = ProgressTimeout(VERIFY_TIMEOUT_S), list(changes)
     while left:
@@ -262,7 +259,7 @@ def _alter(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
         left = still
         if left and timeout.exhausted:
             raise ThrottleError(
-                f"{resource_text(left[0].resource)} {left[0].key} does not read back as set",
+                f"{left[0].resource} {left[0].key} does not read back as set",
                 next_step="See who else changes it, and try again.",
             )
         if left:

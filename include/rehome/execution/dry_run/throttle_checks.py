@@ -20,7 +20,7 @@ from rehome.execution.dry_run.rates.rates_found import RatesFound
 from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 from rehome.execution.dry_run.words.worded import put_in_words
 from rehome.execution.observation.move_status import relocating
-from rehome.execution.throttle.configs import refuses_marks, resource_text
+from rehome.execution.throttle.configs import refuses_marks
 from rehome.execution.throttle.cordon import cordon_change, unable_to_cordon
 from rehome.execution.throttle.foreign import SetByPlans
 from rehome.execution.throttle.keys import (
@@ -108,7 +108,7 @@ def _rates(
 ) -> Iterator[TypedFinding]:
     """The rates that would be set, and those of other clients that would hold instead."""
     for resource, error in found.unreadable.items():
-        yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, resource_text(resource), error)
+        yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, str(resource), error)
     for choice in found.choices:
         if choice.holds is not None:
             loads = _loads(plan, now, choice.key)
@@ -117,7 +117,7 @@ def _rates(
             stops = choice.holds <= 0
             yield TypedFinding(
                 FoundKind.OTHERS_RATE_STOPS if stops else FoundKind.OTHERS_RATE_HOLDS,
-                resource_text(choice.resource),
+                str(choice.resource),
                 key=choice.key,
                 rate_bytes_per_s=choice.holds,
                 size_bytes=size,
@@ -143,7 +143,7 @@ def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iter
         before = None if isinstance(configs, BrokerError) else own_value(resource, configs.get(key))
         if before is not None:
             yield TypedFinding(
-                *(FoundKind.RATE_NOT_PUT_BACK, resource_text(resource), refused),
+                *(FoundKind.RATE_NOT_PUT_BACK, str(resource), refused),
                 key=key,
                 value=before,
                 mark=probe.key,
@@ -178,7 +178,7 @@ def _lists(
         configs = present[resource]
         if isinstance(configs, BrokerError):
             if key == LISTS[0]:
-                yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, resource_text(resource), configs)
+                yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, str(resource), configs)
             continue
         there = split(own_value(resource, configs.get(key)))
         if EVERY_REPLICA in there:
@@ -204,7 +204,7 @@ def _no_room(
         without += bool(missing) and len(",".join(["", *missing])) > room
     if without:
         yield TypedFinding(
-            *(FoundKind.THROTTLE_LIST_FULL, resource_text(resource)),
+            *(FoundKind.THROTTLE_LIST_FULL, str(resource)),
             key=key,
             count=len(kept),
             most=max(room, 0),

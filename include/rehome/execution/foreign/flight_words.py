@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.text import (
     brokers_text,
     bytes_text,
     count_text,
     duration_text,
     first_names,
+    named_errors,
     second_text,
 )
 from rehome.execution.foreign.cancel_foreign import ForeignCancelled
@@ -160,10 +160,6 @@ def cancelled_lines(done: ForeignCancelled) -> Iterator[str]:
         names = first_names([str(partition) for partition in done.unordered])
         yield f"in which order the replicas were before is not known, of {names}"
     if done.unread:
-        yield f"their replicas could not be read: {_errors(done.unread)}"
+        yield f"their replicas could not be read: {named_errors(done.unread)}"
     if done.left:
-        yield f"still in flight: {_errors(done.left)}"
-
-
-def _errors(found: Mapping[TopicPartition, BrokerError]) -> str:
-    return ", ".join(f"{partition}: {error}" for partition, error in sorted(found.items()))
+        yield f"still in flight: {named_errors(done.left)}"

@@ -48,16 +48,13 @@ from rehome.execution.throttle.ownership.marks import (
     read_marks,
 )
 from rehome.execution.throttle.still_needed import NeededThrottles, needs
-from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
+from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottlePlace, ThrottleState
 from rehome.ledger.store import Ledger
 
 UNMARKED = (
     "no mark of this ledger is there, so what was set before may be another Rehome's and is not "
     "put back: set what is wanted there, and the sweep closes this"
 )
-
-
-_Place = tuple[str, ConfigResource, str]
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class _Clearing:
     def __init__(
         self, entries: Collection[ThrottleEntry], ledger: Ledger, cluster: ClusterPort
     ) -> None:
-        self._left = {_place(entry): entry for entry in entries}
+        self._left = {entry.place: entry for entry in entries}
         self._cluster_id = next(iter(entries)).cluster_id
         self._ledger = ledger
         self._cluster = cluster
@@ -196,7 +193,7 @@ class _Clearing:
         another client's change, the entry waits for the broker.
         """
         marks = read_marks(self._cluster, self._ledger.ledger_id)
-        steps: dict[_Place, tuple[ConfigChange, ...]] = {}
+        steps: dict[ThrottlePlace, tuple[ConfigChange, ...]] = {}
         for entry in entries:
             if entry.set_by is SetBy.OTHERS:
                 self._owe(entry, f"{CHANGED_SINCE}; {entry.resource} is not alive")
@@ -207,13 +204,13 @@ class _Clearing:
             ):
                 self._owe(entry, UNMARKED)
             else:
-                steps[_place(entry)] = step
+                steps[entry.place] = step
         values = [c for step in steps.values() for c in step if not is_mark(c.key)]
         verdicts = self._cluster.alter_configs(values) if values else {}
-        taken = [e for e in entries if _place(e) in steps and verdicts[e.resource] is None]
+        taken = [e for e in entries if e.place in steps and verdicts[e.resource] is None]
         # Not before: a value whose mark is gone is not known to be ours.
-        alter_default(self._cluster, [c for e in taken for c in steps[_place(e)] if is_mark(c.key)])
-        for entry in (e for e in entries if _place(e) in steps):
+        alter_default(self._cluster, [c for e in taken for c in steps[e.place] if is_mark(c.key)])
+        for entry in (e for e in entries if e.place in steps):
             if entry in taken:
                 self._mark_cleared(entry, "taken back at the controllers: its broker is not alive")
             else:
@@ -232,7 +229,7 @@ class _Clearing:
         for entry in list(self._left.values()):
             if step := self._step(entry, found[entry.resource], marks, first):
                 changes += step
-                asked += [self._left[_place(entry)]] if entry.key not in LISTS else []
+                asked += [self._left[entry.place]] if entry.key not in LISTS else []
         another = any(self._is_new(change) for change in changes)
         self._record()
         verdicts = alter_marked(self._cluster, changes) if changes else {}
@@ -301,7 +298,7 @@ class _Clearing:
             return ()
         given = [c.value for c in step if c.key == entry.key and c.value in held.values]
         ours = tuple(dict.fromkeys((*entry.ours, *(value for value in given if value))))
-        self._left[_place(entry)] = replace(entry, ours=ours)
+        self._left[entry.place] = replace(entry, ours=ours)
         return step
 
     def _as_others_want_it_now(self, entry: ThrottleEntry, before: str | None) -> ThrottleEntry:
@@ -312,7 +309,7 @@ class _Clearing:
             return entry
         source = "NOT_SET" if before is None else source_of(entry.resource)
         revised = replace(entry, prior_value=before, prior_source=source)
-        self._left[_place(entry)] = revised
+        self._left[entry.place] = revised
         if entry.changed_at is not None:  # else its plan is unknown to this ledger
             self._ledger.journal_throttles([revised], revises=True)
         return revised
@@ -337,7 +334,7 @@ class _Clearing:
         )
 
     def _mark_ended(self, entry: ThrottleEntry, state: ThrottleState, detail: str) -> ThrottleEntry:
-        del self._left[_place(entry)]
+        del self._left[entry.place]
         marked = replace(entry, state=state, detail=detail)
         self._marks.append(marked)
         return marked
@@ -353,10 +350,6 @@ class _Clearing:
         for entry in list(self._left.values()):
             self._owe(entry, detail)
         self._record()
-
-
-def _place(entry: ThrottleEntry) -> _Place:
-    return (entry.plan_id, entry.resource, entry.key)
 
 
 def _broker(resource: ConfigResource) -> BrokerId | None:

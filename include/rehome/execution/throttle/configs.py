@@ -64,7 +64,7 @@ def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
 
 def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
     return ClusterError(
-        f"The present throttle of {resource_text(resource)} cannot be read",
+        f"The present throttle of {resource} cannot be read",
         error=error,
         next_step="Rehome changes a throttle only where it knows the one before. Fix what the "
         "broker "
@@ -231,9 +231,7 @@ def _change(
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
     refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
     if refused:
-        text = "; ".join(
-            f"{resource_text(resource)}: {error}" for resource, error in refused.items()
-        )
+        text = "; ".join(f"{resource}: {error}" for resource, error in refused.items())
         left = "What was set is in the ledger, and clear_throttle takes it back."
         if all(error.code in NO_ANSWER for error in refused.values()):
             raise ClusterError(
@@ -270,7 +268,7 @@ def _wait_until_read_back(
         missing = left
         if missing and timeout.exhausted:
             raise ThrottleError(
-                f"The throttle on {resource_text(missing[0].resource)} does not read back as set: "
+                f"The throttle on {missing[0].resource} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",
                 state_left="What was set is in the ledger, and clear_throttle takes it back.",
                 next_step="See who else changes this configuration, then trigger a new run.",
@@ -302,8 +300,3 @@ def goes_by_broker(cluster: ClusterPort) -> bool:
     if not default_is_honoured(cluster.finalized_features()):
         return True
     return hangs_on_default(cluster.describe_topics(CRUISE_CONTROL_TOPICS))
-
-
-def resource_text(resource: ConfigResource) -> str:
-    """A resource in words: "topic payments", "broker 3", "the brokers' default"."""
-    return str(resource)

@@ -11,7 +11,6 @@ from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigResource
 from rehome.domain.kafka import BrokerError, ConfigValue
-from rehome.execution.throttle.configs import resource_text
 from rehome.execution.throttle.keys import (
     CORDONED,
     LISTS,
@@ -39,7 +38,7 @@ class ForeignThrottle:
     value: str
 
     def __str__(self) -> str:
-        return f"{resource_text(self.resource)} {self.key}={self.value or '(empty)'}"
+        return f"{self.resource} {self.key}={self.value or '(empty)'}"
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,9 @@ class SetBy(enum.StrEnum):
     OTHERS = "others"  # another client has changed what was set here: its value is left alone
 
 
+ThrottlePlace = tuple[str, ConfigResource, str]
+
+
 @dataclass(frozen=True, slots=True)
 class ThrottleEntry:
     """One configuration key that a plan changes, with its earlier and its new value.
@@ -276,6 +279,11 @@ class ThrottleEntry:
     times_gone: int = 0
     times_alerted: int = 0
     changed_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def place(self) -> ThrottlePlace:
+        """Which setting it is, of which plan."""
+        return (self.plan_id, self.resource, self.key)
 
     @property
     def asked(self) -> tuple[str, ...]:

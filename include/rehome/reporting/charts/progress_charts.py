@@ -77,7 +77,7 @@ def broker_picture(
         bands = {load.broker: (low, high) for load, low, high in sides}
     held = [max(b.size_bytes_before, b.size_bytes_after) for b in loads]
     most = max(held, default=0)
-    by_change = sorted(loads, key=lambda load: (-_change(load), load.broker))
+    by_change = sorted(loads, key=lambda load: (-load.change_bytes, load.broker))
     shown = sorted(by_change[:BROKERS_DRAWN], key=lambda load: load.broker)
     bars = tuple(
         Bar(
@@ -94,10 +94,6 @@ def broker_picture(
 def _band(low: int, high: int, most: int) -> tuple[float, float]:
     left = min(_percent(low, most), 100.0)
     return left, round(min(_percent(high, most), 100.0) - left, 2)
-
-
-def _change(load: BrokerLoad) -> int:
-    return load.bytes_in + load.bytes_out + abs(load.size_bytes_after - load.size_bytes_before)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rehome.cli.output import clean, local_moment, local_time
+from rehome.domain.text import whole_percent
 from rehome.reporting.number_text import brokers_list, bytes_text, count_text, rate_text
 
 if TYPE_CHECKING:
@@ -104,11 +105,6 @@ def _size(plan: Data) -> str:
         f"window closes {local_moment(plan['window_end'])}" if plan["window_end"] else "",
     ]
     return ", ".join(filter(None, parts))
-
-
-def whole_percent(fraction: float) -> int:
-    """As the page rounds it: 100 only when nothing is left."""
-    return 100 if fraction >= 1 else min(99, int(100 * fraction + 1e-6))
 
 
 def _figures(plan: Data) -> str:

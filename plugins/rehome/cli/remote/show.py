@@ -22,8 +22,9 @@ from rehome.cli.output import (
     say_json,
 )
 from rehome.cli.remote.options import add_airflow, add_json, open_airflow
-from rehome.cli.remote.screen import plan_lines, standing, whole_percent
+from rehome.cli.remote.screen import plan_lines, standing
 from rehome.cli.verbs import Verb
+from rehome.domain.text import whole_percent
 
 NEWEST_SHOWN = 15
 

@@ -15,9 +15,10 @@ from rich.text import Text
 
 from rehome.cli.output import CommandError, ExitCode, clean, console, say, say_json_line
 from rehome.cli.remote.options import add_airflow, add_json, open_airflow
-from rehome.cli.remote.screen import picture, plan_lines, standing, whole_percent
+from rehome.cli.remote.screen import picture, plan_lines, standing
 from rehome.cli.remote.show import add_plan, path_of
 from rehome.cli.verbs import Verb
+from rehome.domain.text import whole_percent
 
 if TYPE_CHECKING:
     from rehome.cli.remote.airflow_client import AirflowClient

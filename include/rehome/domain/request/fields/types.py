@@ -17,6 +17,7 @@ from rehome.domain.kafka_limits import (
     LEAST_RATE,
 )
 from rehome.domain.request import limits, param_maps, param_types
+from rehome.domain.request.pasted_reassignment import read_reassignment
 from rehome.domain.request.validation import Read
 from rehome.domain.text import RATE_PATTERN
 
@@ -119,7 +120,7 @@ ReassignmentJson = Annotated[
     Mapping[str, Any] | None,
     Read(
         "Kafka's reassignment JSON",
-        param_types.reassignment,
+        read_reassignment,
         # Text, too: what Kafka's tool prints is pasted as it is.
         {"type": ["null", "object", "string"]},
     ),

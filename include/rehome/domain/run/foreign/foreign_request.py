@@ -162,11 +162,8 @@ def parse_foreign(params: Mapping[str, Any]) -> ForeignRequest:
     problems += slow_rates({"throttle": values.throttle})
     file = None
     if values.reassignment is not None:
-        try:
-            parsed = parse_reassignment(values.reassignment)
-            file = {partition: each.replicas for partition, each in parsed.items()}
-        except InvalidRequestError as error:
-            problems += error.problems
+        parsed = parse_reassignment(values.reassignment)
+        file = {partition: each.replicas for partition, each in parsed.items()}
     if problems:
         raise InvalidRequestError(problems)
     return ForeignRequest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rehome.domain.text import bytes_text, clock_text, count_text
+from rehome.domain.text import bytes_text, clock_text, count_text, named_errors
 from rehome.execution.control.answers import (
     CancelledHere,
     CancelledUnstarted,
@@ -20,7 +20,7 @@ from rehome.execution.control.answers import (
     ToCancel,
     ToPause,
 )
-from rehome.execution.control.words.cancel_words import named_errors, taken_back_text
+from rehome.execution.control.words.cancel_words import taken_back_text
 
 _RUNS: Mapping[RunFor, str] = {
     RunFor.CARRY_OUT: "A run of reassign_partitions carries the plan out.",

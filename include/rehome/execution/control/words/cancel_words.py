@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rehome.domain.kafka import BrokerError, Replicas, TopicPartition
 from rehome.domain.run.states import PlanState
-from rehome.domain.text import count_text
+from rehome.domain.text import count_text, named_errors
 from rehome.execution.observation.agreed_topics import DISAGREE
 from rehome.ledger.base.records import PlanRecord
 
@@ -42,11 +42,6 @@ def owed_until_back(cause: str, owed: Mapping[TopicPartition, BrokerError]) -> s
 def taken_back_text(moves: int) -> str:
     """``1 move in flight was taken back``."""
     return f"{count_text(moves, 'move')} in flight {'was' if moves == 1 else 'were'} taken back"
-
-
-def named_errors(left: Mapping[TopicPartition, BrokerError]) -> str:
-    """Partitions and what is the matter with each, as a part of a sentence."""
-    return ", ".join(f"{partition}: {error}" for partition, error in sorted(left.items()))
 
 
 def not_read_text(unread: Mapping[TopicPartition, BrokerError]) -> str:

@@ -26,7 +26,7 @@ from rehome.execution.throttle.keys import (
     without,
 )
 from rehome.execution.throttle.ownership.marks import NONE_READ, Lists, Marks, read_marks
-from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
+from rehome.ledger.base.records import SetBy, ThrottleEntry, ThrottlePlace, ThrottleState
 from rehome.ledger.store import Ledger
 
 RELIED_ON = "this ledger does not know what relies on it, and something is being reassigned"
@@ -41,9 +41,6 @@ MovesOf = Callable[[str, str], Sequence[Move] | None]
 
 def unknown_moves(_plan_id: str, _digest: str) -> None:
     """Where no files of plans are at hand."""
-
-
-_Place = tuple[str, ConfigResource, str]
 
 
 @dataclass(frozen=True)
@@ -98,13 +95,13 @@ def look_for_lost(
     if of_plan is None and (garbage := list(marks.without_needs())):
         alter_default(cluster, garbage)
     looking = _Looking(ledger, cluster, cluster_id, marks, moves_of)
-    known = {_place(entry): entry for entry in entries}
-    found: dict[_Place, ThrottleEntry] = {}
+    known = {entry.place: entry for entry in entries}
+    found: dict[ThrottlePlace, ThrottleEntry] = {}
     for plan_id in sorted(marks.plans if of_plan is None else marks.plans & {of_plan}):
         if of_plan is None and looking.state_of(plan_id) is PlanState.RUNNING:
             continue
-        found |= {_place(e): e for e in looking.rates(plan_id) if _place(e) not in known}
-        found |= {_place(e): e for e in looking.lists(plan_id)}
+        found |= {e.place: e for e in looking.rates(plan_id) if e.place not in known}
+        found |= {e.place: e for e in looking.lists(plan_id)}
     recorded = [e for e in found.values() if looking.state_of(e.plan_id) is not None]
     ledger.journal_throttles(recorded)
     if found and cluster.list_reassignments():
@@ -211,7 +208,3 @@ def _with_lost(
 
 def _as_owed(entry: ThrottleEntry, detail: str) -> ThrottleEntry:
     return replace(entry, state=ThrottleState.OWED, detail=detail)
-
-
-def _place(entry: ThrottleEntry) -> _Place:
-    return (entry.plan_id, entry.resource, entry.key)
