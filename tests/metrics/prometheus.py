@@ -105,7 +105,8 @@ class Monitoring:
 
     def _get(self, what: str, **params: Any) -> dict[str, Any]:
         url = f"http://127.0.0.1:{self._port}/api/v1/{what}"
-        answer = httpx.get(url, params=params, timeout=120)
+        # No certificates are read for plain HTTP: they take longer than the rest of a request.
+        answer = httpx.get(url, params=params, timeout=120, verify=False)
         content = answer.json() if answer.status_code in (200, 400, 422) else {}
         if content.get("status") != "success":
             # Prometheus answers 503 until it is ready.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 from rehome.domain.actions import Action
 from rehome.domain.kafka import TopicPartition
@@ -40,7 +41,14 @@ def named(partition: int) -> TopicPartition:
 
 # Partition n lies on brokers n % 4 + 1 and (n + 1) % 4 + 1; brokers 1 and 3 are in data centre 1,
 # 2 and 4 in data centre 0. So 2, 3, 6, 7, 10 and 11 have a replica on broker 4, and it goes to 2.
-def drain(spoil: Callable[[Rows], object] = lambda _: None) -> Checked:
+@cache
+def drained() -> Checked:
+    return planned(Rows().snapshot(), DRAIN)
+
+
+def drain(spoil: Callable[[Rows], object] | None = None) -> Checked:
+    if spoil is None:
+        return drained()
     rows = Rows()
     spoil(rows)
     return planned(rows.snapshot(), DRAIN)
@@ -51,8 +59,16 @@ def of_budget(checked: Checked, moves: int) -> Checked:
     return planned(checked.snapshot, replace(checked.request, budget_moves=moves))
 
 
-def rebalance(**changes: object) -> Checked:
+@cache
+def rebalanced() -> Checked:
     """Broker 3 is new: it receives what the others have too much of."""
+    return planned(crowded().snapshot(), REBALANCE)
+
+
+def rebalance(**changes: object) -> Checked:
+    """The same, asked for otherwise."""
+    if not changes:
+        return rebalanced()
     request = replace(REBALANCE, **changes)  # type: ignore[arg-type]
     return planned(crowded().snapshot(), request)
 
@@ -113,14 +129,21 @@ def hot() -> Cluster:
     return replace(of, bytes_in=rates, bytes_out={p: 2 * rate for p, rate in rates.items()})
 
 
+@cache
 def evened_out() -> Checked:
     """What brokers would send if all replicas led, and what producers write, is evened out."""
     return planned(hot().snapshot(), replace(REBALANCE, tolerances=TRAFFIC_FREE | BOTH))
 
 
+@cache
+def unlimited() -> Checked:
+    """Traffic may be uneven."""
+    return planned(hot().snapshot(), replace(REBALANCE, tolerances=TRAFFIC_FREE))
+
+
 def unheeded(resource: Resource) -> Checked:
     """A plan that knows nothing of a resource that its request asks for, but for its figures."""
-    made = planned(hot().snapshot(), replace(REBALANCE, tolerances=TRAFFIC_FREE))
+    made = unlimited()
     asked = TRAFFIC_FREE | {resource.value: 0.1}
     checked = replace(made, request=replace(made.request, tolerances=asked))
     rows = brokers_after(checked).to_pylist()
@@ -140,6 +163,7 @@ def other_traffic(resource: Resource, *, add: int | None) -> Checked:
     return with_summary(made, resources=tuple(kept))
 
 
+@cache
 def tree() -> Checked:
     """Sixteen brokers, two in each rack of two in each room of two in each data centre; every
     partition has a replica in each rack. Broker 15 is drained, 14 is in its rack, too.
@@ -265,7 +289,7 @@ def excluding(broker: int) -> Checked:
     return replace(drain(), request=replace(DRAIN, exclude_brokers=(broker,)))
 
 
-def log_dir(path: str, spoil: Callable[[Rows], object] = lambda _: None) -> Checked:
+def log_dir(path: str, spoil: Callable[[Rows], object] | None = None) -> Checked:
     return with_move(drain(spoil), named(2), target_log_dirs=("any", path))
 
 

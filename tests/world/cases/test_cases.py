@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -10,7 +11,7 @@ from rehome.domain.configs import ConfigResource
 from world import cases, cases_of_actors, cases_of_requests
 from world.history import OTHERS, ConfigWrite
 from world.others import RATES
-from world.outcome import run
+from world.outcome import Outcome, run
 from world.script import Script, What
 from world.stage import Stage
 
@@ -116,13 +117,18 @@ def script(name: str) -> Script:
     return found
 
 
+@cache
+def outcome_of(name: str) -> Outcome:
+    return run(script(name), traced=False)
+
+
 def test_every_case_is_tried() -> None:
     assert {name for name, value in NAMED.items() if isinstance(value, Script)} == set(FIXED)
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_what_is_fixed_shows_nothing(name: str) -> None:
-    outcome = run(script(name), traced=False)
+    outcome = outcome_of(name)
     assert outcome.violations == ()
     followed_up = sum(bool(plan.drains) for plan in outcome.script.plans)
     watches = outcome.script.watches
@@ -134,7 +140,7 @@ def test_what_is_fixed_shows_nothing(name: str) -> None:
 
 def test_an_adopted_plan_is_taken_back_at_its_windows_end_and_ends_as_wanted() -> None:
     """Its first run is gone by then: who has adopted it has let each later run act on it."""
-    outcome = run(script("FOREIGN_ADOPTED_PAST_WINDOW"))
+    outcome = outcome_of("FOREIGN_ADOPTED_PAST_WINDOW")
     assert outcome.reached["alert", "paused_at_window_end"] == 1
     assert outcome.states == {"done": 1}
 
