@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RehomeError as error:
         print(error, file=sys.stderr)
         return CANNOT
-    unmeasured = explainer.unmeasured()
+    unmeasured = explainer.unmeasured_resources()
     if unmeasured:
         names = join_names([RESOURCE_NAMES[resource] for resource in unmeasured])
         texts.append(f"Not judged, for the snapshot does not have them per partition: {names}.")

@@ -34,7 +34,7 @@ from rehome.errors import InvalidRequestError, RehomeError
 from rehome.load_history.forecast import load_report
 from rehome.load_history.known_rates import Demands, LoadHistory
 from rehome.planning.options import PlanOptions
-from rehome.planning.planner import guarded, make_plan
+from rehome.planning.planner import guard, make_plan
 from rehome.planning.result.summary_figures import NO_HISTORY
 from rehome.planning.rollback import rollback_plan
 from rehome.quality.engine.context import prepare
@@ -216,7 +216,7 @@ def plan_forward(snapshot: Snapshot, request: ReassignmentRequest, options: Plan
 
     :raises InvalidRequestError: lists every problem.
     """
-    return guarded(make_plan(snapshot, request, options), request)
+    return guard(make_plan(snapshot, request, options), request)
 
 
 def add_history_options(parser: argparse.ArgumentParser) -> None:

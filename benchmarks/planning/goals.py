@@ -22,7 +22,7 @@ from benchmarks.planning.plan import ANYHOW, SIZES, request_of, solved, where_an
 from benchmarks.planning.topics import uneven
 from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parents[1] / "results" / "goals.json"
@@ -102,7 +102,7 @@ def _outside_sets(instance: Instance, rows: Rows) -> int:
 
 def within_sets(instance: Instance) -> Rows:
     """The rows of a rebalance by the default targets that has broker sets, too."""
-    arrays = limited(instance.arrays, None, sets_of(instance))
+    arrays = apply_limits(instance.arrays, None, sets_of(instance))
     return plan_rebalance(arrays, request_of("default")).layout.rows
 
 
@@ -153,7 +153,7 @@ def compared(case: Case, size: int) -> list[dict[str, Any]]:
     for policy in POLICIES:
         sides[policy] = measured(instance, solved(instance, policy).layout.rows)
     if not instance.drained.any():
-        arrays = limited(instance.arrays, caps_of(instance, CAP), ())
+        arrays = apply_limits(instance.arrays, caps_of(instance, CAP), ())
         sides["asked"] = measured(instance, plan_rebalance(arrays, ASKED).layout.rows) | {
             "BrokerSetAwareGoal": _outside_sets(instance, within_sets(instance))
         }

@@ -27,7 +27,7 @@ from benchmarks.planning.plan import SIZES, prepared, where_and_when
 from rehome.domain.actions import Action
 from rehome.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from rehome.domain.request.request import ReassignmentRequest, request_to_params
-from rehome.planning.limits.apply_limits import above_caps, limited, outside_sets
+from rehome.planning.limits.apply_limits import above_caps, apply_limits, outside_sets
 from rehome.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parents[1] / "results" / "limits.json"
@@ -104,7 +104,7 @@ def sets_of(instance: Instance) -> tuple[BrokerSet, ...]:
 def measured(instance: Instance, name: str) -> dict[str, Any]:
     """Plan the cluster once."""
     room, sets, request = LIMITS[name]
-    arrays = limited(
+    arrays = apply_limits(
         instance.arrays,
         caps_of(instance, room) if room else None,
         sets_of(instance) if sets else None,

@@ -23,7 +23,7 @@ from rehome.domain.actions import Action
 from rehome.domain.array_types import Rows
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.actions.move_log_dirs import BYTES_ONLY
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.model.layout import Layout
 from rehome.planning.rebalance.problem import problem_of
@@ -176,7 +176,7 @@ def _asked(name: str, partitions: int, brokers: int) -> Prepared:
     elif name != "further":
         room, sets, request = LIMITS[name]
         caps = caps_of(instance, room) if room else None
-        arrays = limited(arrays, caps, sets_of(instance) if sets else None)
+        arrays = apply_limits(arrays, caps, sets_of(instance) if sets else None)
     return arrays, partial(_rebalanced, arrays, request)
 
 

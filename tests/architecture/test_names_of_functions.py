@@ -13,18 +13,30 @@ import pytest
 
 from tests.imports import ROOT
 
-NOT_YET = ("include/rehome/planning",)
-"""Folders whose names are not sorted out yet."""
+PLANNING = "include/rehome/planning"
+NOT_YET = frozenset(
+    {
+        ("effort/work.py", "spent"),
+        ("model/layout.py", "changed"),
+        ("model/packing.py", "saved"),
+        *(("model/topic_bands.py", name) for name in ("_banded", "_joined", "_summed", "stacked")),
+        ("placement/topic_counts.py", "banded"),
+        *(("programs/flow_lp.py", name) for name in ("lifted", "moved")),
+        ("search/broker_shed.py", "chosen"),
+        *(("search/state.py", name) for name in ("added", "copied", "saved")),
+        *(("search/topic_repair.py", name) for name in ("_accepted", "_matched")),
+    }
+)
+"""Modules and functions of the planner whose names are not sorted out yet."""
 
-DONE = (
+FOLDERS = (
     "plugins/rehome",
     *(
         each.relative_to(ROOT).as_posix()
         for each in sorted((ROOT / "include" / "rehome").iterdir())
-        if each.relative_to(ROOT).as_posix() not in NOT_YET and "__" not in each.name
+        if "__" not in each.name
     ),
 )
-"""Folders and modules whose names are sorted out: all others, so that none is taken off."""
 
 IRREGULAR = frozenset(
     {
@@ -34,7 +46,7 @@ IRREGULAR = frozenset(
         *("spoken", "swept", "taken", "thrown", "told", "understood", "withdrawn", "written"),
     }
 )
-VERBS = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed"})
+VERBS = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed"})
 """Words that end like a participle."""
 
 
@@ -62,13 +74,16 @@ def participles(source: str) -> list[str]:
     return [name for name in names(ast.parse(source)) if is_participle(name)]
 
 
-@pytest.mark.parametrize("folder", DONE)
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_no_function_has_a_participle_for_its_name(folder: str) -> None:
     place = ROOT / folder
-    found_in = [place] if place.is_file() else place.rglob("*.py")
-    paths = (path.relative_to(ROOT) for path in found_in)
-    found = {path.as_posix(): participles(path.read_text()) for path in paths}
-    assert {path: wrong for path, wrong in found.items() if wrong} == {}
+    paths = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    wrong = {
+        (path.relative_to(ROOT / PLANNING if folder == PLANNING else ROOT).as_posix(), name)
+        for path in paths
+        for name in participles(path.read_text())
+    }
+    assert wrong == (NOT_YET if folder == PLANNING else set())
 
 
 @pytest.mark.parametrize("name", ["found", "_refused", "unfinished", "_seen", "asked"])

@@ -16,7 +16,7 @@ from benchmarks.planning.limits import sets_of
 from benchmarks.planning.plan import measured, prepared, request_of
 from benchmarks.planning.plan_table import table
 from benchmarks.planning.topics import uneven
-from rehome.planning.limits.apply_limits import limited, outside_sets
+from rehome.planning.limits.apply_limits import apply_limits, outside_sets
 
 ASKED = {"bytes": 0.02, "bytes_in": 0.05}
 
@@ -131,7 +131,7 @@ def test_replicas_in_one_rack_are_counted_by_partition() -> None:
 @pytest.mark.slow
 def test_replicas_outside_of_their_set_are_those_that_the_planner_finds_and_brings_in() -> None:
     of = replace(instance(), drained=np.zeros(12, bool))
-    bound = limited(of.arrays, None, sets_of(of))
+    bound = apply_limits(of.arrays, None, sets_of(of))
     before = goals_of(of, of.arrays.rows)["BrokerSetAwareGoal"]
     assert before == outside_sets(bound, of.arrays.rows).sum() > 0
     assert goals_of(of, within_sets(of))["BrokerSetAwareGoal"] == 0

@@ -143,12 +143,12 @@ OF_NO_STATE = {
     "model.scope.partitions_named": NAMED,
     "model.scope.topics_named": NAMED,
     "placement.add_partitions.place": "of the topics that are named, as the others say",
-    "placement.new_partitions._chosen": NO_PLACE,
+    "placement.new_partitions._choose": NO_PLACE,
     "placement.new_partitions.create_replica_assignment": NAMED,
     "placement.replica_sets._choose_where_it_fits": NO_PLACE,
     "planner._plan": "how it is called",
     "planner.check_hidden": "what is hidden would stay, and cannot be proved to be gone",
-    "rebalance.rebalance._planned": NAMED,
+    "rebalance.rebalance._plan": NAMED,
     "rollback.rollback_plan": "another cluster; and as planner._that_fits",
 }
 """Functions that refuse by no state which a plan could leave as it is, and what they do judge."""

@@ -14,7 +14,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.planning.options import PlanOptions
-from rehome.planning.planner import guarded, make_plan
+from rehome.planning.planner import guard, make_plan
 from rehome.planning.rollback import rollback_plan
 from rehome.quality.gates import Evidence
 from rehome.quality.in_process.rules_on_rows import refused_plan
@@ -111,7 +111,7 @@ def _planned(
     if request.action is Action.ROLLBACK:
         done = site.warehouse.plan_at(args["--rollback-of"]).load()
         return rollback_plan(done, snapshot, how, max_moves_per_broker=request.max_moves_per_broker)
-    return guarded(make_plan(snapshot, request, how), request)
+    return guard(make_plan(snapshot, request, how), request)
 
 
 def _options(args: Mapping[str, str], plan_id: str) -> PlanOptions:

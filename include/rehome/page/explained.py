@@ -36,7 +36,7 @@ def explanations(
         explainer = _explainer(plan_dir, demands)
     texts = [partition_text(explainer.partition(each)) for each in named]
     texts += [broker_text(explainer.broker(broker)) for broker in brokers]
-    if unmeasured := explainer.unmeasured():
+    if unmeasured := explainer.unmeasured_resources():
         names = join_names([RESOURCE_NAMES[resource] for resource in unmeasured])
         texts.append(f"Not judged, for the snapshot does not have them per partition: {names}.")
     return texts

@@ -40,12 +40,12 @@ from rehome.planning.model.resource_loads import known_resources
 from rehome.planning.model.scope import (
     partitions_in_scope,
     raise_if,
-    shortened,
+    shorten,
     without_excluded,
 )
 from rehome.planning.options import PlanOptions
 from rehome.planning.rebalance.rebalance import plan_expansion, plan_rebalance
-from rehome.planning.result.log_dir_choice import choose_log_dirs, tightened
+from rehome.planning.result.log_dir_choice import choose_log_dirs, tighten
 from rehome.planning.result.lower_bounds import broker_loads, predicted_seconds
 from rehome.planning.result.outcome import Outcome
 from rehome.planning.result.plan_moves import planned_moves
@@ -116,7 +116,7 @@ def target_prices_of(
     return _that_fits(snapshot, arrays, request, free)[0].prices()
 
 
-def guarded(plan: Plan, request: ReassignmentRequest) -> Plan:
+def guard(plan: Plan, request: ReassignmentRequest) -> Plan:
     """The plan for which the controller is to refuse a changed replication factor, unless that was
     asked for.
     """
@@ -281,8 +281,8 @@ def _that_fits(
         moves, misfits = choose_log_dirs(planned, arrays.brokers, name=not asked_for)
         if not misfits or asked_for:
             break
-        planned_on = replace(planned_on, brokers=tightened(planned_on.brokers, misfits))
-    raise_if(shortened([misfit.problem for misfit in misfits]))
+        planned_on = replace(planned_on, brokers=tighten(planned_on.brokers, misfits))
+    raise_if(shorten([misfit.problem for misfit in misfits]))
     return outcome, moves
 
 

@@ -18,11 +18,11 @@ from rehome.domain.reassignment_file import Assignment
 from rehome.domain.request.limits import BrokerCaps, BrokerSet
 from rehome.errors import InvalidRequestError
 from rehome.planning.actions.reassign import lay_out
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.limits.limit_checks import limit_notes, refuse_broken
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.model.scope import has_source, raise_if, shortened
+from rehome.planning.model.scope import has_source, raise_if, shorten
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import plan_of
 from rehome.planning.result.log_dir_choice import choose_log_dirs
@@ -64,7 +64,7 @@ def rollback_plan(
     arrays = ClusterArrays.from_snapshot(
         snapshot, min_free_disk_fraction=options.min_free_disk_fraction, caps=caps
     )
-    arrays = limited(arrays, caps, broker_sets)
+    arrays = apply_limits(arrays, caps, broker_sets)
     wanted, left_alone = _way_back(done.moves, arrays)
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
     refuse_broken(arrays, layout.origin, layout.rows)
@@ -80,7 +80,7 @@ def rollback_plan(
         log_dirs=log_dirs,
     )
     moves, misfits = choose_log_dirs(planned_moves(outcome), arrays.brokers, name=False)
-    raise_if(shortened([misfit.problem for misfit in misfits]))
+    raise_if(shorten([misfit.problem for misfit in misfits]))
     pace = options.pace(max_moves_per_broker)
     return plan_of(snapshot, outcome, moves, options, action=Action.ROLLBACK, pace=pace)
 

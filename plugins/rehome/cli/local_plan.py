@@ -205,7 +205,7 @@ def _no_window() -> datetime:
 
 
 def _make(snapshot: Snapshot, request: ReassignmentRequest, settings: Settings) -> Plan:
-    from rehome.planning.planner import guarded, make_plan
+    from rehome.planning.planner import guard, make_plan
 
     how = PlanOptions(
         plan_id=f"local-{request.action.value}",
@@ -215,7 +215,7 @@ def _make(snapshot: Snapshot, request: ReassignmentRequest, settings: Settings) 
         reaction_s=settings.reaction_s,
         max_partitions_in_flight=settings.max_partitions_in_flight,
     )
-    return guarded(make_plan(snapshot, request, how), request)
+    return guard(make_plan(snapshot, request, how), request)
 
 
 def _refuse_snapshot(

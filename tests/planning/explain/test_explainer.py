@@ -257,11 +257,11 @@ def test_rates_that_came_from_elsewhere_are_not_judged() -> None:
     request, snapshot = parse_request({"action": "rebalance"}), of.snapshot()
     plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
     bare = cluster([""] * 2, [(0,)] * 4).snapshot()
-    assert set(Explainer(bare, request, plan).unmeasured()) == {
+    assert set(Explainer(bare, request, plan).unmeasured_resources()) == {
         Resource.BYTES_IN,
         Resource.BYTES_OUT,
     }
-    assert Explainer(snapshot, request, plan).unmeasured() == ()
+    assert Explainer(snapshot, request, plan).unmeasured_resources() == ()
     held = Explainer(bare, request, plan).partition(TopicPartition("t", 0)).held
     assert {resource for item in held for resource, *_ in item.load} == {Resource.BYTES}
 

@@ -9,7 +9,7 @@ from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.parse_request import parse_request
 from rehome.planning.leadership.leader_caps import keep_led_caps
 from rehome.planning.leadership.min_leaders import RequestedMinLeaders
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from tests.planning.clusters import Cluster
@@ -30,7 +30,7 @@ def leaders(most: int, *, minimum: bool) -> list[int]:
     of = Cluster({0: "", 1: ""}, rows, dict.fromkeys(rows, 100))
     params = {"action": "rebalance", "caps": {"default": {"leaders": most}}}
     request = parse_request(params | ({"min_leaders": {"m": 1}} if minimum else {}))
-    arrays = limited(ClusterArrays.from_snapshot(of.snapshot()), request.caps, ())
+    arrays = apply_limits(ClusterArrays.from_snapshot(of.snapshot()), request.caps, ())
     layout = Layout(arrays)
     everyone = np.ones(2, bool)
     minimums = RequestedMinLeaders.of(arrays, request, everyone)
@@ -60,7 +60,7 @@ def test_a_minimum_takes_no_broker_further_above_its_cap() -> None:
     of = Cluster({0: "", 1: "", 2: ""}, rows, dict.fromkeys(rows, 100))
     params = {"action": "rebalance", "min_leaders": {"?": 1}}
     request = parse_request(params | {"caps": {"brokers": {"0": {"leaders": 1}}}})
-    arrays = limited(ClusterArrays.from_snapshot(of.snapshot()), request.caps, ())
+    arrays = apply_limits(ClusterArrays.from_snapshot(of.snapshot()), request.caps, ())
     layout = Layout(arrays)
     layout.rows[2] = [0, 1]
     minimums = RequestedMinLeaders.of(arrays, request, np.array([True, True, False]))

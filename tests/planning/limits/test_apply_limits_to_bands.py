@@ -7,7 +7,7 @@ import pytest
 
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.resources import PLACED, Resource
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.rebalance.problem import problem_of
@@ -26,7 +26,7 @@ def skewed() -> Cluster:
 
 def highest(cap: int) -> list[float]:
     request = parse_request({"action": "rebalance", "caps": {"default": {"replicas": cap}}})
-    arrays = limited(ClusterArrays.from_snapshot(skewed().snapshot()), request.caps, ())
+    arrays = apply_limits(ClusterArrays.from_snapshot(skewed().snapshot()), request.caps, ())
     every, hosts = np.ones(60, bool), arrays.brokers.live
     problem = problem_of(
         Layout(arrays),

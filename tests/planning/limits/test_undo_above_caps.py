@@ -10,7 +10,7 @@ import pytest
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.request.parse_request import parse_request
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.limits.undo_above_caps import undo_above_caps
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
@@ -36,7 +36,7 @@ def given_back(
     }
     of = cluster([""] * 4, before, SIZES[: len(before)], **named)
     limits = parse_request({"action": "rebalance", "caps": {"default": caps}}).caps
-    layout = Layout(limited(ClusterArrays.from_snapshot(of.snapshot()), limits, ()))
+    layout = Layout(apply_limits(ClusterArrays.from_snapshot(of.snapshot()), limits, ()))
     layout.rows[:] = planned
     layout.refresh()
     undo_above_caps(layout)

@@ -124,7 +124,7 @@ def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(
     def without_gain(triple: Neighbourhood) -> None:
         decided.append(tuple(triple.brokers.tolist()))
 
-    monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", without_gain)
+    monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solve", without_gain)
     search_neighbourhoods(of)
     assert len(decided) == len(set(decided)) <= NEIGHBOURHOODS.most_futile
     assert decided

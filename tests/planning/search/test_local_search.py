@@ -101,4 +101,4 @@ def test_only_the_best_trade_that_moves_a_replica_stays() -> None:
     give, take = np.array([7] * 6 + [8] + [NONE] * 6), np.array([NONE] * 7 + list(range(6)))
     gain = np.array([1.0, 6, 2, 5, 3, 4, 1] + [1] * 6)
     trades = Trades(give, take, np.arange(13), gain, np.ones(13))
-    assert trades.varied().other.tolist() == [1, 3, 4, 5, *range(6, 13)]
+    assert trades.vary().other.tolist() == [1, 3, 4, 5, *range(6, 13)]

@@ -74,7 +74,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
             *infeasible,
             *(unmet(layout, shares, handed_over=minimums is not None) if shares else ()),
             *(minimums.infeasible(arrays) if minimums else ()),
-            *(minimums.missed(layout, nowhere, cut_by_budget=False) if minimums else ()),
+            *(minimums.missed_notes(layout, nowhere, cut_by_budget=False) if minimums else ()),
         ),
         min_leaders=minimums.figures(layout, ()) if minimums else None,
     )

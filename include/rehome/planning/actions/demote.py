@@ -22,9 +22,9 @@ from rehome.planning.leadership.preferred_leaders import promote
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
-from rehome.planning.model.resource_loads import capacities, known
+from rehome.planning.model.resource_loads import capacities, is_known
 from rehome.planning.model.scope import brokers_named, partitions_in_scope, raise_if
-from rehome.planning.placement.movable import free_to_reorder, named
+from rehome.planning.placement.movable import free_to_reorder, notes_of
 from rehome.planning.result.outcome import Outcome, each_by_itself, tree_of
 
 _TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
@@ -73,7 +73,7 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
         lower_bound_bytes=0,
         reason=MoveReason.LEADER,
         causes=each_by_itself(cause),
-        infeasible=(*infeasible, *named(arrays, stuck, Obstacle.NO_OTHER_LEADER)),
+        infeasible=(*infeasible, *notes_of(arrays, stuck, Obstacle.NO_OTHER_LEADER)),
         elections=tuple(elected.tolist()),
     )
 
@@ -93,7 +93,7 @@ def _hand_over(
     leads = rows[others, 0]
     led = np.bincount(leads[leads != NONE], minlength=len(hosts))
     promote(rows, given, _take_over(rows[given], able[given], led, share))
-    if known(arrays, Resource.BYTES_OUT):
+    if is_known(arrays, Resource.BYTES_OUT):
         shares = LedShares.of(layout, np.stack([share, share]), _TOLERANCES)
         if shares is not None:
             balance_leaders_by_share(layout, shares, ~others, hosts)

@@ -89,7 +89,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         ),
         infeasible=(
             *lost,
-            *_undrained(arrays, leaving, paid),
+            *_undrained_notes(arrays, leaving, paid),
             *(missed_topics(layout, bands, hosts, np.zeros_like(hosts)) if bands else ()),
         ),
         topics=topic_balance(layout, bands) if bands else None,
@@ -116,7 +116,7 @@ def _broker_by_broker(
     return np.lexsort((-arrays.size_bytes[partitions], turn[rows].min(axis=1)))
 
 
-def _undrained(arrays: ClusterArrays, leaving: Mask, paid: Ints) -> tuple[Infeasible, ...]:
+def _undrained_notes(arrays: ClusterArrays, leaving: Mask, paid: Ints) -> tuple[Infeasible, ...]:
     """Notes on brokers that the budget does not suffice to empty, with the replicas that they
     keep.
     """

@@ -13,7 +13,7 @@ from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.scope import partitions_in_scope
-from rehome.planning.placement.movable import named
+from rehome.planning.placement.movable import notes_of
 from rehome.planning.result.outcome import Outcome, each_by_itself, tree_of
 
 
@@ -41,8 +41,8 @@ def plan_elections(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
         reason=MoveReason.ELECTION,
         causes=each_by_itself(cause),
         infeasible=(
-            *named(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
-            *named(arrays, np.flatnonzero(idle & ~able), Obstacle.PREFERRED_OUT_OF_SYNC),
+            *notes_of(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
+            *notes_of(arrays, np.flatnonzero(idle & ~able), Obstacle.PREFERRED_OUT_OF_SYNC),
         ),
         elections=tuple(np.flatnonzero(idle & able).tolist()),
     )

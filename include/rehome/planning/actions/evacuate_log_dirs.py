@@ -20,10 +20,10 @@ from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
-from rehome.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored
+from rehome.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored_log_dirs
 from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import brokers_named, raise_if
-from rehome.planning.placement.movable import free_to_move, named
+from rehome.planning.placement.movable import free_to_move, notes_of
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.result.outcome import (
     MoveCauses,
@@ -50,7 +50,7 @@ def plan_evacuation(
     :raises InvalidRequestError: an unknown log dir, no cordoned log dir, or no broker with space
         for what has to leave.
     """
-    dirs, replicas = stored(
+    dirs, replicas = stored_log_dirs(
         snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction, caps=request.caps
     )
     leaving = _leaving(snapshot, arrays, dirs, request)
@@ -71,7 +71,7 @@ def plan_evacuation(
         lower_bound_bytes=min(placed.overflow_bytes, int(layout.incoming.sum())),
         reason=MoveReason.EVACUATE,
         causes=_causes(layout, dirs, replicas, placed),
-        infeasible=(*notes, *named(arrays, under_way, Obstacle.LOG_DIR_MOVE_IN_FLIGHT)),
+        infeasible=(*notes, *notes_of(arrays, under_way, Obstacle.LOG_DIR_MOVE_IN_FLIGHT)),
         log_dirs=placed.log_dirs(layout, dirs, replicas),
         within=placed.within(arrays, dirs, replicas),
     )
@@ -179,7 +179,7 @@ def _into_other_dirs(
         headrooms = _headrooms(arrays, dirs, leaving, b)
         sizes = size[mine].tolist()
         chosen = max(
-            (_packed(sizes, list(headrooms.values()), tight) for tight in (False, True)),
+            (_pack(sizes, list(headrooms.values()), tight) for tight in (False, True)),
             key=lambda found: sum(s for s, place in zip(sizes, found, strict=True) if place >= 0),
         )
         names = [*headrooms, ""]
@@ -208,7 +208,7 @@ def _headrooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int)
     return found
 
 
-def _packed(sizes: list[int], headrooms: list[int], tight: bool) -> list[int]:
+def _pack(sizes: list[int], headrooms: list[int], tight: bool) -> list[int]:
     """The volume of each replica, largest first: worst fit, or best fit if ``tight``; -1 = none."""
     left, places = list(headrooms), []
     for size in sizes:

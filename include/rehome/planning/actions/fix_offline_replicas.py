@@ -16,7 +16,7 @@ from rehome.planning.model.arrays import ClusterArrays, in_sync_of
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import brokers_named, partitions_in_scope
-from rehome.planning.placement.movable import named, with_source
+from rehome.planning.placement.movable import notes_of, with_source
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.placement.within_budget import Costs, affordable
 from rehome.planning.rebalance.budget_cut import budget_of
@@ -65,15 +65,15 @@ def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -
             arrays.brokers.live.astype(np.int64),
         ),
         infeasible=(
-            *named(arrays, partitions[busy], Obstacle.IN_FLIGHT),
+            *notes_of(arrays, partitions[busy], Obstacle.IN_FLIGHT),
             *lost,
-            *named(arrays, np.sort(unplaced), Obstacle.NO_BROKER),
-            *((_unpaid(unpaid),) if unpaid else ()),
+            *notes_of(arrays, np.sort(unplaced), Obstacle.NO_BROKER),
+            *((_unpaid_note(unpaid),) if unpaid else ()),
         ),
     )
 
 
-def _unpaid(partitions: int) -> Infeasible:
+def _unpaid_note(partitions: int) -> Infeasible:
     """Note: the budget does not suffice for this many partitions."""
     return Infeasible(Subject(SubjectKind.OFFLINE_REPLICAS), Obstacle.BUDGET, 0, partitions)
 

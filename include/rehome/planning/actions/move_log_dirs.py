@@ -25,11 +25,11 @@ from rehome.planning.effort.work import SearchWork, budget_of_work
 from rehome.planning.model.arrays import BrokerArrays, ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.load_bands import LoadBands
-from rehome.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored
+from rehome.planning.model.log_dir_arrays import LogDirs, StoredReplicas, stored_log_dirs
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.resource_loads import capacities
 from rehome.planning.model.scope import brokers_named, brokers_with, partitions_in_scope, raise_if
-from rehome.planning.placement.movable import free_to_move, named
+from rehome.planning.placement.movable import free_to_move, notes_of
 from rehome.planning.rebalance.budget_cut import budget_of, keep_within_budget
 from rehome.planning.rebalance.fixed_point import plan_on
 from rehome.planning.rebalance.problem import problem_of
@@ -57,7 +57,7 @@ def plan_log_dirs(
 
     :raises InvalidRequestError: a named broker is unknown or not live.
     """
-    dirs, replicas = stored(
+    dirs, replicas = stored_log_dirs(
         snapshot, arrays, min_free_disk_fraction=min_free_disk_fraction, caps=request.caps
     )
     scope, notes = free_to_move(arrays, partitions_in_scope(arrays, request))
@@ -71,12 +71,12 @@ def plan_log_dirs(
         disks,
         (
             *notes,
-            *named(
+            *notes_of(
                 arrays,
                 np.unique(replicas.partition[under_way]),
                 Obstacle.LOG_DIR_MOVE_IN_FLIGHT,
             ),
-            *disks.missed(arrays),
+            *disks.missed_notes(arrays),
         ),
     )
 
@@ -144,11 +144,11 @@ class _LogDirBalance:
         work = SearchWork(
             budget_of_work(len(self.replicas.log_dir)) * len(held) / len(self.movable)
         )
-        problem = _solved(arrays, movable, self._request, work)
+        problem = _solve(arrays, movable, self._request, work)
         layout = problem.layout
 
         def again(then: ClusterArrays) -> Layout:
-            return _solved(then, movable, self._request, work).layout
+            return _solve(then, movable, self._request, work).layout
 
         plan_on(layout, again, lambda: False, work)
         self.layout.rows[held] = layout.rows + mine[0]
@@ -190,7 +190,7 @@ class _LogDirBalance:
         tree = _tree(self.layout.arrays, self._request.seed)
         return asked_bound(self.layout, tree, self._targets(), self.movable, self.before)
 
-    def missed(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
+    def missed_notes(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
         """Each log dir that ends off its fair share by more than the tolerance, with the
         obstacle.
         """
@@ -261,7 +261,7 @@ def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints)
     )
 
 
-def _solved(
+def _solve(
     arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest, work: SearchWork
 ) -> Problem:
     """Set up and solve the problem of one broker's log dirs.

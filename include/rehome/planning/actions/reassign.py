@@ -17,7 +17,7 @@ from rehome.domain.text import brokers_text
 from rehome.planning.model.arrays import ClusterArrays, in_sync_of, is_new, replica_counts
 from rehome.planning.model.in_sync import in_sync
 from rehome.planning.model.layout import Layout
-from rehome.planning.model.scope import check_movable, destinations_of, raise_if, shortened
+from rehome.planning.model.scope import check_movable, destinations_of, raise_if, shorten
 from rehome.planning.result.outcome import Outcome, all_alike, tree_of
 
 
@@ -28,8 +28,8 @@ def plan_requested(
     wanted = parse_reassignment(request.reassignment or {})
     keep = not request.allow_replication_factor_change
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=keep)
-    raise_if(shortened(_given_up_in_sync(layout)))
-    raise_if(shortened(_not_to_destinations(layout, request)))
+    raise_if(shorten(_given_up_in_sync(layout)))
+    raise_if(shorten(_not_to_destinations(layout, request)))
     tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
     return Outcome(
         layout=layout,
@@ -60,7 +60,7 @@ def lay_out(
     problems = _problems(snapshot, arrays, index, wanted)
     if keep_replication_factor:
         problems += _replication_factor_problems(arrays, index, wanted)
-    raise_if(shortened(problems))
+    raise_if(shorten(problems))
     width = max((len(assignment.replicas) for assignment in wanted.values()), default=1)
     layout = Layout(arrays, width)
     brokers = arrays.brokers.index()

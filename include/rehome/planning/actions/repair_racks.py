@@ -19,7 +19,7 @@ from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.scope import partitions_in_scope
-from rehome.planning.placement.movable import free_to_move, named
+from rehome.planning.placement.movable import free_to_move, notes_of
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
@@ -41,7 +41,7 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     every, replicas = np.arange(len(arrays.rows)), arrays.replication_factor
     violations = tree.violations_of(every, arrays.rows)
     small = movable & set_too_small(arrays, hosts, replicas)
-    infeasible += named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    infeasible += notes_of(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
     partitions = np.flatnonzero(movable & ~small & (violations > 0))
     paid = affordable(
         budget_of(request),
@@ -84,7 +84,7 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> Notes:
         if takes.any():
             within = layout.within_limits(p)[better[takes]]
             why = Obstacle.DISKS_KEEP_UNEVEN if within.any() else Obstacle.CAPS_KEEP_UNEVEN
-        notes += named(layout.arrays, np.array([p]), why)
+        notes += notes_of(layout.arrays, np.array([p]), why)
     return notes
 
 

@@ -30,7 +30,7 @@ from rehome.planning.model.scope import (
     partitions_in_scope,
     rack_paths,
 )
-from rehome.planning.placement.movable import named, with_source
+from rehome.planning.placement.movable import notes_of, with_source
 from rehome.planning.placement.rack_spread import NoPlaceError, choose
 from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
 from rehome.planning.placement.ring import Ring
@@ -98,7 +98,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         infeasible=(
             *lost,
             *thin,
-            *named(arrays, uneven, Obstacle.IN_SYNC_FIRST),
+            *notes_of(arrays, uneven, Obstacle.IN_SYNC_FIRST),
             *left_out(
                 Subject(SubjectKind.REPLICATION_FACTOR, str(replicas)), len(grown) - len(paid)
             ),
@@ -116,7 +116,7 @@ def _with_enough_online(
         return partitions, ()
     online = ((arrays.rows != NONE) & ~arrays.offline)[partitions].sum(axis=1)
     enough = (online >= replicas) | (arrays.replication_factor[partitions] < replicas)
-    return partitions[enough], named(arrays, partitions[~enough], Obstacle.TOO_FEW_ONLINE)
+    return partitions[enough], notes_of(arrays, partitions[~enough], Obstacle.TOO_FEW_ONLINE)
 
 
 def _shrink(
@@ -167,12 +167,12 @@ class _Shrinker:
         for start in range(0, len(partitions), chunk):
             some = partitions[start : start + chunk]
             rows = self._layout.rows[some][:, : self._count]
-            allowed, worse = self._allowed(some, rows)
+            allowed, worse = self._allowed_choices(some, rows)
             self._choose(some, rows, allowed, start)
             uneven.append(some[worse])
         return np.concatenate(uneven)
 
-    def _allowed(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
+    def _allowed_choices(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
         """(n, C) choices that keep most replicas in sync, of these the most even, of these those
         that keep the preferred leader; (n,) whether another choice would be more even.
         """

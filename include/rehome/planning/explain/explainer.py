@@ -95,7 +95,7 @@ class Explainer:
                 for target in added
                 if move and not self._named_in_request(move, target)
             ),
-            held=tuple(self._held(p, move, broker) for broker in replicas),
+            held=tuple(self._explain_held(p, move, broker) for broker in replicas),
         )
 
     def _named_in_request(self, move: Move, target: BrokerId) -> bool:
@@ -157,11 +157,11 @@ class Explainer:
             ),
         )
 
-    def unmeasured(self) -> tuple[Resource, ...]:
+    def unmeasured_resources(self) -> tuple[Resource, ...]:
         """Resources with bands whose load per partition is not in the snapshot: the plan had it
         from a load history that is not available here. They are ignored in all checks.
         """
-        return tuple(resource for resource in self._banded if not self._measured(resource))
+        return tuple(resource for resource in self._banded if not self._is_measured(resource))
 
     # ---------------------------------------------------------------- what the rules say
 
@@ -178,12 +178,12 @@ class Explainer:
             if item.low
         }
 
-    def _measured(self, resource: Resource) -> bool:
+    def _is_measured(self, resource: Resource) -> bool:
         return resource not in RATES or bool(partition_weight(self._arrays, resource).any())
 
     @cached_property
     def _judged(self) -> tuple[Resource, ...]:
-        return tuple(r for r in self._banded if r not in LED and self._measured(r))
+        return tuple(r for r in self._banded if r not in LED and self._is_measured(r))
 
     @cached_property
     def _hosts(self) -> Mask:
@@ -207,7 +207,7 @@ class Explainer:
     def _weight(self, resource: Resource, p: int) -> float:
         return float(partition_weight(self._arrays, resource)[p])
 
-    def _held(self, p: int, move: Move | None, broker: BrokerId) -> ReplicaExplained:
+    def _explain_held(self, p: int, move: Move | None, broker: BrokerId) -> ReplicaExplained:
         b, leaves = self._index[broker], bool(move and broker in move.removing)
         load = []
         for resource in self._judged:
@@ -235,7 +235,7 @@ class Explainer:
             (Verdict.DISK, self._incoming + size > brokers.headroom_bytes),
             (Verdict.DISK, size > brokers.headrooms.max(axis=1)),
             (Verdict.OUTSIDE, excess > excess[self._index[target]] + 1e-12),
-            (Verdict.TOPIC, self._crowded(p, self._index[target])),
+            (Verdict.TOPIC, self._crowded_brokers(p, self._index[target])),
         )
         choices = []
         for b, broker in enumerate(brokers.ids.tolist()):
@@ -300,7 +300,7 @@ class Explainer:
             layout.rows[index[name]] = row + [NONE] * (layout.rows.shape[1] - len(row))
         return layout.rows
 
-    def _crowded(self, p: int, target: int) -> Mask:
+    def _crowded_brokers(self, p: int, target: int) -> Mask:
         """(B,) brokers that would be above the topic's band if they got the replica that goes to
         the target.
         """

@@ -39,7 +39,7 @@ class Stays:
         arrays = self._arrays
         if arrays.in_flight[p]:
             return "it was being reassigned already"
-        if self._unpaid(p):
+        if self._is_unpaid(p):
             return BUDGET_SPENT
         if not has_source(arrays, np.array([p]))[0]:
             return "it had no live leader to copy from"
@@ -84,7 +84,7 @@ class Stays:
                 return obstacle_text(item)
         return "none of its replicas lay in a log dir that is to be emptied"
 
-    def _unpaid(self, p: int) -> bool:
+    def _is_unpaid(self, p: int) -> bool:
         """Whether the request asks for a change that the budget does not suffice for."""
         if not any(item.obstacle is Obstacle.BUDGET for item in self._infeasible):
             return False

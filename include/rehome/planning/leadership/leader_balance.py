@@ -135,7 +135,7 @@ def balance_leaders_by_share(
         descent.run(aim)
         beyond, before = shares.beyond(descent.load()), least
         if beyond < least:
-            best, least = descent.placed(), beyond
+            best, least = descent.placed_rows(), beyond
         if least <= 0:
             break
         if len(some) > _MANY and (beyond > _PROGRESS * before or least > HOPELESS * than):
@@ -178,7 +178,7 @@ class _Descent:
         """(L, B) led by each broker now."""
         return self._shares.load(self.leaders)
 
-    def placed(self) -> Rows:
+    def placed_rows(self) -> Rows:
         """(n, R) the rows in the order of the given partitions."""
         placed = np.empty_like(self.rows)
         placed[self._order] = self.rows
@@ -217,9 +217,9 @@ class _Descent:
         rows, able = self.rows[near], self.able[near]
         weight, best = self.weight.take(near, axis=1), np.zeros(len(near))
         position = np.zeros(len(near), np.int64)
-        leaves = _gained(rows[:, 0], -weight, off, self._scale, aim)
+        leaves = _gains(rows[:, 0], -weight, off, self._scale, aim)
         for number in range(1, rows.shape[1]):
-            gain = leaves + _gained(rows[:, number], weight, off, self._scale, aim)
+            gain = leaves + _gains(rows[:, number], weight, off, self._scale, aim)
             better = (gain > best) & able[:, number]
             best, position = np.where(better, gain, best), np.where(better, number, position)
         return best, position
@@ -247,8 +247,8 @@ class _Descent:
             self._promote(some[chosen], positions[chosen])
             made += len(chosen)
             more = weight.take(left, axis=1)
-            gain = _gained(old[left], -more, off, self._scale, aim)
-            gain += _gained(new[left], more, off, self._scale, aim)
+            gain = _gains(old[left], -more, off, self._scale, aim)
+            gain += _gains(new[left], more, off, self._scale, aim)
             left = left[gain > _LEAST_GAIN]
         return made
 
@@ -268,7 +268,7 @@ def _beyond(deviation: Floats, aim: Floats) -> Floats:
     return excess
 
 
-def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats) -> Floats:
+def _gains(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats) -> Floats:
     """(n,) reduction of the penalty when brokers lead more (L, n), each considered alone."""
     gained = np.zeros(len(brokers))
     penalty = _beyond(off, aim)

@@ -90,7 +90,7 @@ class _LedLoads:
         self._minimum_of: dict[int, int] = {}
         self._spare: Ints = np.zeros((0, 0), np.int64)
         if minimums is not None:
-            self._spare = minimums.led(rows) - minimums.least[:, None] * minimums.brokers
+            self._spare = minimums.count_led(rows) - minimums.least[:, None] * minimums.brokers
             for t, of in enumerate(minimums.partitions):
                 self._minimum_of |= dict.fromkeys(of.tolist(), t)
 

@@ -76,7 +76,7 @@ class RequestedMinLeaders:
         least = np.minimum(requested[topics], led // np.maximum(lead.sum(axis=1), 1))
         return cls(topics, partitions, requested[topics], least, lead)
 
-    def led(self, rows: Rows) -> Ints:
+    def count_led(self, rows: Rows) -> Ints:
         """(T, B) partitions of each topic that each broker leads."""
         count = self.brokers.shape[-1]
         led = np.zeros((len(self.topics), count), np.int64)
@@ -87,7 +87,7 @@ class RequestedMinLeaders:
 
     def lacking(self, rows: Rows) -> Ints:
         """(T, B) leaders that brokers lack to ``least``."""
-        lacking: Ints = np.maximum(self.least[:, None] - self.led(rows), 0) * self.brokers
+        lacking: Ints = np.maximum(self.least[:, None] - self.count_led(rows), 0) * self.brokers
         return lacking
 
     def infeasible(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
@@ -104,13 +104,15 @@ class RequestedMinLeaders:
             if least < requested
         )
 
-    def missed(self, layout: Layout, takes: Mask, *, cut_by_budget: bool) -> tuple[Infeasible, ...]:
+    def missed_notes(
+        self, layout: Layout, takes: Mask, *, cut_by_budget: bool
+    ) -> tuple[Infeasible, ...]:
         """Brokers that lead too few partitions of a topic at the end.
 
         :param takes: (B,) to which replicas may be copied.
         """
         rows, arrays, notes = layout.rows, layout.arrays, []
-        led = self.led(rows)
+        led = self.count_led(rows)
         for t, b in np.argwhere(self.lacking(rows)).tolist():
             why = Obstacle.BUDGET if cut_by_budget else Obstacle.NO_MOVE
             if not takes[b]:
@@ -166,7 +168,7 @@ class _Topic:
         of = minimums.partitions[t]
         self._partitions = of[repair.movable[of] & (self._rows[of, 0] != NONE)]
         self._floor = np.where(minimums.brokers[t], minimums.least[t], 0).tolist()
-        self._led = minimums.led(self._rows)[t].tolist()
+        self._led = minimums.count_led(self._rows)[t].tolist()
         everywhere = self._rows[:, 0]
         self._total = np.bincount(
             everywhere[everywhere != NONE], minlength=len(self._floor)

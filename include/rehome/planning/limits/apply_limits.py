@@ -15,7 +15,7 @@ from rehome.planning.model.limits import NO_SET, Limits
 from rehome.planning.model.resource_loads import partition_weight
 
 
-def limited(
+def apply_limits(
     arrays: ClusterArrays, caps: BrokerCaps | None, sets: Iterable[BrokerSet] | None
 ) -> ClusterArrays:
     """The cluster with its limits; unchanged if there are none.

@@ -10,10 +10,10 @@ from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.array_types import NONE, Rows
 from rehome.domain.plan.move import Move
 from rehome.domain.request.limits import BrokerCaps, BrokerSet
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.limits.limit_checks import broken_limits
 from rehome.planning.model.arrays import ClusterArrays
-from rehome.planning.model.scope import shortened
+from rehome.planning.model.scope import shorten
 
 
 def broken_by_what_is_left(
@@ -34,9 +34,9 @@ def broken_by_what_is_left(
     if not caps and not broker_sets:
         return []
     arrays = ClusterArrays.from_snapshot(snapshot, caps=caps)
-    arrays = limited(arrays, caps, broker_sets)
+    arrays = apply_limits(arrays, caps, broker_sets)
     origin = _after(arrays, arrays.rows, begun)
-    return shortened(broken_limits(arrays, origin, _after(arrays, origin, left)))
+    return shorten(broken_limits(arrays, origin, _after(arrays, origin, left)))
 
 
 def _after(arrays: ClusterArrays, rows: Rows, moves: Iterable[Move]) -> Rows:

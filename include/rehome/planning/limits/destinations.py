@@ -16,14 +16,14 @@ from rehome.domain.array_types import Ints, Mask
 from rehome.domain.request.limits import BrokerCaps
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.text import brokers_text, count_text
-from rehome.planning.limits.apply_limits import groups, limited, limits_of
+from rehome.planning.limits.apply_limits import apply_limits, groups, limits_of
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.limits import Limits
 from rehome.planning.model.scope import (
     destinations_of,
     partitions_in_scope,
     raise_if,
-    shortened,
+    shorten,
 )
 
 
@@ -33,7 +33,7 @@ def with_limits(arrays: ClusterArrays, request: ReassignmentRequest) -> ClusterA
     :raises InvalidRequestError: destinations that are unknown, closed, too few for a partition or
         all outside of its broker set, or that only some partitions of a topic are to go to.
     """
-    arrays = limited(arrays, request.caps, request.broker_sets)
+    arrays = apply_limits(arrays, request.caps, request.broker_sets)
     if not request.brought:
         return arrays
     scope, named = partitions_in_scope(arrays, request), destinations_of(arrays.brokers, request)
@@ -62,7 +62,7 @@ def refuse_apart(
     may = (limits.allowed & named).sum(axis=1)
     shut = may[group] == 0
     raise_if(
-        shortened(
+        shorten(
             [
                 _no_common_broker(arrays, limits, int(topic), named)
                 for topic in np.unique(arrays.topic_of[partitions[shut]])
@@ -80,7 +80,7 @@ def _bound_topics(arrays: ClusterArrays, scope: Mask) -> Mask:
     inside[arrays.topic_of[scope]] = True
     outside[arrays.topic_of[~scope]] = True
     raise_if(
-        shortened(
+        shorten(
             [
                 f"Only some partitions of {arrays.topics[t]} are to go to the destinations: a "
                 "rebalance brings whole topics there. Name the topic without partitions; the "
@@ -120,7 +120,7 @@ def _refuse_too_few(arrays: ClusterArrays, partitions: Ints, named: Mask) -> Non
     group, replicas = groups(arrays)[partitions], arrays.replication_factor[partitions]
     there = limits.allowed.sum(axis=1)
     raise_if(
-        shortened(
+        shorten(
             [
                 _no_common_broker(arrays, limits, int(topic), named)
                 for topic in np.unique(arrays.topic_of[partitions[there[group] == 0]])
@@ -129,7 +129,7 @@ def _refuse_too_few(arrays: ClusterArrays, partitions: Ints, named: Mask) -> Non
     )
     few = np.flatnonzero(replicas > there[group])
     raise_if(
-        shortened(
+        shorten(
             [
                 f"{arrays.partition(int(partitions[n]))} has "
                 f"{count_text(int(replicas[n]), 'replica')}; destinations for it: "

@@ -18,7 +18,7 @@ from rehome.domain.text import brokers_text
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import NO_RACK, RackTree
-from rehome.planning.model.scope import brokers_with, destinations_of, raise_if, shortened
+from rehome.planning.model.scope import brokers_with, destinations_of, raise_if, shorten
 
 
 def refuse_fewer_racks(
@@ -42,7 +42,7 @@ def refuse_fewer_racks(
         return
     made = _Made(layout, tree_before, tree_after, arrays, request)
     found = made.refused_by_destinations() if request.destinations else []
-    raise_if(shortened(found or made.refused_by_closed_brokers()))
+    raise_if(shorten(found or made.refused_by_closed_brokers()))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Made:
             return []
         layout, brokers = self.layout, self.arrays.brokers
         closed = ~brokers.takes | brokers_with(brokers, self.request.exclude_brokers)
-        moved = np.flatnonzero(_replaced(layout, self.before))
+        moved = np.flatnonzero(_replaced_partitions(layout, self.before))
         every, takes = len(layout.rows), layout.arrays.brokers.takes
         moved = moved[_uneven(self.before, moved, layout.origin[moved], every) == 0]
         badly = _uneven(self.after, moved, layout.rows[moved], every)
@@ -90,11 +90,11 @@ class _Made:
             if _better(layout, p, now, takes & tree.hosts, count):
                 continue
             if better := _better(layout, p, now, closed & tree.hosts, count):
-                found.append(_closed(layout, p, better, brokers.takes))
+                found.append(_closed_text(layout, p, better, brokers.takes))
         return found
 
 
-def _replaced(layout: Layout, tree: RackTree) -> Mask:
+def _replaced_partitions(layout: Layout, tree: RackTree) -> Mask:
     """(P,) partitions that get replicas, and no fewer than they have, of which all are online, and
     where they may be.
     """
@@ -153,7 +153,7 @@ def _fewer_racks(layout: Layout, partition: int, better: list[int]) -> str:
     )
 
 
-def _closed(layout: Layout, partition: int, better: list[int], takes: Mask) -> str:
+def _closed_text(layout: Layout, partition: int, better: list[int], takes: Mask) -> str:
     reasons = (
         ([b for b in better if not takes[b]], "with all log dirs offline or cordoned"),
         ([b for b in better if takes[b]], "excluded by the request"),

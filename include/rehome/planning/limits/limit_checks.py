@@ -12,7 +12,7 @@ from rehome.planning.limits.apply_limits import above_caps, groups, loads_of, ou
 from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.model.limits import Limits
 from rehome.planning.model.resource_loads import partition_weight
-from rehome.planning.model.scope import raise_if, shortened
+from rehome.planning.model.scope import raise_if, shorten
 
 LIFT = "Lift the limit for this run with its parameter, or change the setting."
 
@@ -54,7 +54,7 @@ def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, repl
         for note in caps_too_low(arrays, hosts, wanted, held=True)
         if note.resource is not None
     ]
-    raise_if(shortened(problems))
+    raise_if(shorten(problems))
 
 
 def _whose(note: Infeasible) -> str:
@@ -114,7 +114,7 @@ def refuse_broken(arrays: ClusterArrays, origin: Rows, rows: Rows) -> None:
 
     :raises InvalidRequestError: names brokers and partitions.
     """
-    raise_if(shortened([f"{text} {LIFT}" for text in broken_limits(arrays, origin, rows)]))
+    raise_if(shorten([f"{text} {LIFT}" for text in broken_limits(arrays, origin, rows)]))
 
 
 def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:

@@ -12,7 +12,7 @@ from rehome.planning.model.arrays import ClusterArrays
 
 def in_sync(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:
     """(n, R) positions whose broker has a replica of the partition in the ISR now."""
-    return _held(arrays, partitions, rows, arrays.in_sync)
+    return _is_held(arrays, partitions, rows, arrays.in_sync)
 
 
 def may_lead(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:
@@ -22,19 +22,19 @@ def may_lead(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:
     """
     can: Mask = rows != NONE
     if arrays.in_sync is not None and not arrays.all_in_sync:
-        can &= ~_held(arrays, partitions, rows, ~arrays.in_sync)
+        can &= ~_is_held(arrays, partitions, rows, ~arrays.in_sync)
     return can
 
 
 def with_rows(arrays: ClusterArrays, rows: Rows) -> ClusterArrays:
     """The cluster with its replicas placed as in ``rows``; new replicas are in sync."""
     every = np.arange(len(rows))
-    offline = None if arrays.offline is None else _held(arrays, every, rows, arrays.offline)
+    offline = None if arrays.offline is None else _is_held(arrays, every, rows, arrays.offline)
     in_sync = None if arrays.in_sync is None else may_lead(arrays, every, rows)
     return replace(arrays, rows=rows, in_sync=in_sync, offline=offline)
 
 
-def _held(arrays: ClusterArrays, partitions: Ints, rows: Rows, which: Mask | None) -> Mask:
+def _is_held(arrays: ClusterArrays, partitions: Ints, rows: Rows, which: Mask | None) -> Mask:
     """(n, R) positions whose broker holds a replica that ``which`` (P, R) selects; None = any
     replica.
     """

@@ -56,7 +56,7 @@ class StoredReplicas:
     sized: Mask
 
 
-def stored(
+def stored_log_dirs(
     snapshot: Snapshot,
     arrays: ClusterArrays,
     *,

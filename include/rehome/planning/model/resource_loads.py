@@ -11,7 +11,7 @@ from rehome.domain.resources import MEASURED_AS, RATES, Resource, placed_resourc
 from rehome.planning.model.arrays import ClusterArrays
 
 
-def known(arrays: ClusterArrays, resource: Resource) -> bool:
+def is_known(arrays: ClusterArrays, resource: Resource) -> bool:
     """Whether the cluster's load of a resource is known, and there is any."""
     if resource not in RATES:
         return True
@@ -20,7 +20,7 @@ def known(arrays: ClusterArrays, resource: Resource) -> bool:
 
 def known_resources(arrays: ClusterArrays) -> frozenset[Resource]:
     """The resources whose load is known."""
-    return frozenset(resource for resource in Resource if known(arrays, resource))
+    return frozenset(resource for resource in Resource if is_known(arrays, resource))
 
 
 def partition_weight(arrays: ClusterArrays, resource: Resource) -> Floats:

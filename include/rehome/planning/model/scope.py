@@ -167,7 +167,7 @@ def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:
     :raises InvalidRequestError: names them.
     """
     busy = partitions[arrays.in_flight[partitions]]
-    raise_if(_listed(arrays, busy, "is being reassigned already: wait or cancel it"))
+    raise_if(_refusals(arrays, busy, "is being reassigned already: wait or cancel it"))
 
 
 def check_movable(arrays: ClusterArrays, partitions: Ints, copied: Ints) -> None:
@@ -181,8 +181,8 @@ def check_movable(arrays: ClusterArrays, partitions: Ints, copied: Ints) -> None
     leaderless = copied[~has_source(arrays, copied)]
     raise_if(
         [
-            *_listed(arrays, busy, "is being reassigned already: wait or cancel it"),
-            *_listed(arrays, leaderless, "has no leader to copy from"),
+            *_refusals(arrays, busy, "is being reassigned already: wait or cancel it"),
+            *_refusals(arrays, leaderless, "has no leader to copy from"),
         ]
     )
 
@@ -208,7 +208,7 @@ def check_replication_factor(
         f"{which}: {brokers}."
         for p in partitions[wanted[partitions] > brokers]
     ]
-    raise_if(shortened(problems))
+    raise_if(shorten(problems))
 
 
 def raise_if(problems: list[str]) -> None:
@@ -217,12 +217,12 @@ def raise_if(problems: list[str]) -> None:
         raise InvalidRequestError(problems)
 
 
-def shortened(problems: list[str]) -> list[str]:
+def shorten(problems: list[str]) -> list[str]:
     """The first few of many problems of one kind, and the number of the rest."""
     if len(problems) <= _SHOWN:
         return problems
     return [*problems[:_SHOWN], f"… and {len(problems) - _SHOWN} more like this."]
 
 
-def _listed(arrays: ClusterArrays, partitions: Ints, what: str) -> list[str]:
-    return shortened([f"{arrays.partition(index)} {what}." for index in partitions])
+def _refusals(arrays: ClusterArrays, partitions: Ints, what: str) -> list[str]:
+    return shorten([f"{arrays.partition(index)} {what}." for index in partitions])

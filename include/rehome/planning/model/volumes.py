@@ -91,12 +91,12 @@ def disks_of(snapshot: Snapshot) -> tuple[dict[BrokerId, bool], dict[BrokerId, l
             sizes.append(LogDirSize(broker, total, free, row["log_dir"], not row["cordoned"]))
     volumes: dict[BrokerId, list[Volume]] = {}
     reported = (size for size in sizes if size.broker not in unknown)
-    for volume in volumes_of(reported, lambda: _held(snapshot)):
+    for volume in volumes_of(reported, lambda: _held_bytes(snapshot)):
         volumes.setdefault(volume.broker, []).append(volume)
     return takes, volumes
 
 
-def _held(snapshot: Snapshot) -> dict[LogDirKey, int]:
+def _held_bytes(snapshot: Snapshot) -> dict[LogDirKey, int]:
     table = snapshot.replicas.select(["broker", "log_dir", "size_bytes"])
     sums = table.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
     columns = (sums.column(name).to_pylist() for name in ("broker", "log_dir", "size_bytes_sum"))

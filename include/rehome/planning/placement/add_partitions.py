@@ -18,11 +18,11 @@ from rehome.domain.request.partition_counts import (
 )
 from rehome.domain.text import count_text
 from rehome.errors import InvalidRequestError
-from rehome.planning.limits.apply_limits import limited
+from rehome.planning.limits.apply_limits import apply_limits
 from rehome.planning.limits.limit_checks import set_text
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.model.scope import brokers_with, rack_paths, shortened
+from rehome.planning.model.scope import brokers_with, rack_paths, shorten
 from rehome.planning.placement.new_partitions import (
     NewPartitions,
     above_caps_with,
@@ -40,12 +40,12 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     """
     problems = list[str]()
     arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
-    arrays = limited(arrays, request.caps, request.broker_sets)
+    arrays = apply_limits(arrays, request.caps, request.broker_sets)
     names = [str(name) for name in snapshot.topics.column("topic").to_pylist()]
     counts = dict(zip(names, snapshot.topics.column("partitions").to_pylist(), strict=True))
     existing: dict[str, int] = {}
     assignments: dict[TopicPartition, Replicas] = {}
-    for wanted in _wanted(counts, request, problems):
+    for wanted in _partitions_to_place(counts, request, problems):
         existing[wanted.topic] = counts.get(wanted.topic, 0)
         try:
             made = create_replica_assignment(arrays, wanted)
@@ -75,7 +75,7 @@ def broken_by_placed(
         not know are left out: other checks refuse these.
     """
     arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
-    arrays = limited(arrays, request.caps, request.broker_sets)
+    arrays = apply_limits(arrays, request.caps, request.broker_sets)
     limits = arrays.limits
     if limits is None:
         return []
@@ -100,7 +100,7 @@ def broken_by_placed(
         for broker in arrays.brokers.ids[full].tolist()
         if broker in taking and request.caps and request.caps.of(broker).disk_fraction is not None
     ]
-    return shortened(problems)
+    return shorten(problems)
 
 
 def unevenly_placed(
@@ -110,7 +110,7 @@ def unevenly_placed(
     the brokers of their topic's set allow. Those that are placed by the rings are.
     """
     arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
-    arrays = limited(arrays, request.caps, request.broker_sets)
+    arrays = apply_limits(arrays, request.caps, request.broker_sets)
     index, brokers = arrays.brokers.index(), arrays.brokers
     hosts = brokers.takes & ~brokers_with(brokers, request.exclude_brokers)
     if request.destinations:
@@ -129,7 +129,7 @@ def unevenly_placed(
     return found
 
 
-def _wanted(
+def _partitions_to_place(
     counts: Mapping[str, int], request: PartitionCountsRequest, problems: list[str]
 ) -> Iterator[NewPartitions]:
     """The partitions to place; what cannot be placed is added to ``problems``."""

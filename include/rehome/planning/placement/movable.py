@@ -13,7 +13,7 @@ from rehome.planning.model.scope import has_source
 def with_source(arrays: ClusterArrays, partitions: Ints) -> tuple[Ints, Notes]:
     """Those of the partitions that have a live leader, and a note for each of the others."""
     has = has_source(arrays, partitions)
-    return partitions[has], named(arrays, partitions[~has], Obstacle.NO_SOURCE)
+    return partitions[has], notes_of(arrays, partitions[~has], Obstacle.NO_SOURCE)
 
 
 def free_to_reorder(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
@@ -23,8 +23,8 @@ def free_to_reorder(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
     source = has_source(arrays, np.arange(len(scope)))
     busy, lost = scope & arrays.in_flight, scope & ~arrays.in_flight & ~source
     notes = (
-        *named(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
-        *named(arrays, np.flatnonzero(lost), Obstacle.NO_SOURCE),
+        *notes_of(arrays, np.flatnonzero(busy), Obstacle.IN_FLIGHT),
+        *notes_of(arrays, np.flatnonzero(lost), Obstacle.NO_SOURCE),
     )
     return scope & ~busy & ~lost, notes
 
@@ -52,7 +52,7 @@ def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
     return free & ~harmed, notes
 
 
-def named(arrays: ClusterArrays, partitions: Ints, why: Obstacle) -> Notes:
+def notes_of(arrays: ClusterArrays, partitions: Ints, why: Obstacle) -> Notes:
     """A note for each partition, all with the same obstacle."""
     return tuple(
         Infeasible(Subject.of_partition(arrays.partition(p)), why, 1, 0)

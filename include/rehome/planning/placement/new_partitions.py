@@ -138,7 +138,7 @@ def create_replica_assignment(
         index = brokers.index()
         rows = [[index[broker] for broker in row] for row in wanted.given]
     elif wanted.force_simple_assignment:
-        rows = _striped(brokers, wanted, replicas, existing, hosts)
+        rows = _stripe(brokers, wanted, replicas, existing, hosts)
     else:
         rows = _in_turn(arrays, wanted, replicas, existing, hosts)
     raise_if(above_caps_with(arrays, wanted.topic, rows))
@@ -283,7 +283,7 @@ def _in_turn(
     rows = []
     headroom, lead = _cap_headroom(arrays)
     for _ in range(wanted.count):
-        row = ring.visit(_chosen(tree, replicas, hosts & (headroom >= 1), ring, wanted.topic))
+        row = ring.visit(_choose(tree, replicas, hosts & (headroom >= 1), ring, wanted.topic))
         headroom[row] -= 1
         first = min(range(replicas), key=lambda place: (lead[row[place]] < 1, leads[row[place]]))
         lead[row[first]] -= 1
@@ -292,7 +292,7 @@ def _in_turn(
     return rows
 
 
-def _chosen(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -> list[int]:
+def _choose(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -> list[int]:
     """The next brokers on the rings. If caps leave a branch without a broker: the most even set of
     the others.
 
@@ -311,7 +311,7 @@ def _chosen(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -
     )
 
 
-def _striped(
+def _stripe(
     brokers: BrokerArrays,
     wanted: NewPartitions,
     replicas: int,

@@ -97,16 +97,16 @@ class _Choice:
         others.
         """
         if len(keep) > replicas:
-            keep = keep[:1] + self._ranked(level, node, np.array(keep[1:], np.int64))
+            keep = keep[:1] + self._rank(level, node, np.array(keep[1:], np.int64))
         if len(keep) >= replicas:
             return keep[:replicas]
         brokers = self._tree.children[level][node]
-        roomy = self._ranked(level, node, brokers[self._free[brokers]])
+        roomy = self._rank(level, node, brokers[self._free[brokers]])
         if len(roomy) < replicas - len(keep):
             raise NoPlaceError
         return keep + roomy[: replicas - len(keep)]
 
-    def _ranked(self, level: int, node: int, brokers: Ints) -> list[int]:
+    def _rank(self, level: int, node: int, brokers: Ints) -> list[int]:
         nothing = np.zeros(len(brokers), bool)
         rank = self._preference.rank(level, node, brokers, nothing)
         ranked: list[int] = brokers[np.argsort(rank, kind="stable")].tolist()

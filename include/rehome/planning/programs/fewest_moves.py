@@ -66,7 +66,7 @@ def move_fewest(
     if search.outside() > 0:
         return
     moves, found = len(search.copies()), layout.rows.copy()
-    rows = FewestMoves(search, most_bytes, options or FEWEST_MOVES).solved()
+    rows = FewestMoves(search, most_bytes, options or FEWEST_MOVES).solve()
     if rows is None:
         return
     layout.lay_out(rows)
@@ -157,7 +157,7 @@ class FewestMoves:
             [0, *sizes]
         ).tolist()
 
-    def solved(self) -> Rows | None:
+    def solve(self) -> Rows | None:
         """(P, R) rows with fewer moves; None = none were found."""
         search, options = self._search, self._options
         moved = np.flatnonzero(is_new(search.rows, search.origin).any(axis=1))
@@ -170,7 +170,7 @@ class FewestMoves:
             if not len(more.partition):
                 break
             known = known.and_(more)
-            solution = self._relaxed(self._posed(known))
+            solution = self._relax(self._pose(known))
             if solution is None:
                 return None
             parts, prices, moves = solution
@@ -233,7 +233,7 @@ class FewestMoves:
         cost[stays[:, :, None] | (held[:, :-1] | ~problem.takes)[:, None, :]] = np.inf
         return cost
 
-    def _posed(self, changes: _Changes) -> _Posed:
+    def _pose(self, changes: _Changes) -> _Posed:
         """The program over these changes, without constraints that none of them can break."""
         search, problem, count = self._search, self._problem, len(changes.partition)
         origin = search.origin[changes.partition]
@@ -259,7 +259,7 @@ class FewestMoves:
         least, most = self._least[number], self._most[number]
         return _Posed(matrix[number], least, most, arrives.sum(axis=1).astype(float), number)
 
-    def _relaxed(self, posed: _Posed) -> tuple[Floats, Floats, float] | None:
+    def _relax(self, posed: _Posed) -> tuple[Floats, Floats, float] | None:
         """The solution in parts of changes, the price of each constraint, and the moves; None if
         there is no solution.
         """
@@ -280,7 +280,7 @@ class FewestMoves:
 
     def _whole(self, changes: _Changes) -> Rows | None:
         """(P, R) rows of the best plan of these changes; None = none was found."""
-        posed = self._posed(changes)
+        posed = self._pose(changes)
         solved = milp(
             posed.moves,
             integrality=np.ones(len(posed.moves)),

@@ -144,7 +144,7 @@ class Program:
         :param weight, owner: (K, n), (n,) load and broker of the individual replicas.
         :param prices: (K, B) dual prices that select the targets of each individual replica.
         """
-        posed = self._posed(weight, owner, classes, prices)
+        posed = self._pose(weight, owner, classes, prices)
         solved = linprog(
             posed.cost,
             A_ub=posed.rows,
@@ -155,12 +155,12 @@ class Program:
             method="highs-ds",
         )
         if solved.x is None:
-            raise _unsolved(solved.message)
+            raise _unsolved_error(solved.message)
         kinds, brokers = classes.count.shape
         leaves, singles = np.zeros((kinds, brokers)), len(posed.own)
         kind, giver = np.nonzero(classes.count)
         leaves[kind, giver] = solved.x[singles : singles + len(kind)]
-        banded = self._banded()
+        banded = self._rows_of_bands()
         above, below = np.split(solved.ineqlin.marginals[: 2 * len(banded)], 2)
         charged = np.zeros(self.load.size)
         charged[banded] = below - above
@@ -172,7 +172,7 @@ class Program:
 
         The cheapest solution after ``FLOW.nodes`` nodes; None = none was found.
         """
-        posed = self._posed(weight, owner, classes, prices)
+        posed = self._pose(weight, owner, classes, prices)
         singles = np.arange(len(posed.cost)) < len(posed.own)
         solved = milp(
             posed.cost,
@@ -188,10 +188,10 @@ class Program:
             return None
         return np.rint(posed.parts(solved.x, len(owner), self.load.shape[1]))
 
-    def _banded(self) -> Ints:
+    def _rows_of_bands(self) -> Ints:
         return np.flatnonzero(np.isfinite(self.high).ravel())
 
-    def _posed(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> _Posed:
+    def _pose(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> _Posed:
         own, to = self._options(weight, owner, prices)
         kinds = len(classes.count)
         kind, giver = np.nonzero(classes.count)
@@ -204,7 +204,7 @@ class Program:
                 self._sums(mean, taker),
             ]
         ).tocsr()
-        banded = self._banded()
+        banded = self._rows_of_bands()
         variables, missed = load.shape[1], len(banded)
         once = csr_array(
             (np.ones(len(own)), (own, np.arange(len(own)))), (len(owner), variables + 2 * missed)
@@ -227,8 +227,8 @@ class Program:
             kept=hstack(
                 [
                     csr_array((kinds + len(mass) - 1, len(own))),
-                    _kept(classes.count[kind, giver], kind, mass, kinds),
-                    -_kept(np.ones(len(taker)), arrives, mean, kinds),
+                    _conservation(classes.count[kind, giver], kind, mass, kinds),
+                    -_conservation(np.ones(len(taker)), arrives, mean, kinds),
                     csr_array((kinds + len(mass) - 1, 2 * missed)),
                 ]
             ).tocsr(),
@@ -245,7 +245,7 @@ class Program:
         """
         kinds, takers = len(classes.count), len(self.takes)
         kind, to = np.repeat(np.arange(kinds), takers), np.tile(self.takes, kinds)
-        banded = self._banded()
+        banded = self._rows_of_bands()
         missed = 2 * len(banded)
         load = self._sums(classes.mean[:, kind], to)[banded]
         solved = linprog(
@@ -261,7 +261,7 @@ class Program:
             method="highs-ds",
         )
         if solved.x is None:
-            raise _unsolved(solved.message)
+            raise _unsolved_error(solved.message)
         arrivals = np.zeros((kinds, self.load.shape[1]))
         arrivals[kind, to] = solved.x[: len(kind)]
         return arrivals
@@ -300,7 +300,7 @@ def elastic(load: csr_array) -> csr_array:
     return vstack([hstack([load, -miss, none]), hstack([-load, none, -miss])]).tocsr()
 
 
-def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
+def _conservation(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
     """Conservation: replicas per class, and bytes and rates in total, that leave and arrive."""
     by_class = csr_array((count, (kind, np.arange(len(kind)))), (kinds, len(kind)))
     return vstack([by_class, csr_array(np.delete(mass, REPLICAS_ROW, axis=0))])
@@ -308,16 +308,16 @@ def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
 
 def quantile(values: Floats, bins: int) -> Ints:
     """(n,) quantile bin of each value; bins are equally large."""
-    return _parted(values, np.linspace(0, 1, bins + 1)[1:-1])
+    return _quantiles(values, np.linspace(0, 1, bins + 1)[1:-1])
 
 
 def _finer_at_ends(values: Floats, bins: int) -> Ints:
     """(n,) quantile bin of each value; outer bins are smaller."""
     even = np.linspace(0, 1, bins + 1)[1:-1]
-    return _parted(values, even**2 * (3 - 2 * even))
+    return _quantiles(values, even**2 * (3 - 2 * even))
 
 
-def _parted(values: Floats, parts: Floats) -> Ints:
+def _quantiles(values: Floats, parts: Floats) -> Ints:
     """(n,) how many of these quantiles each value exceeds."""
     if not len(values):
         return np.zeros(0, np.int64)
@@ -325,7 +325,7 @@ def _parted(values: Floats, parts: Floats) -> Ints:
     return found
 
 
-def _unsolved(why: str) -> RuntimeError:
+def _unsolved_error(why: str) -> RuntimeError:
     return RuntimeError(
         f"The solver (HiGHS) did not solve a linear program of this rebalance: {why}. Without it "
         "there is no plan. Trigger a new run with another effort or other tolerances; if it fails "

@@ -65,7 +65,7 @@ def search_neighbourhoods(problem: Problem) -> None:
             return
         tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
         in_vain += 1
-        placed = Neighbourhood(search, chosen).solved()
+        placed = Neighbourhood(search, chosen).solve()
         if placed is None:
             continue
         before, objective = layout.rows.copy(), search.objective()
@@ -169,14 +169,14 @@ class Neighbourhood:
     def _keep(self, some: Mask) -> None:
         self.partition, self.rows, self.now = self.partition[some], self.rows[some], self.now[some]
 
-    def solved(self) -> Rows | None:
+    def solve(self) -> Rows | None:
         """(P, R) the rows with the best options; None = no solution was found."""
         search, problem = self._search, self._search.problem
         options, unit = len(self.partition), max(float(search.share[0].mean()), 1.0)
         if not options:
             return None
         size = search.weights[0][self.partition]
-        load, low, high = self._banded()
+        load, low, high = self._bands_of_options()
         missed = 2 * len(low)
         limits, most = [elastic(load)], [high, -low]
         headroom = problem.layout.headroom[self.brokers]
@@ -207,7 +207,7 @@ class Neighbourhood:
         rows[self.partition[chosen]] = self.rows[chosen]
         return rows
 
-    def _banded(self) -> tuple[csr_array, Floats, Floats]:
+    def _bands_of_options(self) -> tuple[csr_array, Floats, Floats]:
         """(m, n) contribution of each option to each load that has a band, and the limits of the
         sum, in shares.
         """

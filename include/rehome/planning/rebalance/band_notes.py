@@ -34,7 +34,7 @@ class BandNotes:
         arrays, rows = self.layout.arrays, self.layout.rows if rows is None else rows
         return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
 
-    def missed(self) -> tuple[Infeasible, ...]:
+    def missed_notes(self) -> tuple[Infeasible, ...]:
         """Each broker that ends outside a band, and the obstacle."""
         load, low, high = self._loads(), self.targets.low, self.targets.high
         outside = self.brokers & ((load > high) | (load < low))
@@ -45,7 +45,7 @@ class BandNotes:
             for k, b in np.argwhere(outside).tolist()
         )
 
-    def shifted(
+    def shifted_notes(
         self, tolerances: dict[Resource, float], donors: Mask | None = None
     ) -> tuple[Infeasible, ...]:
         """Brokers inside their bands but off their fair share by more than the tolerance.

@@ -70,10 +70,10 @@ def budget_curve(
             points.setdefault(int(layout.incoming.sum()), point(budget_bytes))
     layout.lay_out(finished)
     points |= {each.bytes_to_move: each for each in (most, chosen)}
-    return tuple(sorted(points.values(), key=_copied)) if most.bytes_to_move else ()
+    return tuple(sorted(points.values(), key=_copied_bytes)) if most.bytes_to_move else ()
 
 
-def _copied(point: BudgetPoint) -> int:
+def _copied_bytes(point: BudgetPoint) -> int:
     return point.bytes_to_move
 
 

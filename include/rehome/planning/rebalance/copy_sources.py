@@ -205,11 +205,11 @@ class _Trader:
                 continue
             count = 1
             made.append((some[place], other))
-            if slack.beyond(self._held(slack.broker)[:, :, None])[0, 0] <= 0:
-                made = self._compensated(made, slack)
+            if slack.beyond(self._held_loads(slack.broker)[:, :, None])[0, 0] <= 0:
+                made = self._compensate(made, slack)
         return made
 
-    def _compensated(self, made: list[tuple[int, int]], slack: SwapSlack) -> list[tuple[int, int]]:
+    def _compensate(self, made: list[tuple[int, int]], slack: SwapSlack) -> list[tuple[int, int]]:
         """The difference is compensated: add up what was saved."""
         width = self._search.width
         gained = sum(self._size[back // width] - self._size[out // width] for back, out in made)
@@ -217,7 +217,7 @@ class _Trader:
         slack.spend(self._search.load[0, slack.broker], self._saved)
         return []
 
-    def _held(self, brokers: Ints) -> Floats:
+    def _held_loads(self, brokers: Ints) -> Floats:
         """(k, …) what the brokers hold."""
         held: Floats = self._search.load.take(brokers, axis=1)[self._banded]
         return held
@@ -245,7 +245,7 @@ class _Trader:
             mine, back = fits[i], int(backs[places[i]])
             order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[: COPY_SOURCES.candidates]
             for replica in some[i, mine][order].tolist():
-                if self._allowed(back, replica):
+                if self._exchange(back, replica):
                     return int(places[i]), replica
         return len(backs) - 1, NONE
 
@@ -265,7 +265,7 @@ class _Trader:
             places &= self._sent[self._leader_of(backs)] > self._most
         chosen = np.flatnonzero(places)
         backs, slack = backs[chosen], slack.of(chosen)
-        partition, here = backs // width, self._held(slack.broker)
+        partition, here = backs // width, self._held_loads(slack.broker)
         size = self._size[partition]
         off = np.maximum(here[0] - slack.high[0], 0) - np.maximum(slack.low[0] - here[0], 0)
         some, fits = self._similar.nearest(backs, size - slack.sign * off, near)
@@ -279,7 +279,7 @@ class _Trader:
         )
         fits &= (beyond <= before + unlike) & (search.flat[some] == self._origin[backs, None])
         other = (self._origin if slack.sign > 0 else search.flat)[backs].astype(np.int64)
-        load = self._held(other)[:, :, None] - more
+        load = self._held_loads(other)[:, :, None] - more
         fits &= (load <= self._high.take(other, axis=1)[:, :, None]).all(axis=0)
         fits &= (load >= self._low.take(other, axis=1)[:, :, None]).all(axis=0)
         leaders = self._leader_of(some)
@@ -291,7 +291,7 @@ class _Trader:
         fits[copy, place] = search.trade_spreads(give, take, brokers, origins)
         return chosen, some, more[0], beyond, fits
 
-    def _allowed(self, replica: int, other: int) -> bool:
+    def _exchange(self, replica: int, other: int) -> bool:
         """Make an exchange if racks, disks and topics allow it. Returns whether they did."""
         search, width = self._search, self._search.width
         source, target = int(self._origin[replica]), int(search.flat[replica])

@@ -65,7 +65,7 @@ def _causes(problem: Problem, for_minimums: Mapping[int, int], partitions: Ints)
         values_at([code.value for code in _CODES], codes[order]),
         broker=ids[source][order],
         takes=ids[target][order],
-        held=_in_order(copies.held(), beyond, order),
+        held=_in_order(copies.held_columns(), beyond, order),
         takes_held=_in_order(copies.takes_held(), beyond, order),
     )
 
@@ -109,15 +109,15 @@ class _Copies:
         self._gives = np.where(self.codes == _OVER, gives, NONE)
         self._takes = np.where((self.codes == _OVER) | (self.codes == _UNDER), takes, NONE)
 
-    def held(self) -> HeldColumns:
+    def held_columns(self) -> HeldColumns:
         """What the sources held."""
-        return self._held(self._gives, self.source, 0)
+        return self._held_columns(self._gives, self.source, 0)
 
     def takes_held(self) -> HeldColumns:
         """What the targets held."""
-        return self._held(self._takes, self.target, 1)
+        return self._held_columns(self._takes, self.target, 1)
 
-    def _held(self, resource: Ints, broker: Ints, side: int) -> HeldColumns:
+    def _held_columns(self, resource: Ints, broker: Ints, side: int) -> HeldColumns:
         amount, share = (of[resource, broker] for of in (self._before, self._share))
         topic = self.codes == _TOPIC
         return HeldColumns(

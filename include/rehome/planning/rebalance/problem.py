@@ -25,7 +25,7 @@ from rehome.planning.model.arrays import ClusterArrays, broker_sums
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.load_bands import LoadBands, placed_targets
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.model.resource_loads import known, placed_weights
+from rehome.planning.model.resource_loads import is_known, placed_weights
 from rehome.planning.model.topic_bands import TopicBands, band, no_worse, topic_bands
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.search.broker_shed import REPLICAS_ROW
@@ -130,7 +130,7 @@ def placed_capacity(
 def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:
     """The tolerance of each resource; infinite if it has none, or its load is not known."""
     return {
-        resource: value if known(arrays, resource) else LOOSE
+        resource: value if is_known(arrays, resource) else LOOSE
         for resource, value in asked_tolerances(request).items()
     }
 

@@ -31,8 +31,7 @@ from rehome.planning.model.resource_loads import (
     partition_weight,
 )
 from rehome.planning.model.scope import brokers_named, partitions_in_scope, raise_if
-from rehome.planning.placement.movable import free_to_move
-from rehome.planning.placement.movable import named as stay_named
+from rehome.planning.placement.movable import free_to_move, notes_of
 from rehome.planning.rebalance.band_notes import BandNotes
 from rehome.planning.rebalance.budget_curve import budget_curve
 from rehome.planning.rebalance.budget_cut import budget_of, keep_within_budget
@@ -58,17 +57,17 @@ def plan_rebalance(
     :param parts: optional parts of the search; None = by the effort of the request.
     """
     named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
-    return _planned(arrays, request, named, parts, fill_only=False)
+    return _plan(arrays, request, named, parts, fill_only=False)
 
 
 def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     """Fill the named brokers up to their shares; the fullest others give, down to their shares at
     most. Nothing else moves.
     """
-    return _planned(arrays, request, brokers_named(arrays, request), None, fill_only=True)
+    return _plan(arrays, request, brokers_named(arrays, request), None, fill_only=True)
 
 
-def _planned(
+def _plan(
     arrays: ClusterArrays,
     request: ReassignmentRequest,
     named: Mask,
@@ -81,21 +80,21 @@ def _planned(
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
     infeasible += caps_too_low(arrays, hosts, arrays.replication_factor)
-    infeasible += stay_named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    infeasible += notes_of(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
     movable &= ~small
 
     parts = parts or parts_of(request.effort)
     work = SearchWork(budget_of_work(arrays.rows.size, parts.work))
 
-    def solved(arrays: ClusterArrays) -> _Solved:
+    def solve(arrays: ClusterArrays) -> _Solved:
         return _Solved(arrays, request, named, movable, parts, work, fill_only=fill_only)
 
     with work.at_most(REBALANCE.first_plan):
-        solution = solved(arrays)
+        solution = solve(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
     layout, targets, minimums = problem.layout, problem.targets, solution.minimums
     if problem.parts.fixed_point and not solution.cut:
-        plan_on(layout, lambda then: solved(then).problem.layout, solution.finish, work)
+        plan_on(layout, lambda then: solve(then).problem.layout, solution.finish, work)
     cut, copied = solution.cut, solution.copied
     tolerances = tolerances_of(request, arrays)
     bands = ResourceBands.of(targets, lead, tolerances, asked_resources(request.tolerances))
@@ -116,11 +115,11 @@ def _planned(
         infeasible=(
             *infeasible,
             *targets.infeasible,
-            *result.missed(),
-            *result.shifted(tolerances, problem.gives & ~named if fill_only else None),
+            *result.missed_notes(),
+            *result.shifted_notes(tolerances, problem.gives & ~named if fill_only else None),
             *(unmet(layout, lead, handed_over=minimums is not None) if lead is not None else ()),
             *(minimums.infeasible(arrays) if minimums else ()),
-            *(minimums.missed(layout, problem.takes, cut_by_budget=cut) if minimums else ()),
+            *(minimums.missed_notes(layout, problem.takes, cut_by_budget=cut) if minimums else ()),
             *_missed_topics(problem, named, request, cut_by_budget=cut),
         ),
         topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,

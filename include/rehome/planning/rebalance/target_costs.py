@@ -58,7 +58,7 @@ def target_prices(
     for resource in PLACED:
         if resource in bands.tolerance:
             free = _without(problem, resource)
-            saved, how = _saved(problem, free, capacity, besides=least_led)
+            saved, how = _saving_and_how(problem, free, capacity, besides=least_led)
             prices.append(TargetPrice(resource.value, *saved, how))
     if problem.spread is not None:
         prices.append(_price_of_spread(problem, capacity, besides=least_led))
@@ -76,11 +76,11 @@ def _price_of_spread(
         return TargetPrice(TOPIC_SPREAD, 0, 0, "free")
     layout = Layout(problem.layout.arrays, problem.layout.rows.shape[1])
     free = replace(problem, layout=layout, spread=None)
-    saved, how = _saved(problem, free, capacity, besides=besides)
+    saved, how = _saving_and_how(problem, free, capacity, besides=besides)
     return TargetPrice(TOPIC_SPREAD, *saved, how)
 
 
-def _saved(
+def _saving_and_how(
     problem: Problem,
     free: Problem,
     capacity: Floats,

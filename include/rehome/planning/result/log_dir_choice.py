@@ -97,10 +97,10 @@ def choose_log_dirs(
     )
     if misfits or not name or not brokers.volume_paths:
         return moves, misfits
-    return _named(table, brokers, copies, tight, volume), ()
+    return _name_log_dirs(table, brokers, copies, tight, volume), ()
 
 
-def tightened(brokers: BrokerArrays, misfits: tuple[Misfit, ...]) -> BrokerArrays:
+def tighten(brokers: BrokerArrays, misfits: tuple[Misfit, ...]) -> BrokerArrays:
     """The brokers, with less headroom on those where copies could not be packed."""
     headrooms = brokers.headrooms.copy()
     short = np.isin(brokers.ids, [misfit.broker for misfit in misfits])
@@ -174,7 +174,7 @@ def _misfit(
     )
 
 
-def _named(
+def _name_log_dirs(
     table: pa.Table, brokers: BrokerArrays, copies: _Copies, tight: Ints, volume: Ints
 ) -> MoveTable:
     """The moves with log dirs for these copies, on brokers that have several volumes."""

@@ -104,7 +104,7 @@ def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes
 
 def copying_s(layout: Layout, pace: Pace) -> Floats:
     """(2, B) seconds that each broker copies, in and out."""
-    added, copies, source = _copied(layout)
+    added, copies, source = _copied_replicas(layout)
     size, brokers = layout.size, len(layout.arrays.brokers.ids)
     into = broker_sums(np.where(added, layout.rows, NONE), pace.copy_s(size), brokers)
     moved = copies > 0
@@ -116,7 +116,7 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
     """Every broker before and after, ascending by id."""
     arrays = layout.arrays
     ones = np.ones_like(layout.size)
-    added, copies, source = _copied(layout)
+    added, copies, source = _copied_replicas(layout)
     moved = copies > 0
     load, count = arrays.load(layout.origin, layout.size), arrays.load(layout.origin, ones)
     bytes_in = arrays.load(np.where(added, layout.rows, NONE), layout.size)
@@ -131,7 +131,7 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
     return tuple(BrokerLoad(*row) for row in rows)
 
 
-def _copied(layout: Layout) -> tuple[Mask, Ints, Ints]:
+def _copied_replicas(layout: Layout) -> tuple[Mask, Ints, Ints]:
     """(P, R) positions of ``rows`` that are new; (P,) how many; (P,) the broker they are read
     from.
     """

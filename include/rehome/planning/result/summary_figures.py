@@ -16,7 +16,7 @@ from rehome.domain.resources import OPTIONAL, RATES, RESOURCE_NAMES, Resource
 from rehome.domain.text import join_names
 from rehome.planning.model.layout import Layout, copies, sources
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.model.resource_loads import known
+from rehome.planning.model.resource_loads import is_known
 from rehome.planning.result.outcome import Outcome
 from rehome.planning.result.resource_bands import ResourceBands, loads
 
@@ -56,7 +56,7 @@ def planned_by(bands: ResourceBands | None, measured: Collection[Resource], acti
     if bands is None:
         return ACTION_FACTS[action].planned_by
     names = [RESOURCE_NAMES[resource] for resource in Resource if resource in bands.tolerance]
-    unknown = [r for r in stated(bands) if r in RATES and r not in measured]
+    unknown = [r for r in stated_resources(bands) if r in RATES and r not in measured]
     text = f"{join_names(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
         text += f"; {join_names([RESOURCE_NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
@@ -68,10 +68,10 @@ def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
     resources only if requested.
     """
     layout, bands = outcome.layout, outcome.bands
-    return tuple(_balance(layout, bands, resource) for resource in stated(bands))
+    return tuple(_balance(layout, bands, resource) for resource in stated_resources(bands))
 
 
-def stated(bands: ResourceBands | None) -> tuple[Resource, ...]:
+def stated_resources(bands: ResourceBands | None) -> tuple[Resource, ...]:
     """The resources in a plan's summary: all but optional ones that are not requested."""
     wanted = frozenset() if bands is None else bands.asked
     return tuple(r for r in Resource if r not in OPTIONAL or r in wanted)
@@ -82,7 +82,7 @@ def _balance(layout: Layout, bands: ResourceBands | None, resource: Resource) ->
     banded = bands is not None and resource in bands.low
     return ResourceBalance(
         resource=resource.value,
-        known=known(layout.arrays, resource),
+        known=is_known(layout.arrays, resource),
         tolerance=None if bands is None else bands.tolerance.get(resource),
         before=_whole(before),
         after=_whole(after),

@@ -82,7 +82,7 @@ class _Exchange:
             if search.valid_one(replica, origin) and _may_trade(search, replica, other, there):
                 search.move(replica, origin)
                 search.move(other, there)
-                self._changed(origin, there)
+                self._note_change(origin, there)
                 return True
         return False
 
@@ -109,7 +109,7 @@ class _Exchange:
             room = min(room, self._load[there] - self._low[there] + excess / scale)
         return room + 1.0
 
-    def _changed(self, *brokers: int) -> None:
+    def _note_change(self, *brokers: int) -> None:
         for broker in brokers:
             self._known.pop(broker, None)
             here, load = np.array([broker]), self._search.load[:, [broker]]

@@ -42,7 +42,7 @@ def exchange_and_merge(search: Search, most_bytes: float) -> None:
 
     :param most_bytes: what all copies together may weigh.
     """
-    while not search.work.spent() and _replaced(search, most_bytes):
+    while not search.work.spent() and _replace(search, most_bytes):
         pass  # each time there are fewer copies or fewer bytes
 
 
@@ -70,7 +70,7 @@ class _Choices:
         )
 
 
-def _replaced(search: Search, most_bytes: float) -> int:
+def _replace(search: Search, most_bytes: float) -> int:
     """Make the most worthwhile choices that share no broker. Returns how many."""
     origin, problem = search.origin.reshape(-1), search.problem
     copies = search.copies()
@@ -205,11 +205,11 @@ def _try(search: Search, choices: _Choices, n: int, gone: list[int]) -> bool:
     smallest = np.argsort(weight[0, fits], kind="stable")[: FEWER_COPIES.replicas_tried]
     target = int(choices.target[n])
     return any(
-        _moved(search, gone, replica, target) for replica in replicas[fits][smallest].tolist()
+        _move(search, gone, replica, target) for replica in replicas[fits][smallest].tolist()
     )
 
 
-def _moved(search: Search, gone: list[int], replica: int, target: int) -> bool:
+def _move(search: Search, gone: list[int], replica: int, target: int) -> bool:
     """Undo copies and move the replica, unless rules or the spread of topics forbid it, or it would
     be copied and leave its partition unevenly spread over racks.
     """

@@ -16,7 +16,7 @@ import numpy as np
 from rehome.domain.array_types import NONE, Floats, Ints
 from rehome.planning.effort.local_search_options import LOCAL_SEARCH, LONG_STEP, USUAL_STEP
 from rehome.planning.search.state import LEAST_CHANGE, Search
-from rehome.planning.search.trades import Trades, joined
+from rehome.planning.search.trades import Trades, join_trades
 
 
 class LocalSearch:
@@ -81,7 +81,7 @@ class LocalSearch:
                 waiting.clear()
             for trades in stage(broker):
                 if self._search.problem.further:
-                    trades = trades.varied()
+                    trades = trades.vary()
                 trades = self._valid_ones(broker, trades.best(count))
                 if is_quick and trades.most() < self._enough(broker):
                     waiting.append(trades)
@@ -197,8 +197,8 @@ class LocalSearch:
             rich = self._largest_surplus(self._givers[self._domain[broker]])
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
         elif broker not in near:
-            trades.append(self._pulls(broker, self._given(broker)))
-        yield joined(trades)
+            trades.append(self._pulls(broker, self._given_replicas(broker)))
+        yield join_trades(trades)
 
     def _largest_surplus(self, givers: Ints) -> Ints:
         """The brokers with the largest surplus over all resources."""
@@ -224,22 +224,22 @@ class LocalSearch:
         near = self._takers[self._domain[broker]]
         mine = self._search.on(broker)
         if broker not in near:
-            theirs = self._sample(self._given(broker), sample)
-            yield self._crossed(broker, self._sample(mine, sample), theirs)
+            theirs = self._sample(self._given_replicas(broker), sample)
+            yield self._cross(broker, self._sample(mine, sample), theirs)
             return
         partners = self._partners(broker, near[near != broker])
         for start in range(0, len(partners), LOCAL_SEARCH.partners):
             some = partners[start : start + LOCAL_SEARCH.partners].tolist()
             samples = [self._sample(self._search.on(other), sample) for other in some]
-            yield self._crossed(broker, self._sample(mine, sample), np.concatenate(samples))
+            yield self._cross(broker, self._sample(mine, sample), np.concatenate(samples))
         home = self._search.origin.reshape(-1)[mine]
         for donor in self._donors[np.isin(self._donors, home)].tolist()[
             : LOCAL_SEARCH.partners_in_all
         ]:
             theirs = self._sample(self._search.on(donor), sample)
-            yield self._crossed(broker, self._sample(mine[home == donor], sample), theirs)
+            yield self._cross(broker, self._sample(mine[home == donor], sample), theirs)
 
-    def _crossed(self, broker: int, mine: Ints, theirs: Ints) -> Trades:
+    def _cross(self, broker: int, mine: Ints, theirs: Ints) -> Trades:
         """Swaps of each of a broker's replicas with each of the others."""
         search, other = self._search, self._search.holders(theirs)
         out, back = search.weight(mine)[:, :, None], search.weight(theirs)[:, None, :]
@@ -250,7 +250,7 @@ class LocalSearch:
         cost = search.price(give, other) + search.price(take, np.full(len(take), broker))
         return Trades(give, take, other, gain.reshape(-1)[some], self._cost(cost))
 
-    def _given(self, broker: int) -> Ints:
+    def _given_replicas(self, broker: int) -> Ints:
         """The replicas that a broker has given up: all that may come to it if it only gives."""
         search = self._search
         given = np.flatnonzero((search.origin.reshape(-1) == broker) & (search.flat != broker))

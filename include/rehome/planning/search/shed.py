@@ -157,7 +157,7 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     if not search.scale[RATE_ROW].any():
         return short
     lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES_ROW], 0.0)
-    rate_headroom = np.maximum(_filled(search) - search.load[RATE_ROW], 0)
+    rate_headroom = np.maximum(_fill_rates(search) - search.load[RATE_ROW], 0)
     for number in np.unique(domain[problem.gives]).tolist():
         here = problem.gives & (domain == number)
         size, rate = search.load[[BYTES_ROW, RATE_ROW]][:, here].sum(axis=1).tolist()
@@ -168,7 +168,7 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     return short
 
 
-def _filled(search: Search) -> Floats:
+def _fill_rates(search: Search) -> Floats:
     """(B,) the rate up to which brokers are filled."""
     share, high = search.share[RATE_ROW], search.high[RATE_ROW]
     filled: Floats = share + BROKER_SHED.filled * (high - share)

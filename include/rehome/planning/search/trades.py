@@ -45,7 +45,7 @@ class Trades:
         """The largest gain; 0 without trades."""
         return float(self.gain.max(initial=0.0))
 
-    def varied(self) -> Trades:
+    def vary(self) -> Trades:
         """These trades without those that push a replica which better ones push elsewhere."""
         order = np.argsort(-self.score, kind="stable")
         pushes = order[self.take[order] == NONE]
@@ -59,7 +59,7 @@ class Trades:
         return Trades(give, take, other, self.gain[chosen], self.cost[chosen])
 
 
-def joined(trades: list[Trades]) -> Trades:
+def join_trades(trades: list[Trades]) -> Trades:
     """All of them, in order."""
     return Trades(
         *(
