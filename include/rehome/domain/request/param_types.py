@@ -9,7 +9,7 @@ import enum
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -173,19 +173,10 @@ def topics(value: Any) -> tuple[str, ...]:
 
     :raises InvalidRequestError: names each that no topic can have.
     """
-    found = texts(filters_in(value) if isinstance(value, str) else value)
-    return tuple(each_topic(found, TopicFilter.read))
-
-
-def each_topic(names: Iterable[str], refuse: Callable[[str], object]) -> Iterable[str]:
-    """The names, all of them without a problem.
-
-    :raises InvalidRequestError: names each that has one.
-    """
-    names, wrong = list(names), []
+    names, wrong = texts(filters_in(value) if isinstance(value, str) else value), []
     for name in names:
         try:
-            refuse(name)
+            TopicFilter.read(name)
         except ValueError as error:
             wrong.append(f"{error}.")
     if wrong:
