@@ -16,8 +16,6 @@ from tests.session.needs import Need, needs
 from tests.ui.alone.page_alone import ROOT
 
 TIMEOUT_S = 300
-UNREAD = False
-"""No certificates are read for plain HTTP: they take longer than the rest of a request."""
 
 
 def free_port() -> int:
@@ -48,23 +46,30 @@ def alone(tmp_path: Path, watched: Path) -> Iterator[tuple[str, Path]]:
         server.terminate()
 
 
-def status_of(url: str) -> int | None:
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    """One for all requests: to make one reads all certificates of this machine."""
+    with httpx.Client(timeout=60) as found:
+        yield found
+
+
+def status_of(client: httpx.Client, url: str) -> int | None:
     try:
-        return httpx.get(url, timeout=60, verify=UNREAD).status_code
+        return client.get(url).status_code
     except httpx.TransportError:
         return None
 
 
 def test_recorded_plans_are_shown_and_a_saved_file_starts_it_anew(
-    alone: tuple[str, Path], watched: Path
+    alone: tuple[str, Path], watched: Path, client: httpx.Client
 ) -> None:
     url, log = alone
-    wait_until(lambda: status_of(url + "/") == 200, "the page", TIMEOUT_S)
-    plans = httpx.get(url + "/", timeout=60, verify=UNREAD).text
+    wait_until(lambda: status_of(client, url + "/") == 200, "the page", TIMEOUT_S)
+    plans = client.get(url + "/").text
     for plan_id in ("running", "paused", "to-approve", "done", "failed", "open"):
         assert f"plans/{plan_id}" in plans
-        assert status_of(f"{url}/plans/{plan_id}") == 200
+        assert status_of(client, f"{url}/plans/{plan_id}") == 200
     assert "Reloading" not in log.read_text()
     (watched / "page.css").write_text("body { color: black }")
     wait_until(lambda: "Reloading" in log.read_text(), "the server to start anew", TIMEOUT_S)
-    wait_until(lambda: status_of(url + "/") == 200, "the page", TIMEOUT_S)
+    wait_until(lambda: status_of(client, url + "/") == 200, "the page", TIMEOUT_S)
