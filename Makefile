@@ -127,6 +127,10 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 		-o junit_family=xunit1 --junitxml=$(FAULTS) $(ARGS); \
 	$(PY) -m tests.faults.table $(FAULTS)
 
+.PHONY: test-constraints
+test-constraints: python ## see that the wheel fits the constraints of the lowest, the newest and another version of Airflow; asks the package index
+	$(PY) -m pytest -q tests/e2e/installed/test_wheel_resolves.py -m "" -k "constraints and 3.11" $(ARGS)
+
 # Each version of Airflow in an environment of its own, below .state/airflows: 1.3 GB each.
 .PHONY: test-airflows
 test-airflows: setup ## the wheel in the lowest, the newest and another version of Airflow, on several machines, and with Spark elsewhere; writes where it was tried
