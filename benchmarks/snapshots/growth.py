@@ -1,11 +1,9 @@
 """How much data a day leaves, at 100,000 partitions: `make bench-growth`.
 
-Writes benchmarks/results/growth.json, and two tables into docs/howto/keep.md: what a day leaves,
-and what a plan, a move and a poll leave each. The warehouse is a folder, the ledger an SQLite
-file, as large as it is after VACUUM. A snapshot has every table filled, as
-:mod:`benchmarks.snapshots.load` makes it. The plan of a day moves a part of the partitions, with a
-sample at each poll, as a run has them. The plan that shows what any plan leaves is made by the plan
-job, with both gates and their Data Docs, and has a report.
+Writes benchmarks/results/growth.json, and a table into docs/howto/keep.md. The warehouse is a
+folder, the ledger an SQLite file, as large as it is after VACUUM. A snapshot has every table
+filled, as :mod:`benchmarks.snapshots.load` makes it. The plan moves a part of the partitions, with
+a sample at each poll, as a run has them.
 """
 
 from __future__ import annotations
@@ -21,14 +19,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.clusters import Case, build, snapshot_of
 from benchmarks.document import DOCS, put, table
-from benchmarks.planning.job import submitted
 from benchmarks.snapshots.load import CLUSTER, History
 from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.plan.kafka_json import reassignment_json
 from rehome.domain.plan.move import Move, MoveReason
-from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.flows import BrokerFlow, FlowSample
 from rehome.domain.run.observation import Observation
@@ -36,24 +31,17 @@ from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStat
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.ledger.store import Ledger
 from rehome.ledger.stores.authority.taken_snapshots import TakenSnapshot
-from rehome.reporting.collect import write_plan_report
 from rehome.scheduled.cluster_dags import EVERY
-from rehome.warehouse import PlanDirectory, Warehouse
+from rehome.warehouse import Warehouse
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "growth.json"
 DOCUMENT = DOCS / "howto" / "keep.md"
 COLUMNS = {"what": "what", "MB": "mb", "MB a day": "mb_a_day", "MB that are kept": "mb_kept"}
-EACH_COLUMNS = {"each": "each", "kB of files": "files_kb", "kB of rows": "rows_kb"}
 START = datetime(2026, 1, 5, tzinfo=UTC)
 BROKERS, SIZE_BYTES, RF = 100, 1_000_000_000, 3
 SNAPSHOT_DAYS, PLAN_DAYS = 7, 400
 """Defaults of ``snapshot_retention_days`` and ``plan_retention_days``."""
-LEAST_PARTITIONS, LEAST_BROKERS = 100, 12
-"""Of the cluster of the plan that shows what any plan leaves."""
-EACH_POLL = "poll of the last half hour, for each broker that copies"
-POLLS = 300
-"""So many polls of one plan show what one leaves; the ledger keeps all of what half an hour has."""
 
 
 class RunningClock:
@@ -97,33 +85,21 @@ def in_parts(moves: Sequence[Move], parts: int) -> Iterator[list[Move]]:
         yield list(moves[number * len(moves) // parts : (number + 1) * len(moves) // parts])
 
 
-def planned(warehouse: Warehouse, count: int) -> tuple[Plan, PlanDirectory]:
-    """A plan of some moves with the files that it is carried out by."""
-    plan = plan_of_moves("bench", CLUSTER, moves_of(count), 50_000_000)
+def carry_out(ledger: Ledger, clock: RunningClock, warehouse: Warehouse, asked: Any) -> None:
+    """A plan from its first row to its last, with its files."""
+    moves = moves_of(asked.moves)
+    plan = plan_of_moves("bench", CLUSTER, moves, 50_000_000)
     directory = warehouse.plan(plan.plan_id)
     request = {"action": "reassign", "reassignment": reassignment_json(plan.moves)}
     directory.save(plan, parse_request(request))
-    return plan, directory
-
-
-def carry_out(
-    ledger: Ledger,
-    clock: RunningClock,
-    plan: Plan,
-    directory: PlanDirectory,
-    polls: int,
-    poll_s: float,
-) -> None:
-    """A plan from its first row to its last."""
-    moves = plan.moves
     ledger.create_plan(plan, {"action": "rebalance"}, directory.uri, "run", "bench")
     ledger.approve(plan.plan_id, plan.plan_hash, "bench")
     ledger.claim(plan.plan_id)
     done = 0
-    for flying in in_parts(moves, polls):
+    for flying in in_parts(moves, int(asked.hours * 3600 / asked.poll_s)):
         nothing = Observation(clock.at, {}, {}, frozenset())
         ledger.admit(plan.plan_id, flying, nothing, None)
-        before, clock.at = clock.at, clock.at + timedelta(seconds=poll_s)
+        before, clock.at = clock.at, clock.at + timedelta(seconds=asked.poll_s)
         statuses = [
             ReplicaStatus(ReplicaId(*move.partition, move.adding[0]), ReplicaState.BEHIND, clock.at)
             for move in flying
@@ -167,8 +143,7 @@ def measured(asked: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
                 TakenSnapshot(name, CLUSTER, "kafka_default", at, "0" * 64, *where)
             )
         rows_of_snapshots = ledger_bytes(file) - empty
-        polls = int(asked.hours * 3600 / asked.poll_s)
-        carry_out(ledger, clock, *planned(warehouse, asked.moves), polls, asked.poll_s)
+        carry_out(ledger, clock, warehouse, asked)
     rows_of_plan = ledger_bytes(file) - empty - rows_of_snapshots
     files_of_plan = bytes_below(folder / "w") - of_snapshot
     plan = f"plan of {asked.moves:,} moves, {asked.hours:g} hours"
@@ -180,63 +155,10 @@ def measured(asked: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def rows_of(plan: Plan, directory: PlanDirectory, polls: int, poll_s: float) -> int:
-    """Bytes that a plan leaves in a ledger of its own; its report is written.
-
-    :raises RehomeError: the directory does not hold the plan.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        file, clock = Path(folder) / "l.db", RunningClock()
-        with Ledger.open(f"sqlite:///{file}", clock=clock) as ledger:
-            empty = ledger_bytes(file)
-            carry_out(ledger, clock, plan, directory, polls, poll_s)
-            write_plan_report(directory, ledger)
-        return ledger_bytes(file) - empty
-
-
-def each_measured(asked: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """A row for what any plan, a move, and a poll of a broker leave: what it has more than less."""
-    least, directory = least_plan(folder)
-    rows = rows_of(least, directory, 1, asked.poll_s)
-    files = bytes_below(Path(directory.uri.removeprefix("file://")))
-    many, of_many = planned(Warehouse((folder / "many").as_uri()), asked.moves)
-    of_moves = rows_of(many, of_many, 1, asked.poll_s) - rows
-    of_polls = rows_of(least, directory, POLLS, asked.poll_s) - rows
-    files_of_moves = bytes_below(folder / "many")
-    return [
-        _each("plan, whatever it moves, with its first poll", files, rows),
-        _each("move", files_of_moves / asked.moves, of_moves / asked.moves),
-        _each(EACH_POLL, 0, of_polls / (POLLS - 1) / BROKERS),
-    ]
-
-
-def least_plan(folder: Path) -> tuple[Plan, PlanDirectory]:
-    """A plan of one move by the plan job: gates, Data Docs and all files."""
-    snapshot = snapshot_of(build(Case("small"), LEAST_PARTITIONS, LEAST_BROKERS))
-    uri = Warehouse((folder / "least").as_uri()).write_snapshot(snapshot)
-    request, directory = folder / "request.json", PlanDirectory((folder / "plan").as_uri())
-    first = snapshot.replicas.slice(0, 3).to_pylist()
-    held = [replica["broker"] for replica in first]
-    spare = next(broker for broker in range(LEAST_BROKERS) if broker not in held)
-    moved = {"topic": first[0]["topic"], "partition": first[0]["partition"]}
-    wanted = {"version": 1, "partitions": [{**moved, "replicas": [*held[:-1], spare]}]}
-    request.write_text(json.dumps({"action": "reassign", "reassignment": wanted}))
-    submitted("plan.py", "--snapshot", uri, "--request", str(request), "--out", directory.uri)
-    return directory.load(), directory
-
-
-def _each(what: str, files_bytes: float, rows_bytes: float) -> dict[str, Any]:
-    return {
-        "each": what,
-        "files_kb": round(files_bytes / 1e3, 3),
-        "rows_kb": round(rows_bytes / 1e3, 3),
-    }
-
-
 def _row(what: str, size_bytes: float, a_day: float, days: int) -> dict[str, Any]:
     mb = size_bytes / 1e6
     kept = round(mb * a_day * days)
-    return {"what": what, "mb": round(mb, 4), "mb_a_day": round(mb * a_day, 2), "mb_kept": kept}
+    return {"what": what, "mb": round(mb, 3), "mb_a_day": round(mb * a_day, 2), "mb_kept": kept}
 
 
 def main() -> None:
@@ -249,18 +171,15 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = measured(asked, Path(folder))
-        each = each_measured(asked, Path(folder))
     made = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": platform.machine()}
-    result = {**made, **vars(asked), "rows": rows, "each": each}
-    RESULTS.write_text(json.dumps([result], indent=1) + "\n")
+    RESULTS.write_text(json.dumps([{**made, **vars(asked), "rows": rows}], indent=1) + "\n")
     about = (
         f"{asked.partitions:,} partitions of {RF} replicas on {BROKERS} brokers, a snapshot every "
         f"{EVERY.total_seconds() / 60:g} minutes for {SNAPSHOT_DAYS} days, a plan a day for "
         f"{PLAN_DAYS} days; {made['date']}, {made['machine']}:"
     )
-    tables = [*table(COLUMNS, rows), "", *table(EACH_COLUMNS, each)]
-    put(DOCUMENT, "bench-growth", [about, "", *tables, ""])
-    for row in (*rows, *each):
+    put(DOCUMENT, "bench-growth", [about, "", *table(COLUMNS, rows), ""])
+    for row in rows:
         print(row)
 
 

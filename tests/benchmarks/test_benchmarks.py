@@ -118,16 +118,3 @@ def test_what_a_day_leaves_is_measured_of_files_and_of_rows(tmp_path: Path) -> N
     assert rows[0]["mb"] > 0
     assert min(rows[2]["mb"], rows[3]["mb"]) > 0
     assert rows[0]["mb_a_day"] == pytest.approx(rows[0]["mb"] * 144, abs=0.1)
-
-
-@pytest.mark.spark
-def test_what_any_plan_leaves_is_measured_with_its_data_docs_and_its_report(
-    tmp_path: Path,
-) -> None:
-    each = growth.each_measured(Namespace(moves=500, poll_s=5.0), tmp_path)
-    plan, move, poll = each
-    assert plan["files_kb"] > 100 * move["files_kb"] > 0
-    assert plan["rows_kb"] > move["rows_kb"] > 0
-    assert 0 < poll["rows_kb"] < 1
-    assert (tmp_path / "plan" / "data_docs" / "index.html").exists()
-    assert (tmp_path / "plan" / "report.html").exists()

@@ -68,7 +68,13 @@ def _paths(log_dirs: list[str] | None) -> list[str] | None:
     return log_dirs
 
 
-_NAMED = ProblemText(f"an entry needs a topic and a partition number, up to {LARGEST_PARTITION}")
+def _partition_number(number: int) -> int:
+    if number > LARGEST_PARTITION:
+        raise ValueError(f"no partition has the number {number}")
+    return number
+
+
+_NAMED = ProblemText("an entry needs a topic and a partition number")
 
 
 class _Entry(BaseModel):
@@ -77,7 +83,7 @@ class _Entry(BaseModel):
     model_config = ConfigDict(strict=True, validate_default=True)
 
     topic: Annotated[str, Field(min_length=1), _NAMED, AfterValidator(_topic_name)] = ""
-    partition: Annotated[int, Field(ge=0, le=LARGEST_PARTITION), _NAMED] = -1
+    partition: Annotated[int, Field(ge=0), _NAMED, AfterValidator(_partition_number)] = -1
     replicas: Annotated[
         list[Annotated[BrokerId, Field(ge=0)]],
         ProblemText("'replicas' must be a list of broker ids"),
@@ -107,7 +113,8 @@ def parse_reassignment(source: str | Mapping[str, Any]) -> dict[TopicPartition, 
 
     :raises InvalidRequestError: lists every fault of form: no JSON, another version, a missing or
         mistyped field, a partition or broker named twice, no replicas, ``log_dirs`` of another
-        length. Whether topics, partitions and brokers exist is for the planner to say.
+        length, where both are right by themselves. Whether topics, partitions and brokers exist
+        is for the planner to say.
     """
     problems: list[str] = []
     assignments: dict[TopicPartition, Assignment] = {}

@@ -156,3 +156,34 @@ def test_configs_of_a_new_topic_are_text_as_kafka_takes_it() -> None:
 def test_a_policys_rates_are_named_as_the_policy_has_them() -> None:
     problems = read_params(PolicyKeys, {"largest_throttle_by_broker": {"3": 5}}).problems
     assert [text.startswith("largest_throttle_by_broker of '3':") for text in problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "problem"),
+    [
+        (weights, {"[key]": 1}, r"weights of '\[key\]': "),
+        (tolerances, {"[key]": 0.1}, r"tolerances of '\[key\]': names '\[key\]'"),
+        (partition_counts, {"[key]": 0}, r"partitions of '\[key\]': 0 is not a whole number"),
+        (
+            new_topics,
+            {"t": {"partitions": 1, "replication_factor": 1, "[key]": 1}},
+            r"new_topics of 't': unknown \[key\]",
+        ),
+        (
+            new_topics,
+            {"t": {"partitions": 1, "replication_factor": 1, "configs": {"[key]": None}}},
+            r"new_topics of 't': configs\.\[key\]=None is neither",
+        ),
+        (
+            new_topics,
+            {"t": {"partitions": 1, "replication_factor": 1, "configs": "x"}},
+            r"new_topics of 't': configs='x' ",
+        ),
+        (weights, {"1": "2"}, "weights of '1': '2' is no weight"),
+        (weights, {"1": float("inf")}, "weights of '1': inf is no weight"),
+        (weights, {"1": True}, "weights of '1': True is no weight"),
+    ],
+)
+def test_what_is_wrong_is_named_as_it_was_given(read: Any, given: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem):
+        read(given)

@@ -10,7 +10,7 @@ from statistics import median
 MOST_GROWTH = 0.05
 """Part by which memory may grow over the second half of an hour."""
 MOST_DATA = 1.5
-"""Times what the documents state for as many plans, moves, polls and snapshots."""
+"""Times what the documents state for as many plans."""
 ENDED = frozenset({"done", "cancelled", "rolled_back", "failed", "planned"})
 """States of plans of which nothing is going on; one that was only planned has never begun."""
 TAKEN_BACK = frozenset({"cleared", "kept"})

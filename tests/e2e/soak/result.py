@@ -17,17 +17,16 @@ from typing import Any
 import psutil
 
 from benchmarks.document import DOCS, put, table
-from benchmarks.snapshots import growth
 from local.workload import ReadBack
 from tests.e2e.runs import DAG
 from tests.e2e.soak.drive import Drive
-from tests.e2e.soak.ground import SHOWN, TOPICS, Ground
+from tests.e2e.soak.ground import SHOWN, Ground
 from tests.e2e.soak.judge import Facts, Finding, Growth, Memory, RunEnd
 from tests.e2e.soak.samples import COMPONENTS, Sample, Sampler
 
 ROOT = Path(__file__).parents[3]
 RESULT = ROOT / "benchmarks" / "results" / "soak.json"
-DOCUMENT = DOCS / "reliability.md"
+DOCUMENT, KEPT = DOCS / "reliability.md", DOCS / "howto" / "keep.md"
 MB = 1e6
 CAUSE_CHARACTERS = 200
 
@@ -54,6 +53,7 @@ def result_of(
 
     :param commit: that the wheel was built of.
     """
+    here = str(ground.warehouse.parent)
     return {
         "commit": commit,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -90,7 +90,7 @@ def result_of(
         "growth": _growth(found),
         "failed": [asdict(run) for run in found.facts.runs if run.state == "failed"],
         "causes": [
-            f"{run} {task} {kind}: {text[:CAUSE_CHARACTERS]}"
+            f"{run} {task} {kind}: {text.replace(here, '')[:CAUSE_CHARACTERS]}"
             for run, task, kind, text in ground.ledger.causes()
             if kind != "verdict"
         ],
@@ -157,8 +157,7 @@ def growth_of(samples: Sequence[Sample]) -> tuple[Growth, ...]:
     first page of each table and index, and maps of free space: once, whatever is kept.
     """
     first, last = second_half(samples)
-    counts = {name: last.counts[name] - first.counts[name] for name in last.counts}
-    stated = stated_bytes(counts, sum(count for count, _ in TOPICS.values()))
+    stated = stated_bytes(last.counts["plans"] - first.counts["plans"])
     return tuple(
         Growth(data, last.sizes[data] - first.sizes[data], round(stated[data])) for data in stated
     )
@@ -171,48 +170,35 @@ def second_half(samples: Sequence[Sample]) -> tuple[Sample, Sample]:
 
 
 def counts_of(ground: Ground) -> dict[str, int]:
-    """Of what leaves data: plans, moves, polls of them for each broker, snapshots."""
+    """Of what leaves data: plans, their moves, and snapshots."""
     plans = ground.ledger.plans()
     return {
         "plans": len(plans),
         "moves": sum(plan.moves for plan in plans),
-        "polls": ground.ledger.count("progress_samples") * len(ground.cluster.broker_ids),
         "snapshots": ground.ledger.count("taken_snapshots"),
     }
 
 
-def stated_bytes(counts: Mapping[str, int], partitions: int) -> dict[str, float]:
-    """What docs/howto/keep.md states for so many plans, moves, polls and snapshots: by data."""
-    [stated] = json.loads(growth.RESULTS.read_text())
-    snapshot = {row["what"]: row["mb"] * MB for row in stated["rows"]}
-    plan, move, poll = stated["each"]
-    of_plans = {
-        key: 1000 * (counts["plans"] * plan[key] + counts["moves"] * move[key])
-        for key in ("rows_kb", "files_kb")
-    }
-    return {
-        "ledger": of_plans["rows_kb"]
-        + counts["polls"] * poll["rows_kb"] * 1000
-        + counts["snapshots"] * snapshot["snapshot, rows"],
-        "warehouse": of_plans["files_kb"]
-        + counts["snapshots"] * snapshot["snapshot, files"] * partitions / stated["partitions"],
-    }
+def stated_bytes(plans: int) -> dict[str, float]:
+    """What docs/howto/keep.md states that so many plans leave: by data."""
+    kept = json.loads(RESULT.read_text())["growth"]
+    return {data: plans * kept[data]["kb_a_plan"] * 1000 for data in ("ledger", "warehouse")}
 
 
 def _growth(found: Soaked) -> dict[str, Any]:
     begin = next(each for each in found.sampler.samples if each.sizes)
     half, end = second_half(found.sampler.samples)
-    stated = {each.data: each.stated for each in found.facts.growth}
+    later = {name: end.counts[name] - half.counts[name] for name in end.counts}
     return {
         "counts": dict(end.counts),
-        "second_half": {name: end.counts[name] - half.counts[name] for name in end.counts},
+        "second_half": later,
         **{
             name: {
                 "begin_mb": round(begin.sizes[name] / MB, 2),
                 "half_mb": round(half.sizes[name] / MB, 2),
                 "end_mb": round(end.sizes[name] / MB, 2),
                 "half_growth_mb": round((end.sizes[name] - half.sizes[name]) / MB, 3),
-                "stated_mb": round(stated[name] / MB, 3) if name in stated else None,
+                "kb_a_plan": round((end.sizes[name] - half.sizes[name]) / later["plans"] / 1e3, 1),
             }
             for name in ("ledger", "warehouse", "airflow")
         },
@@ -272,7 +258,7 @@ def _growth_lines(of: Mapping[str, Any]) -> list[str]:
         "MB half way": "half_mb",
         "MB in the end": "end_mb",
         "MB of the second half": "half_growth_mb",
-        "MB by bench-growth for as many plans, moves, polls and snapshots": "stated_mb",
+        "kB for each plan of it": "kb_a_plan",
     }
     about = (
         f"{_counted(of['counts'])}; of these, in the second half: {_counted(of['second_half'])}."
@@ -281,14 +267,24 @@ def _growth_lines(of: Mapping[str, Any]) -> list[str]:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return (
-        f"{counts['plans']} plans, {counts['moves']} moves, {counts['polls']:,} polls of a broker, "
-        f"{counts['snapshots']} snapshots"
-    )
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def kept_lines_of(result: Mapping[str, Any]) -> list[str]:
+    """Markdown, for what says how long data are kept."""
+    growth, half = result["growth"], result["growth"]["second_half"]
+    moves = f"{half['moves'] / half['plans']:.1f}"
+    warehouse, ledger = (f"{growth[data]['kb_a_plan']:.0f} kB" for data in ("warehouse", "ledger"))
+    return [
+        f"A plan of {moves} moves on average, carried out through Airflow, left {warehouse} in the "
+        f"warehouse, and {ledger} in a ledger on PostgreSQL ({result['date']}).",
+        "",
+    ]
 
 
 def write(result: Mapping[str, Any], path: Path) -> None:
-    """The file, and from the committed one's place the tables of the document."""
+    """The file, and from the committed one's place what documents have of it."""
     path.write_text(json.dumps(result, indent=1) + "\n")
     if path == RESULT:
         put(DOCUMENT, "soak", lines_of(result))
+        put(KEPT, "soak", kept_lines_of(result))

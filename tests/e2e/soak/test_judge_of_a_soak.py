@@ -12,13 +12,18 @@ from typing import cast
 
 import pytest
 
-from benchmarks.document import table
-from benchmarks.snapshots import growth
 from local.kafka.cluster import LocalCluster
 from tests.e2e.soak.judge import Facts, Growth, Memory, RunEnd, SeenPartition, Wrong, judged
 from tests.e2e.soak.outside import Outside, settings_in
 from tests.e2e.soak.plans import Deck
-from tests.e2e.soak.result import DOCUMENT, RESULT, lines_of, stated_bytes
+from tests.e2e.soak.result import (
+    DOCUMENT,
+    KEPT,
+    RESULT,
+    kept_lines_of,
+    lines_of,
+    stated_bytes,
+)
 from tests.e2e.soak.samples import Sample, memory_of
 from tests.imports import imports_of
 
@@ -178,23 +183,9 @@ def test_data_that_grow_by_more_than_is_stated_are_found() -> None:
     assert found(growth=(Growth("ledger", 1_501, 1_000),)) == [Wrong.DATA]
 
 
-def test_what_is_stated_is_that_of_plans_moves_polls_and_snapshots() -> None:
-    none = {"plans": 0, "moves": 0, "polls": 0, "snapshots": 0}
-    assert stated_bytes(none, 20) == {"ledger": 0, "warehouse": 0}
-    of_plan = stated_bytes({**none, "plans": 1}, 20)
-    assert 10_000 < of_plan["ledger"] < 100_000 < of_plan["warehouse"] < 1_000_000
-    assert stated_bytes({**none, "plans": 2}, 20)["ledger"] == 2 * of_plan["ledger"]
-    of_move = stated_bytes({**none, "moves": 1}, 20)
-    assert 100 < of_move["warehouse"] < of_move["ledger"] < 2_000
-    of_poll = stated_bytes({**none, "polls": 1}, 20)
-    assert 100 < of_poll["ledger"] < 1_000
-    assert of_poll["warehouse"] == 0
-    of_snapshot = stated_bytes({**none, "snapshots": 1}, 100_000)
-    assert of_snapshot["warehouse"] > 100 * of_snapshot["ledger"] > 0
-
-
-def test_the_document_has_the_tables_of_what_was_measured() -> None:
-    [measured] = json.loads(growth.RESULTS.read_text())
-    written = growth.DOCUMENT.read_text()
-    assert "\n".join(table(growth.COLUMNS, measured["rows"])) in written
-    assert "\n".join(table(growth.EACH_COLUMNS, measured["each"])) in written
+def test_what_is_stated_is_what_plans_of_the_committed_soak_have_left() -> None:
+    committed = json.loads(RESULT.read_text())
+    half = committed["growth"]["second_half"]["plans"]
+    for data, stated in stated_bytes(half).items():
+        assert stated / 1e6 == pytest.approx(committed["growth"][data]["half_growth_mb"], rel=0.01)
+    assert "\n".join(kept_lines_of(committed)) in KEPT.read_text()

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.clusters import CASES, build
 from benchmarks.lagrangian_bound import lagrangian_bound
-from benchmarks.planning.plan import solved
 from benchmarks.small_clusters import KINDS, Kind, Small, small
 from rehome.domain.actions import Action
 from rehome.domain.request.request import Effort, ReassignmentRequest
 from rehome.planning.model.arrays import broker_sums
 from rehome.planning.model.layout import Layout
-from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.rebalance.reconsider import RECONSIDER
 from rehome.planning.rebalance.solver import rebalance
-from rehome.planning.search.fill import fill
 from rehome.planning.search.local_search import LocalSearch
-from rehome.planning.search.state import Search
 from tests.planning.posed import posed
 from tests.planning.rebalance.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 
@@ -188,27 +182,3 @@ def test_the_same_on_two_hundred_clusters(one_sided: bool) -> None:
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "plain"])
 def test_the_same_on_clusters_of_other_kinds(name: str) -> None:
     check(KINDS[name], range(12), mean=1.03)
-
-
-@pytest.mark.slow
-def test_a_plan_that_is_clearly_too_dear_once_brokers_are_filled_is_not_finished(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Resources conflict: linear programs plan it for fewer bytes."""
-    filled, improved = [], []
-
-    def fill_recorded(search: Search, *rest: Any) -> None:
-        filled.append(search)
-        fill(search, *rest)
-
-    class Recorded(LocalSearch):
-        def __init__(self, search: Search) -> None:
-            improved.append(search)
-            super().__init__(search)
-
-    monkeypatch.setattr(solver, "fill", fill_recorded)
-    monkeypatch.setattr(solver, "LocalSearch", Recorded)
-    stress = next(case for case in CASES if case.name == "stress")
-    solved(build(stress, 20_000, 60), "strict")
-    assert improved
-    assert not any(search is filled[0] for search in improved)

@@ -39,6 +39,8 @@ from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import ProblemText, reason_of
 
 _T = TypeVar("_T")
+_UNKNOWN_KEY = "unexpected_keyword_argument"
+"""Pydantic's name for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class MapReader(Generic[_T]):
             problems = error.errors(include_url=False)
         sentences: dict[tuple[int | str, ...], str] = {}
         for problem in problems:
-            name, *within = [part for part in problem["loc"] if part != "[key]"]
+            name, *within = problem["loc"]
+            if within == ["[key]"] and problem["type"] != _UNKNOWN_KEY:
+                within = []  # Pydantic's mark: the name is wrong, not what it has
             keys = [part for part in within if isinstance(part, str)]
             reason = _reason(problem, f"{'.'.join(keys)}=" if keys else "")
             sentences.setdefault((name, *keys), f"{self.name} of {value_text(name)}: {reason}.")
@@ -88,7 +92,7 @@ def _reason(problem: ErrorDetails, key: str) -> str:
             return f"{key}{reason_of(problem)}"
         case "missing":
             return f"{key}None: it is needed"
-        case "unexpected_keyword_argument":
+        case unknown if unknown == _UNKNOWN_KEY:
             return f"unknown {key[:-1]}"
     return f"{key}{value_text(problem['input'])} {problem['msg']}"
 
@@ -136,7 +140,7 @@ tolerances: MapReader[dict[str, float | None]] = MapReader(
 _Size = Annotated[
     float,
     Field(strict=True, gt=0, allow_inf_nan=False),
-    ProblemText("is not positive: a weight is a number above 0"),
+    ProblemText("is no weight: that is a finite number above 0"),
 ]
 weights: MapReader[dict[BrokerId, float]] = MapReader(
     "weights", TypeAdapter(dict[_BrokerKey, _Size])
@@ -291,7 +295,7 @@ _Config = Annotated[
 def _description(value: Any) -> Mapping[str, Any]:
     try:
         return mapping(value)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{value_text(value)} {error}") from None
 
 

@@ -30,9 +30,6 @@ SHARE_PASSES = 60
 CELLS_AT_ONCE = 1 << 15
 """Topics' counts on brokers that are compared with their bands at a time."""
 
-TOPIC_CELLS_AT_ONCE = 1 << 17
-"""Topics' counts on brokers whose bands are computed at a time: a megabyte of each side."""
-
 
 @dataclass(frozen=True)
 class TopicBands:

@@ -8,8 +8,7 @@
 4. *racks*: partitions that have moved and were unevenly spread are made even, and the search
    continues;
 5. *programs*: if the plan copies far more than the lower bound, because resources conflict, a
-   second plan is made by linear programs, and the cheaper one is kept; if that is clear once
-   brokers are filled, the first one is not finished. A small cluster's plan, or
+   second plan is made by linear programs, and the cheaper one is kept. A small cluster's plan, or
    one that leaves bands unmet, is improved by large neighbourhood search over three brokers;
 6. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
 
@@ -23,7 +22,6 @@ changes nothing; for small clusters where some are not, see ``fixed_point``.
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -71,41 +69,24 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if layout.rows.size <= REBALANCE.small and layout.arrays.limits is None:
         _by_prices(problem, capacity, before, part=part_of_a_cluster)
         return
-    if layout.arrays.limits is not None:  # programs, and what follows, know neither caps nor sets
-        if _search(search, capacity, SHED.inner)[0] > before - LEAST_CHANGE:
-            layout.lay_out(start)
-        return
-    _search_or_price(search, capacity, before)
+    after, copied = _search(search, capacity, SHED.inner)
+    if after > before - LEAST_CHANGE:
+        layout.lay_out(start)
+    if layout.arrays.limits is not None:
+        return  # what follows knows neither caps nor broker sets
+    if (
+        layout.rows.size <= REBALANCE.priced_up_to
+        and _programs_apply(problem)
+        and _over_bound(problem, copied) > problem.parts.programs_from
+        and _is_free_of_racks(problem)
+    ):
+        _by_programs(problem, after)
     if layout.rows.size <= REBALANCE.middle:
         search = Search(problem)
         exchange_and_merge(search, RECONSIDER.more_bytes * search.copied())
         undo_needless_moves(search)
         undo_whole_partitions(search)
         layout.refresh()
-
-
-def _search_or_price(search: Search, capacity: Floats, before: float) -> None:
-    """Rebalance by the phases, by programs, or by both where it is not clear which is cheaper.
-
-    :param before: excess at the beginning.
-    """
-    problem, priced = search.problem, None
-    layout, is_filled = problem.layout, _may_price(problem)
-    if is_filled:
-        _fill(search, SHED.inner)
-        layout.refresh()
-        if _needs_programs(problem, search.copied() / REBALANCE.clearly):
-            priced = _by_programs(problem)
-            if priced.excess <= 0 and priced.cost * REBALANCE.clearly < search.cost():
-                layout.lay_out(priced.rows)
-                return
-    after, copied = _search(search, capacity, SHED.inner, is_filled=is_filled)
-    if after > before - LEAST_CHANGE:
-        layout.lay_out(layout.origin)
-    if priced is None and _may_price(problem) and _needs_programs(problem, copied):
-        priced = _by_programs(problem)
-    if priced is not None and priced.excess <= after and priced.cost < Search(problem).cost():
-        layout.lay_out(priced.rows)
 
 
 def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
@@ -191,28 +172,18 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
     layout.lay_out(min(found or ways, key=itemgetter(0))[1])
 
 
-def _fill(search: Search, inner: Inner) -> None:
-    """Shed and fill."""
-    search.strict = search.flat.size <= REBALANCE.middle
-    evened_out_last = search.topic_counts is not None and not search.strict
-    wanted = wanted_loads(search, REBALANCE.with_topics if evened_out_last else inner)
-    short = narrow(search, wanted)
-    fill(search, wanted, shed(search, wanted, short), short)
-
-
-def _search(
-    search: Search, capacity: Floats, inner: Inner, *, is_filled: bool = False
-) -> tuple[float, float]:
-    """Run the phases. Returns the excess that is left, and the bytes copied before topic repair.
-
-    :param is_filled: brokers have shed, and are filled already.
-    """
+def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
+    """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
     problem = search.problem
     layout, copied = problem.layout, 0.0
     evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.middle
-    for number in range(REBALANCE.search_rounds):
-        if number or not is_filled:
-            _fill(search, inner)
+    if evened_out_last:
+        inner = REBALANCE.with_topics
+    for _ in range(REBALANCE.search_rounds):
+        search.strict = layout.rows.size <= REBALANCE.middle
+        wanted = wanted_loads(search, inner)
+        short = narrow(search, wanted)
+        fill(search, wanted, shed(search, wanted, short), short)
         with problem.work.at_most(REBALANCE.part_of_work):
             LocalSearch(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
@@ -317,34 +288,18 @@ def _over_bound(problem: Problem, copied: float) -> float:
     return float(copied / max(bound, 1))
 
 
-def _may_price(problem: Problem) -> bool:
-    """Whether linear programs apply, and the cluster is not too large for them."""
-    return problem.layout.rows.size <= REBALANCE.priced_up_to and _programs_apply(problem)
-
-
-def _needs_programs(problem: Problem, copied: float) -> bool:
-    """Whether a plan that copies so many bytes is so dear that programs may find a cheaper one."""
+def _is_free_of_racks(problem: Problem) -> bool:
     from rehome.planning.programs.lp_rounding import is_free_of_racks
 
-    dear = _over_bound(problem, copied) > problem.parts.programs_from
-    return dear and is_free_of_racks(Search(problem))
+    return is_free_of_racks(Search(problem))
 
 
-@dataclass(frozen=True)
-class _Priced:
-    """A layout by linear programs: what is outside its bands, and what it costs."""
-
-    rows: Rows
-    excess: float
-    cost: float
-
-
-def _by_programs(problem: Problem) -> _Priced:
-    """Plan again by linear programs. The layout stays as it is."""
+def _by_programs(problem: Problem, excess: float) -> None:
+    """Plan again by linear programs; keep that plan if it is cheaper and as close to the bands."""
     from rehome.planning.programs.lp_rounding import round_lp
 
     layout = problem.layout
-    found = layout.rows.copy()
+    found, cost = layout.rows.copy(), Search(problem).cost()
     layout.lay_out(layout.origin)
     search = round_lp(problem)
     undo_needless_moves(search)
@@ -353,9 +308,8 @@ def _by_programs(problem: Problem) -> _Priced:
     undo_needless_moves(search)
     _exchange(search)
     layout.refresh()
-    priced = _Priced(layout.rows.copy(), search.outside(), search.cost())
-    layout.lay_out(found)
-    return priced
+    if search.outside() > excess or search.cost() >= cost:
+        layout.lay_out(found)
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
