@@ -210,7 +210,7 @@ class Demo:
             )
         left = self._throttles_left()
         checks.append(check(not left, "throttles left: " + (", ".join(left) or "none")))
-        checks.append(check(not open_entries, f"throttles owed: {len(open_entries) or 'none'}"))
+        checks.append(check(not open_entries, f"pending cleanup: {len(open_entries) or 'none'}"))
         checks.append(self._check_messages(workload))
         report = plan.uri + "/report.html"
         checks.append(check(plan.exists("report.html"), f"report: {report}"))
