@@ -162,12 +162,10 @@ def constraints_of(release: Release, where: Path, own: Sequence[str]) -> Path:
 
     :param own: how uv is asked for the version of Python.
     """
-    asked, found, constraints = where / "all.in", where / "all.txt", where / "constraints.txt"
+    asked, constraints = where / "all.in", where / "constraints.txt"
     asked.write_text(f"apache-airflow[all]=={release.version}")
     day = ("--exclude-newer", release.day) if release.day else ()
-    _compile([asked], found, *own, *day)
-    # A package that was found with extras is named with them: no constraint may have any.
-    constraints.write_text("\n".join(map(_without_extras, _pins(found))))
+    _compile([asked], constraints, *own, *day)
     return constraints
 
 
@@ -192,11 +190,6 @@ def _processor_s() -> float:
 def _pins(compiled: Path) -> list[str]:
     """What was found, without its notes: these name places of this run."""
     return [line for line in compiled.read_text().splitlines() if line[:1].isalnum()]
-
-
-def _without_extras(pin: str) -> str:
-    name, _, version = pin.partition("==")
-    return f"{name.partition('[')[0]}=={version}"
 
 
 def _compile(asked: Sequence[Path], found: Path, *words: str | Path) -> None:

@@ -22,6 +22,7 @@ def test_it_fits_airflows_constraints(
 ) -> None:
     found = resolved(release, tmp_path, python=python).read_text()
     pins = dict(line.split("==") for line in found.splitlines() if line[:1].isalnum())
+    assert pins["apache-airflow"] == release.version
     assert pins["pyspark"] == pins.get("pyspark-client", pins["pyspark"])
     outcome(Outcome(f"resolves-{release}-{python}", {"python": python, **_shown(pins)}))
 
@@ -34,5 +35,13 @@ def test_it_is_found_within_seconds(tmp_path: Path, outcome: Callable[[Outcome],
 
 
 def _shown(pins: dict[str, str]) -> dict[str, str]:
-    names = ("pyspark", "great-expectations", "numpy", "pandas", "pyarrow", "protobuf")
+    names = (
+        "apache-airflow",
+        "pyspark",
+        "great-expectations",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "protobuf",
+    )
     return {name: pins[name] for name in names}

@@ -166,7 +166,8 @@ def growth_of(samples: Sequence[Sample]) -> tuple[Growth, ...]:
 def second_half(samples: Sequence[Sample]) -> tuple[Sample, Sample]:
     """The first and the last sample with sizes of the second half."""
     sized = [each for each in samples if each.sizes]
-    return next(each for each in sized if each.at >= samples[-1].at / 2), sized[-1]
+    later = (each for each in sized if each.at >= samples[-1].at / 2)
+    return next(later, sized[-1]), sized[-1]
 
 
 def counts_of(ground: Ground) -> dict[str, int]:
@@ -198,11 +199,15 @@ def _growth(found: Soaked) -> dict[str, Any]:
                 "half_mb": round(half.sizes[name] / MB, 2),
                 "end_mb": round(end.sizes[name] / MB, 2),
                 "half_growth_mb": round((end.sizes[name] - half.sizes[name]) / MB, 3),
-                "kb_a_plan": round((end.sizes[name] - half.sizes[name]) / later["plans"] / 1e3, 1),
+                "kb_a_plan": _kb_a_plan(end.sizes[name] - half.sizes[name], later["plans"]),
             }
             for name in ("ledger", "warehouse", "airflow")
         },
     }
+
+
+def _kb_a_plan(grown: int, plans: int) -> float | None:
+    return round(grown / plans / 1000, 1) if plans else None
 
 
 def lines_of(result: Mapping[str, Any]) -> list[str]:

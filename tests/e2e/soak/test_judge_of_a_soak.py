@@ -20,6 +20,7 @@ from tests.e2e.soak.result import (
     DOCUMENT,
     KEPT,
     RESULT,
+    growth_of,
     kept_lines_of,
     lines_of,
     stated_bytes,
@@ -176,11 +177,25 @@ def test_the_document_has_the_tables_of_the_committed_result() -> None:
     committed = json.loads(RESULT.read_text())
     assert "\n".join(lines_of(committed)) in DOCUMENT.read_text()
     assert committed["messages"]["lost"] == 0
+    assert committed["wrong"] == []  # what it states, the next one is held against
 
 
 def test_data_that_grow_by_more_than_is_stated_are_found() -> None:
     assert found(growth=(Growth("ledger", 1_500, 1_000),)) == []
     assert found(growth=(Growth("ledger", 1_501, 1_000),)) == [Wrong.DATA]
+
+
+def test_growth_is_that_of_the_second_half_beside_what_is_stated_for_its_plans() -> None:
+    none: dict[str, int] = {}
+    samples = [
+        Sample(at, none, none, none, {}, {"ledger": size, "warehouse": size}, {"plans": plans})
+        for at, size, plans in ((0.0, 1, 0), (1800.0, 900_000, 5), (3600.0, 950_000, 7))
+    ]
+    samples.insert(2, Sample(1900.0, none, none, none))
+    stated = {data: round(size) for data, size in stated_bytes(2).items()}
+    assert growth_of(samples) == tuple(
+        Growth(data, 50_000, stated[data]) for data in ("ledger", "warehouse")
+    )
 
 
 def test_what_is_stated_is_what_plans_of_the_committed_soak_have_left() -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.clusters import CASES, build
+from benchmarks.planning.plan import request_of
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
+from rehome.domain.request.parse_request import parse_request
+from rehome.domain.resources import Resource
+from rehome.planning.model.arrays import broker_sums
+from rehome.planning.rebalance.rebalance import plan_rebalance
 from tests.planning.clusters import cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, both, infeasible, plan, problems
 
@@ -145,3 +151,20 @@ def test_a_rebalance_leaves_replicas_of_a_dead_broker_where_they_are_and_names_i
         if subject_text(n.subject) == "offline replicas of broker 5"
     )
     assert obstacle_text(note).startswith("it is not live: their partitions are left alone")
+
+
+@pytest.mark.slow
+def test_within_the_budget_of_work_many_brokers_come_into_their_bands() -> None:
+    """Linear programs of so many brokers spend whatever is left: the search has to come first."""
+    free = dict.fromkeys(("bytes_in", "bytes_out", "leaders", "replicas"))
+    arrays = build(next(case for case in CASES if case.name == "rates"), 15_000, 300).arrays
+    bytes_alone = parse_request({"action": "rebalance", "tolerances": free})
+    rows = plan_rebalance(arrays, bytes_alone).layout.rows.copy()
+    outcome = plan_rebalance(replace(arrays, rows=rows), request_of("default"))
+    assert outcome.search_cut
+    assert outcome.bands is not None
+    weights = {Resource.BYTES: arrays.size_bytes, Resource.BYTES_IN: arrays.bytes_in}
+    for resource, weight in weights.items():
+        load = broker_sums(outcome.layout.rows, weight, 300)
+        assert (load <= outcome.bands.high[resource] + 1).all()
+        assert (load >= outcome.bands.low[resource] - 1).all()
