@@ -150,7 +150,7 @@ def test_only_some_brokers_may_have_a_rack(ignored: bool) -> None:
     [
         ({"tolerances": {"disk": 0.1}}, "names 'disk'"),
         ({"tolerances": {"replicas": 2}}, "is not a fraction"),
-        ({"weights": {"1": 0}}, "not positive"),
+        ({"weights": {"1": 0}}, "is no weight"),
         ({"weights": {"one": 1}}, "names broker 'one'"),
         ({"budget_moves": 0}, "is less than 1"),
     ],
