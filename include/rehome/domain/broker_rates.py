@@ -76,31 +76,31 @@ class BrokerRates:
 
         :param others: the plan's rate. A broker whose bound is above it needs none of its own.
         """
-        found: dict[RateSide, dict[BrokerId, int]] = {}
+        rates_by_side: dict[RateSide, dict[BrokerId, int]] = {}
         for side in RateSide:
             rates = dict(self.of(side))
             for broker, most in bounds.of(side).items():
                 rate = min(rates.get(broker, others), most)
                 if broker in rates or rate < others:
                     rates[broker] = rate
-            found[side] = rates
-        return BrokerRates(found[RateSide.LEADER], found[RateSide.FOLLOWER])
+            rates_by_side[side] = rates
+        return BrokerRates(rates_by_side[RateSide.LEADER], rates_by_side[RateSide.FOLLOWER])
 
     def limited_to(self, rate_bytes_per_s: int) -> BrokerRates:
         """These, none above a rate."""
-        found = [
+        limited_rates = [
             {broker: min(rate, rate_bytes_per_s) for broker, rate in self.of(side).items()}
             for side in RateSide
         ]
-        return BrokerRates(*found)
+        return BrokerRates(*limited_rates)
 
     def strictest(self, other: BrokerRates) -> BrokerRates:
         """As bounds: of each broker the lower one, of whom only one names it that one."""
-        found = [dict(self.of(side)) for side in RateSide]
-        for rates, side in zip(found, RateSide, strict=True):
+        rates_of_sides = [dict(self.of(side)) for side in RateSide]
+        for rates, side in zip(rates_of_sides, RateSide, strict=True):
             for broker, rate in other.of(side).items():
                 rates[broker] = min(rate, rates.get(broker, rate))
-        return BrokerRates(*found)
+        return BrokerRates(*rates_of_sides)
 
     def lines(self) -> tuple[str, ...]:
         """In words, a broker each."""
@@ -129,11 +129,11 @@ class BrokerRates:
     @classmethod
     def from_json(cls, content: Mapping[str, Any] | None) -> BrokerRates:
         """The inverse of :meth:`to_json`; None = no broker has one."""
-        found: dict[RateSide, dict[BrokerId, int]] = {side: {} for side in RateSide}
+        rates_by_side: dict[RateSide, dict[BrokerId, int]] = {side: {} for side in RateSide}
         for broker, rates in (content or {}).items():
             for side, rate in rates.items():
-                found[RateSide(side)][int(broker)] = rate
-        return cls(found[RateSide.LEADER], found[RateSide.FOLLOWER])
+                rates_by_side[RateSide(side)][int(broker)] = rate
+        return cls(rates_by_side[RateSide.LEADER], rates_by_side[RateSide.FOLLOWER])
 
 
 NO_OWN_RATES = BrokerRates()

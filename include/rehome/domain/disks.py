@@ -30,10 +30,10 @@ def open_disks(log_dirs: Iterable[LogDir]) -> dict[BrokerId, tuple[Disk, ...]]:
     for log_dir in log_dirs:
         if log_dir.total_bytes is None or log_dir.usable_bytes is None:
             continue
-        found = disks.setdefault(log_dir.broker, ())
+        disks_so_far = disks.setdefault(log_dir.broker, ())
         if log_dir.error is None and not log_dir.cordoned:
             disk = Disk(log_dir.path, log_dir.total_bytes, log_dir.usable_bytes)
-            disks[log_dir.broker] = (*found, disk)
+            disks[log_dir.broker] = (*disks_so_far, disk)
     return disks
 
 

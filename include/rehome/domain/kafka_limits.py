@@ -32,12 +32,14 @@ def refuse_topic_name(name: str, *, pattern: bool = False) -> None:
     :param pattern: whether it may be a pattern of names.
     :raises ValueError: it cannot; names it, for people.
     """
-    named = f"Topic {name!r}" if len(name) <= _SHOWN else f"Topic {name[:_SHOWN]!r}…"
+    topic_text = f"Topic {name!r}" if len(name) <= _SHOWN else f"Topic {name[:_SHOWN]!r}…"
     if len(name) > LONGEST_TOPIC_NAME:
         raise ValueError(
-            f"{named} has {len(name)} characters, and Kafka takes {LONGEST_TOPIC_NAME}"
+            f"{topic_text} has {len(name)} characters, and Kafka takes {LONGEST_TOPIC_NAME}"
         )
     if not (_PATTERN if pattern else _NAME).fullmatch(name):
-        raise ValueError(f"{named} has characters other than letters, digits, '.', '_' and '-'")
+        raise ValueError(
+            f"{topic_text} has characters other than letters, digits, '.', '_' and '-'"
+        )
     if name in ("", ".", ".."):
-        raise ValueError(f"{named}: no topic can have this name")
+        raise ValueError(f"{topic_text}: no topic can have this name")

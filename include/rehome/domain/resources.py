@@ -129,6 +129,6 @@ def _with_rows(
     """The first ones, up to the last that counts: a resource has the same row in every array. Those
     between that are not asked for may be spread in any way.
     """
-    wanted = asked_resources(tolerances)
-    counts = [r not in OPTIONAL or r in wanted for r in resources]
+    with_tolerance = asked_resources(tolerances)
+    counts = [r not in OPTIONAL or r in with_tolerance for r in resources]
     return resources[: len(counts) - counts[::-1].index(True)]

@@ -31,10 +31,10 @@ def bytes_text(size_bytes: float) -> str:
 
 def rate_in(text: str) -> int | None:
     """Bytes per second of ``50 MB/s``, ``50MB`` or ``50000000``; None = it is no rate."""
-    found = _RATE.fullmatch(text)
-    if found is None or len(found[1]) > _DIGITS:
+    match = _RATE.fullmatch(text)
+    if match is None or len(match[1]) > _DIGITS:
         return None
-    rate = round(float(found[1]) * 1000 ** UNITS.index(found[2] or "B"))
+    rate = round(float(match[1]) * 1000 ** UNITS.index(match[2] or "B"))
     return rate if 0 < rate <= MOST else None
 
 

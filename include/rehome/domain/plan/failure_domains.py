@@ -31,7 +31,7 @@ def weaknesses_of(
         return ()
     rows = [pad_lists(table.column(name).combine_chunks()) for name in ("current", "target")]
     depth = max((len(path) for path in racks.values()), default=0)
-    found: list[Weakened] = []
+    weaknesses: list[Weakened] = []
     for level in (*range(1, depth + 1), 0):
         before, after = (_domains(_nodes(each, racks, level, depth)) for each in rows)
         lost = np.flatnonzero(after < before)
@@ -41,8 +41,8 @@ def weaknesses_of(
             groups.setdefault(pair, []).append(row)
         for (was, left), members in sorted(groups.items(), key=lambda item: item[0][::-1]):
             example = "-".join(str(table.column(n)[members[0]]) for n in ("topic", "partition"))
-            found.append(Weakened(level, depth, was, left, len(members), example))
-    return tuple(found)
+            weaknesses.append(Weakened(level, depth, was, left, len(members), example))
+    return tuple(weaknesses)
 
 
 def _nodes(rows: Ints, racks: Mapping[BrokerId, Sequence[str]], level: int, depth: int) -> Ints:
@@ -56,8 +56,10 @@ def _nodes(rows: Ints, racks: Mapping[BrokerId, Sequence[str]], level: int, dept
         name = tuple([*path, *[""] * depth][:level])
         of_broker[broker] = numbers.setdefault(name, len(numbers)) if path else -1
     brokers, places = np.unique(rows, return_inverse=True)
-    known = np.array([of_broker.get(broker, -1) for broker in brokers.tolist()], np.int64)
-    nodes: Ints = known[places.reshape(rows.shape)]
+    domain_of_broker = np.array(
+        [of_broker.get(broker, -1) for broker in brokers.tolist()], np.int64
+    )
+    nodes: Ints = domain_of_broker[places.reshape(rows.shape)]
     return nodes
 
 

@@ -129,9 +129,9 @@ class Weakened:
     example: str
 
     def __str__(self) -> str:
-        named = f"{count_text(self.partitions, 'partition')}, such as {self.example},"
+        partitions_text = f"{count_text(self.partitions, 'partition')}, such as {self.example},"
         verb = "ends" if self.partitions == 1 else "end"
-        return f"{named} {verb} with replicas {self._where}"
+        return f"{partitions_text} {verb} with replicas {self._where}"
 
     @property
     def _where(self) -> str:

@@ -240,12 +240,12 @@ def _measure_texts(item: Infeasible) -> list[str]:
 
 def infeasible_text(item: Infeasible) -> str:
     """A note as one line: what it is about, why, what was wanted, and the nearest reached."""
-    wanted, nearest = (_in_unit(item, amount) for amount in (item.wanted, item.nearest))
-    if wanted == nearest and item.wanted != item.nearest:
+    limit, nearest = (_in_unit(item, amount) for amount in (item.wanted, item.nearest))
+    if limit == nearest and item.wanted != item.nearest:
         side = "more" if item.nearest > item.wanted else "less"
         nearest = f"{_in_unit(item, abs(item.nearest - item.wanted))} {side}"
     subject = subject_text(item.subject)
-    return f"{subject}: {obstacle_text(item)} (wanted {wanted}, nearest {nearest})"
+    return f"{subject}: {obstacle_text(item)} (wanted {limit}, nearest {nearest})"
 
 
 def _in_unit(item: Infeasible, amount: float) -> str:

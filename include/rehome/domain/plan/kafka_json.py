@@ -67,14 +67,16 @@ class KafkaFiles:
         return replace(plan, summary=replace(plan.summary, files=self.digests()))
 
 
-def refuse_other_files(plan_id: str, found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+def refuse_other_files(
+    plan_id: str, digests: Mapping[str, str], expected: Mapping[str, str]
+) -> None:
     """Let only the files of a plan pass that were checked.
 
-    :param found: digests of the bytes that are there; ``expected``: of those that were checked.
+    :param digests: digests of the bytes that are there; ``expected``: of those that were checked.
     :raises PlanChangedError: they are others.
     """
-    names = {*found, *expected}
-    others = sorted(name for name in names if found.get(name) != expected.get(name))
+    names = {*digests, *expected}
+    others = sorted(name for name in names if digests.get(name) != expected.get(name))
     if others:
         raise PlanChangedError(
             f"{' and '.join(others)} of plan {plan_id} are not the bytes that the gate checked",

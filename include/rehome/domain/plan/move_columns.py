@@ -62,9 +62,9 @@ def _text(batch: pa.RecordBatch, name: str) -> pa.Array:
         return _join(column, pc.cast(column.flatten(), pa.string()))
     replicas = batch.column(name.removesuffix("_log_dirs"))
     anywhere = pa.repeat(_path(""), len(replicas.flatten()))
-    named = _join(column, _replace_each(column.flatten(), _path))
+    log_dirs = _join(column, _replace_each(column.flatten(), _path))
     none = pc.equal(pc.list_value_length(column), 0)
-    return pc.if_else(none, _join(replicas, anywhere), named)
+    return pc.if_else(none, _join(replicas, anywhere), log_dirs)
 
 
 def _path(value: str) -> str:

@@ -64,13 +64,13 @@ class MoveCounts:
         current, target = (
             pad_lists(table.column(name).combine_chunks()) for name in ("current", "target")
         )
-        held = target >= 0
-        copies = (held & (target[:, :, None] != current[:, None, :]).all(axis=2)).sum(axis=1)
+        is_replica = target >= 0
+        copies = (is_replica & (target[:, :, None] != current[:, None, :]).all(axis=2)).sum(axis=1)
         return cls(
             replica_moves=int(copies.sum()),
             bytes_to_move=int((copies * table.column("size_bytes").to_numpy()).sum()),
             leader_changes=int((current[:, 0] != target[:, 0]).sum()),
-            resized=int(((current >= 0).sum(axis=1) != held.sum(axis=1)).sum()),
+            resized=int(((current >= 0).sum(axis=1) != is_replica.sum(axis=1)).sum()),
             elections=pc.sum(pc.equal(table.column("reason"), MoveReason.ELECTION)).as_py() or 0,
         )
 
@@ -100,13 +100,13 @@ class MoveTable(IndexedMoves):
     def brokers(self) -> frozenset[BrokerId]:
         """Every broker that a replica is moved from or to, or stays on."""
         flat = (pc.list_flatten(self.table.column(name)) for name in ("current", "target"))
-        return frozenset(broker for found in flat for broker in pc.unique(found).to_pylist())
+        return frozenset(broker for ids in flat for broker in pc.unique(ids).to_pylist())
 
     @property
     def bytes_to_copy(self) -> int:
         """Bytes that all of them write anew, between brokers and between log dirs."""
-        named = pc.list_value_length(self.table.column("target_log_dirs"))
-        within = moves_from_table(self.table.filter(pc.greater(named, 0)))
+        log_dir_counts = pc.list_value_length(self.table.column("target_log_dirs"))
+        within = moves_from_table(self.table.filter(pc.greater(log_dir_counts, 0)))
         relocated = sum(move.size_bytes * len(move.relocating) for move in within)
         return MoveCounts.of(self).bytes_to_move + relocated
 
@@ -115,10 +115,10 @@ class MoveTable(IndexedMoves):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Move]: ...
     def __getitem__(self, index: int | slice) -> Move | Sequence[Move]:
-        wanted = range(len(self))[index]
-        if isinstance(wanted, int):
-            return moves_from_table(self.table.slice(wanted, 1))[0]
-        return self._at(wanted)
+        positions = range(len(self))[index]
+        if isinstance(positions, int):
+            return moves_from_table(self.table.slice(positions, 1))[0]
+        return self._at(positions)
 
     def __iter__(self) -> Iterator[Move]:
         for batch in self.table.to_batches(max_chunksize=ROWS_PER_BATCH):

@@ -30,11 +30,11 @@ class MovesByPartition(Mapping[TopicPartition, "Move"]):
         self.made: dict[TopicPartition, Move] = {}
 
     def __getitem__(self, partition: TopicPartition) -> Move:
-        found = self.made.get(partition)
-        if found is None:
-            (found,) = self._make([self._places[partition]])
-            self.made[partition] = found
-        return found
+        move = self.made.get(partition)
+        if move is None:
+            (move,) = self._make([self._places[partition]])
+            self.made[partition] = move
+        return move
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._places

@@ -74,16 +74,16 @@ def refuse_changed(plan: Plan, plan_id: str, recorded_hash: str) -> None:
     :param plan_id, recorded_hash: of the plan to act on, as the ledger has them.
     :raises PlanChangedError: it is another one.
     """
-    found = hash_of(plan)
-    if plan.plan_id == plan_id and found == recorded_hash == plan.plan_hash:
+    loaded_hash = hash_of(plan)
+    if plan.plan_id == plan_id and loaded_hash == recorded_hash == plan.plan_hash:
         return
     if plan.plan_id != plan_id:
         what = f"The files of plan {plan_id} are those of plan {plan.plan_id}"
-    elif found != recorded_hash:
+    elif loaded_hash != recorded_hash:
         what = (
             f"The files of plan {plan_id} are not those that were recorded: their moves have the "
-            f"hash {found}, recorded is {recorded_hash}. They were changed, or another version of "
-            "Rehome made them"
+            f"hash {loaded_hash}, recorded is {recorded_hash}. They were changed, or another "
+            "version of Rehome made them"
         )
     else:
         what = (

@@ -90,18 +90,18 @@ class ClusterValues:
     def counting(self) -> Counting:
         """What counts for the run, each value by its name."""
         caps, sets = self.counting_caps, broker_sets_to_json(self.counting_sets)
-        found: dict[str, Any] = {
+        counting: dict[str, Any] = {
             f"{_CAPS}.default.{name}": value for name, value in caps.default if value is not None
         }
         for broker, own in sorted(caps.brokers.items()):
             given = own.model_dump(mode="json", exclude_unset=True)
-            found |= {f"{_CAPS}.brokers.{broker}.{name}": value for name, value in given.items()}
-        found |= {f"{_SETS}.{item.pop('name')}": item for item in sets}
+            counting |= {f"{_CAPS}.brokers.{broker}.{name}": value for name, value in given.items()}
+        counting |= {f"{_SETS}.{item.pop('name')}": item for item in sets}
         if self.counting_sets:
-            found[ORDER] = [item.name for item in self.counting_sets]
+            counting[ORDER] = [item.name for item in self.counting_sets]
         targets = {n: value for n, value in self.targets.items() if self.is_target(n)}
-        found |= {f"{_TARGETS}.{name}": value for name, value in sorted(targets.items())}
-        return _as_json(found)
+        counting |= {f"{_TARGETS}.{name}": value for name, value in sorted(targets.items())}
+        return _as_json(counting)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
@@ -146,5 +146,5 @@ def _text(values: Counting, name: str) -> str:
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON keeps them, so that what was read back compares equal."""
-    found: dict[str, Any] = json.loads(json.dumps(dict(values), default=str))
-    return found
+    as_json: dict[str, Any] = json.loads(json.dumps(dict(values), default=str))
+    return as_json

@@ -196,12 +196,12 @@ _R = TypeVar("_R", bound=_Limited)
 
 def with_limits(request: _R, caps: BrokerCaps, broker_sets: tuple[BrokerSet, ...]) -> _R:
     """The request with these limits where it states none of its own."""
-    found: Any = replace(
+    limited: Any = replace(
         request,  # type: ignore[type-var]
         caps=caps if request.caps is None else request.caps,
         broker_sets=broker_sets if request.broker_sets is None else request.broker_sets,
     )
-    return cast("_R", found)
+    return cast("_R", limited)
 
 
 def set_of_topic(

@@ -139,13 +139,13 @@ _PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
 
 def plan_id(value: Any) -> str:
     """An id that a plan can have: it is a part of a path, so it holds none of its own."""
-    found = text(value)
-    if not _PLAN_ID.fullmatch(found) or ".." in found:
+    plan_name = text(value)
+    if not _PLAN_ID.fullmatch(plan_name) or ".." in plan_name:
         raise ValueError(
             "is no plan id, which has at most 200 characters: letters, digits, '.', '_', '~' and "
             "'-'"
         )
-    return found
+    return plan_name
 
 
 def checked_plan_id(value: Any) -> str:
@@ -186,10 +186,10 @@ def topics(value: Any) -> tuple[str, ...]:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Names or patterns, each once."""
-    found = items(value)
-    if not all(isinstance(item, str) and item for item in found):
+    names = items(value)
+    if not all(isinstance(item, str) and item for item in names):
         raise ValueError("is not a list of names or patterns")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def broker_ids(value: Any) -> tuple[BrokerId, ...]:
@@ -213,14 +213,14 @@ def broker_id(value: Any) -> BrokerId:
 def time(value: Any) -> datetime:
     """An aware time, in UTC."""
     try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise ValueError("is not an ISO 8601 time") from None
-    if found.tzinfo is None:
+    if moment.tzinfo is None:
         raise ValueError(
             "has no time zone: write Z for UTC, as in 2030-01-31T04:00:00Z, or +01:00 in its place"
         )
-    return found.astimezone(UTC)
+    return moment.astimezone(UTC)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -236,18 +236,18 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _each_once(items: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
-    named = Counter(str(name).strip() for name, _ in items)
-    if twice := sorted(name for name, times in named.items() if times > 1):
+    repeats = Counter(str(name).strip() for name, _ in items)
+    if twice := sorted(name for name, times in repeats.items() if times > 1):
         raise ValueError(f"names {value_text(twice[0])} more than once")
     return dict(items)
 
 
 def log_dir_names(value: Any) -> tuple[LogDirName, ...]:
     """Log dirs as broker:path, ascending, each once."""
-    found = set()
+    log_dirs = set()
     for text_ in texts(value):
         broker, _, path = text_.partition(":")
         if not (broker.isdecimal() and path):
             raise ValueError("is no list of broker:log dir, such as 3:/data/1, 4:/data/2")
-        found.add(LogDirName(broker_id(broker), path))
-    return tuple(sorted(found))
+        log_dirs.add(LogDirName(broker_id(broker), path))
+    return tuple(sorted(log_dirs))

@@ -367,7 +367,7 @@ class ReassignmentParams(BaseModel):
 
 def _marks(kind: type[_T]) -> dict[str, _T]:
     every = ((name, mark(info, kind)) for name, info in ReassignmentParams.model_fields.items())
-    return {name: found for name, found in every if found is not None}
+    return {name: field_mark for name, field_mark in every if field_mark is not None}
 
 
 USED_BY = {name: taken.actions for name, taken in _marks(TakenBy).items()}

@@ -45,14 +45,14 @@ def parse_request(
         problems += param_types.slow_rates({n: getattr(read.values, n) for n in _RATES})
     if problems:
         raise InvalidRequestError(problems)
-    found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
-    throttle = found.pop("throttle")
-    found["dry_run"] = found["dry_run"] or found["export"]
+    values = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
+    throttle = values.pop("throttle")
+    values["dry_run"] = values["dry_run"] or values["export"]
     for of_the_caller in ("kafka_config_id", "cluster_id"):
-        del found[of_the_caller]
-    found["action"] = _action_of(read.values)
+        del values[of_the_caller]
+    values["action"] = _action_of(read.values)
     return ReassignmentRequest(
-        **found, throttle_bytes_per_s=None if throttle == "auto" else throttle
+        **values, throttle_bytes_per_s=None if throttle == "auto" else throttle
     )
 
 

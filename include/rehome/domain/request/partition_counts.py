@@ -161,8 +161,8 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
     """
     read = read_params(PartitionCountsParams, params)
     problems = list(read.problems)
-    wanted = read.values.partitions or read.values.new_topics
-    if not wanted and not {"partitions", "new_topics"} & read.failed:
+    new_counts = read.values.partitions or read.values.new_topics
+    if not new_counts and not {"partitions", "new_topics"} & read.failed:
         problems.append(
             "partitions needs at least one topic with its new number of partitions, or new_topics "
             "one to create."
@@ -171,11 +171,11 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
         f"{topic} is named in partitions and in new_topics."
         for topic in sorted(read.values.partitions.keys() & read.values.new_topics.keys())
     ]
-    asked = read.values.partitions.keys() | read.values.new_topics.keys()
+    topics = read.values.partitions.keys() | read.values.new_topics.keys()
     if not {"partitions", "new_topics"} & read.failed:
         problems += [
             f"assignments name {topic}, and neither partitions nor new_topics does."
-            for topic in sorted(read.values.assignments.keys() - asked)
+            for topic in sorted(read.values.assignments.keys() - topics)
         ]
     both = sorted(set(read.values.destinations) & set(read.values.exclude_brokers))
     if both:

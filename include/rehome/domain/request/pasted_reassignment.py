@@ -56,18 +56,18 @@ def read_reassignment(value: str | Mapping[str, Any]) -> Mapping[str, Any] | Non
     """
     if isinstance(value, Mapping) and not value:
         return None
-    found = _found_in(value) if isinstance(value, str) else value
-    if isinstance(found, Mapping):
-        _refuse_topics_to_move(found)
-        found = {"version": VERSION, **found}
-    parse_reassignment(found)
-    return found
+    reassignment = _found_in(value) if isinstance(value, str) else value
+    if isinstance(reassignment, Mapping):
+        _refuse_topics_to_move(reassignment)
+        reassignment = {"version": VERSION, **reassignment}
+    parse_reassignment(reassignment)
+    return reassignment
 
 
 def taken_from(reassignment: Mapping[str, Any] | None) -> TakenFrom | None:
     """What a reassignment that :func:`read_reassignment` has read was a part of; None = nothing."""
-    found = (reassignment or {}).get(TAKEN_FROM)
-    return TakenFrom.GENERATED if found == TakenFrom.GENERATED.value else None
+    origin = (reassignment or {}).get(TAKEN_FROM)
+    return TakenFrom.GENERATED if origin == TakenFrom.GENERATED.value else None
 
 
 def _found_in(text: str) -> Any:
@@ -81,12 +81,16 @@ def _found_in(text: str) -> Any:
     start = headings[0].end()
     start += len(text[start:]) - len(text[start:].lstrip())
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, start)
+        proposal, _ = json.JSONDecoder().raw_decode(text, start)
     except ValueError as error:
         raise InvalidRequestError(
             [f"The proposed reassignment is not valid JSON: {error}."]
         ) from error
-    return {**found, TAKEN_FROM: TakenFrom.GENERATED.value} if isinstance(found, dict) else found
+    return (
+        {**proposal, TAKEN_FROM: TakenFrom.GENERATED.value}
+        if isinstance(proposal, dict)
+        else proposal
+    )
 
 
 def _alone(text: str) -> Any:

@@ -116,9 +116,9 @@ def fill_in(
     :param defaults: what the form shows unless it is edited.
     :param window_closes: when the maintenance window closes that is open, or opens next.
     """
-    named = params.get("preset")
+    preset_name = params.get("preset")
     try:
-        preset = Preset.NONE if is_blank(named) else Preset(str(named))
+        preset = Preset.NONE if is_blank(preset_name) else Preset(str(preset_name))
     except ValueError:
         preset = Preset.NONE
     contents = PRESETS[preset]

@@ -200,8 +200,8 @@ def spread_tolerance(request: ReassignmentRequest) -> float:
     """The tolerance of topic_spread; infinite where topics may be spread in any way."""
     if not request.has(Trait.SPREADS_TOPICS):
         return inf
-    asked = request.tolerances.get(param_types.TOPIC_SPREAD, SPREAD_TOLERANCE)
-    return inf if asked is None else asked
+    tolerance = request.tolerances.get(param_types.TOPIC_SPREAD, SPREAD_TOLERANCE)
+    return inf if tolerance is None else tolerance
 
 
 MAY_SHARE_A_BROKER = 2
@@ -217,8 +217,8 @@ def evens_topics(request: ReassignmentRequest) -> bool:
     """Whether replicas move for the spread of topics alone. By default they do not: a rebalance
     or an expansion leaves no topic further off its share than it was.
     """
-    asked = request.tolerances.get(param_types.TOPIC_SPREAD)
-    return asked is not None or request.topic_spread_of is SpreadOf.LEADERS
+    tolerance = request.tolerances.get(param_types.TOPIC_SPREAD)
+    return tolerance is not None or request.topic_spread_of is SpreadOf.LEADERS
 
 
 def upgraded_params(params: Mapping[str, Any]) -> dict[str, Any]:

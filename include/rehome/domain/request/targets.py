@@ -98,14 +98,18 @@ def only_exported(filled: Filled) -> Filled:
 
 def of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
     """Targets that an action takes."""
-    found = {
+    targets_of_action = {
         name: value
         for name, value in targets.items()
         if name not in USED_BY or action in USED_BY[name]
     }
-    if action == Action.DRAIN.value and isinstance(found.get("tolerances"), Mapping):
-        kept = {k: v for k, v in found["tolerances"].items() if k == param_types.TOPIC_SPREAD}
-        found["tolerances"] = kept
+    if action == Action.DRAIN.value and isinstance(targets_of_action.get("tolerances"), Mapping):
+        kept = {
+            k: v
+            for k, v in targets_of_action["tolerances"].items()
+            if k == param_types.TOPIC_SPREAD
+        }
+        targets_of_action["tolerances"] = kept
         if not kept:
-            del found["tolerances"]
-    return found
+            del targets_of_action["tolerances"]
+    return targets_of_action

@@ -69,8 +69,8 @@ class TopicFilter:
         kind = FilterKind.GLOB if any(c in pattern for c in "*?[") else FilterKind.NAME
         if not colon:
             return cls(text, kind, pattern)
-        found = _PARTITIONS.fullmatch(numbers)
-        first, last = (found[1], found[2] or found[1]) if found else ("1", "0")
+        match = _PARTITIONS.fullmatch(numbers)
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(first) > int(last) or int(last) > LARGEST_PARTITION:
             raise ValueError(
                 f"names {text[:80]!r}: after the colon come partitions, such as orders:7 or "
@@ -105,16 +105,16 @@ def filters_cover(
     :param topics: names of all that is asked for: each filter is read once for all of them.
     """
     filters, names = [TopicFilter.read(text) for text in texts], list(topics)
-    found: dict[str, list[TopicFilter]] = {name: [] for name in names}
+    filters_of: dict[str, list[TopicFilter]] = {name: [] for name in names}
     for item in filters:
         for name, hit in zip(names, item.names(names), strict=True):
             if hit:
-                found[name].append(item)
+                filters_of[name].append(item)
 
     def covers(topic: str, partition: int | None, internal: bool) -> bool:
         return not filters or any(
             not (internal and item.is_pattern) and (partition is None or item.has(partition))
-            for item in found[topic]
+            for item in filters_of[topic]
         )
 
     return covers

@@ -89,16 +89,16 @@ def read_params(model: type[_M], params: Mapping[str, Any]) -> Given[_M]:
 
     :param model: its fields all have defaults, and it forbids unknown names.
     """
-    named = {name: value for name, value in params.items() if not is_blank(value)}
+    non_blank = {name: value for name, value in params.items() if not is_blank(value)}
     unknown = [name for name in params if name not in model.model_fields]
-    known = {name: value for name, value in named.items() if name in model.model_fields}
+    values = {name: value for name, value in non_blank.items() if name in model.model_fields}
     every = ", ".join(sorted(model.model_fields))
     problems = [
         f"Unknown parameter {value_text(name)}; known: {every}." for name in unknown[:UNKNOWN_NAMED]
     ]
     if len(unknown) > UNKNOWN_NAMED:
         problems.append(f"{len(unknown) - UNKNOWN_NAMED} more parameters are unknown.")
-    read = read_values(model, known)
+    read = read_values(model, values)
     return replace(read, problems=(*problems, *read.problems))
 
 

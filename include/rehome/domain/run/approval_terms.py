@@ -116,7 +116,7 @@ class Terms:
 
     def lines(self) -> tuple[str, ...]:
         """In words, for a person."""
-        known = () if self.settings is None else (_SETTINGS,)
+        settings = () if self.settings is None else (_SETTINGS,)
         return (
             f"plan with the hash {self.plan_hash}",
             self.pace.replace(_FREE, f"**{_FREE}**"),
@@ -126,7 +126,7 @@ class Terms:
             self.others,
             *((self.steps,) if self.new_replicas_at_once else ()),
             *(() if self.effects is None else self.effects.lines()),
-            *known,
+            *settings,
             *(() if not self.evidence else (f"with what is shown here of {self._shown}",)),
         )
 

@@ -140,13 +140,13 @@ class Askers:
     @property
     def what(self) -> Mapping[str, tuple[str, ...]]:
         """What each of them has asked for, in words; who has asked for the plan comes first."""
-        found: dict[str, list[str]] = {self.plan: ["the plan"]}
+        words_by_asker: dict[str, list[str]] = {self.plan: ["the plan"]}
         if self.run not in (None, self.plan):
-            found[str(self.run)] = ["the run"]
+            words_by_asker[str(self.run)] = ["the run"]
         for term in Term:
             if (who := self.terms.get(term, self.plan)) != self.plan:
-                found.setdefault(who, []).append(_NAMES[term])
-        return {who: tuple(asked) for who, asked in found.items()}
+                words_by_asker.setdefault(who, []).append(_NAMES[term])
+        return {who: tuple(words) for who, words in words_by_asker.items()}
 
 
 def changed_terms(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[Term]:

@@ -50,11 +50,11 @@ class RefusedCancel:
 RefusedCancels = Mapping[TopicPartition, RefusedCancel]
 
 
-def refused_to_json(refused: RefusedCancels) -> list[list[Any]]:
+def refused_to_json(refusals: RefusedCancels) -> list[list[Any]]:
     """As plain JSON types."""
     return [
         [p.topic, p.partition, r.since.isoformat(), r.asked_at.isoformat(), r.asks, r.answer]
-        for p, r in sorted(refused.items())
+        for p, r in sorted(refusals.items())
     ]
 
 

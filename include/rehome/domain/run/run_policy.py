@@ -91,10 +91,10 @@ class Policy:
         """With the number of moves at once that one has asked for since the plan began: like any
         that a person has chosen it holds for small moves, too.
         """
-        asked = view.requested_moves_per_broker
-        if asked is None or asked == self.max_moves_per_broker:
+        moves_at_once = view.requested_moves_per_broker
+        if moves_at_once is None or moves_at_once == self.max_moves_per_broker:
             return self
-        return replace(self, max_moves_per_broker=asked, small_bytes=0)
+        return replace(self, max_moves_per_broker=moves_at_once, small_bytes=0)
 
     def pace(self, rate_bytes_per_s: int, own: Mapping[RateKey, int] | None = None) -> Pace:
         """How fast moves can be made, where brokers are to deliver this rate.

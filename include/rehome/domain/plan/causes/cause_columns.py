@@ -67,7 +67,7 @@ def cause_column(
     *,
     broker: Ints | None = None,
     takes: Ints | None = None,
-    held: HeldColumns | None = None,
+    load: HeldColumns | None = None,
     takes_held: HeldColumns | None = None,
 ) -> pa.ListArray:
     """Causes of moves, one after the other.
@@ -84,7 +84,7 @@ def cause_column(
         code,
         *(_brokers(side, n) for side in (broker, takes)),
         *(nameless, nameless),
-        *(held or nothing).columns(),
+        *(load or nothing).columns(),
         *(takes_held or nothing).columns(),
     ]
     causes = pa.StructArray.from_arrays(columns, fields=list(CAUSE))
@@ -133,8 +133,8 @@ def stored_sentences(column: pa.ChunkedArray) -> pa.ListArray:
 
 
 def _brokers(ids: Ints | None, n: int) -> pa.Array:
-    found = np.full(n, _NO_BROKER, np.int32) if ids is None else ids.astype(np.int32)
-    return pa.array(found)
+    broker_ids = np.full(n, _NO_BROKER, np.int32) if ids is None else ids.astype(np.int32)
+    return pa.array(broker_ids)
 
 
 def _row(cause: MoveCause) -> dict[str, Any]:
@@ -149,8 +149,8 @@ def _row(cause: MoveCause) -> dict[str, Any]:
     }
 
 
-def _held_fields(side: str, held: HeldLoad | None) -> dict[str, Any]:
+def _held_fields(side: str, load: HeldLoad | None) -> dict[str, Any]:
     resource, amount, share = (
-        ("", 0.0, 0.0) if held is None else (held.resource.value, held.amount, held.share)
+        ("", 0.0, 0.0) if load is None else (load.resource.value, load.amount, load.share)
     )
     return {f"{side}resource": resource, f"{side}held": amount, f"{side}share": share}

@@ -88,10 +88,10 @@ def _replacement(cause: MoveCause, came: Mapping[int, int]) -> str:
     place = f"broker {taker} takes its place"
     if cause.code is CauseCode.NOT_LIVE:
         return f"broker {cause.broker} is not live; {place}"
-    named = f"broker {cause.broker} is replaced by broker {cause.takes}"
+    replacement = f"broker {cause.broker} is replaced by broker {cause.takes}"
     if cause.code is CauseCode.REPLACED:
-        return f"{named}, which takes its place"
-    return f"{named}, which {_INSTEAD[cause.code]}; {place}"
+        return f"{replacement}, which takes its place"
+    return f"{replacement}, which {_INSTEAD[cause.code]}; {place}"
 
 
 def _emptied_text(move: Move, causes: _Causes) -> str:
@@ -195,8 +195,8 @@ def _over_share(move: Move, cause: MoveCause) -> str:
 
 
 def _under_share(move: Move, cause: MoveCause) -> str:
-    held = _of_share(cause.takes_held)
-    taker = f"broker {cause.takes}, which held {held},"
+    load = _of_share(cause.takes_held)
+    taker = f"broker {cause.takes}, which held {load},"
     return f"{taker} takes the place of broker {cause.broker}, which can spare it"
 
 
@@ -237,11 +237,11 @@ def _new_places(move: Move) -> str:
     return f"{brokers_text(move.adding)}, the least loaded that the racks allow, {role}"
 
 
-def _of_share(held: HeldLoad | None, *, short: bool = False) -> str:
-    if held is None:
+def _of_share(load: HeldLoad | None, *, short: bool = False) -> str:
+    if load is None:
         return ""
-    resource, of = held.resource, "of" if short else "of a share of"
-    amounts = (amount_text(resource, amount) for amount in (held.amount, held.share))
+    resource, of = load.resource, "of" if short else "of a share of"
+    amounts = (amount_text(resource, amount) for amount in (load.amount, load.share))
     return f"{_WHICH.get(resource, '')} {of} ".join(amounts)
 
 

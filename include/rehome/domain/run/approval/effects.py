@@ -101,14 +101,14 @@ class Effects:
 
     def lines(self) -> tuple[str, ...]:
         """In words, for a person; what a plan does not do is left out."""
-        found = [self.cordon_words] if self.cordon is not Cordon.NO else []
+        lines = [self.cordon_words] if self.cordon is not Cordon.NO else []
         if self.replication_factor:
-            found.append("with **other numbers of replicas**: Kafka's guard against that is off")
+            lines.append("with **other numbers of replicas**: Kafka's guard against that is off")
         if self.leaders:
-            found.append("preferred leaders of its partitions are elected in the end")
+            lines.append("preferred leaders of its partitions are elected in the end")
         if self.follow_up is not None:
-            found.append(self.follow_up_words)
-        return tuple(found)
+            lines.append(self.follow_up_words)
+        return tuple(lines)
 
     @property
     def cordon_words(self) -> str:

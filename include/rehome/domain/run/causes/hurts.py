@@ -88,14 +88,14 @@ class Hurt:
     def from_json(cls, content: Mapping[str, Any]) -> Hurt:
         """The inverse of :meth:`to_json`."""
         since = content["since"]
-        known = {
+        parsed = {
             **content,
             "kind": HurtKind(content["kind"]),
             "brokers": tuple(content["brokers"]),
             "partitions": tuple(content["partitions"]),
             "since": None if since is None else datetime.fromisoformat(since),
         }
-        return cls(**known)
+        return cls(**parsed)
 
 
 def some(partitions: Iterable[object]) -> tuple[tuple[str, ...], int]:
@@ -104,11 +104,11 @@ def some(partitions: Iterable[object]) -> tuple[tuple[str, ...], int]:
     return tuple(names[:PARTITIONS_NAMED]), max(0, len(names) - PARTITIONS_NAMED)
 
 
-def lasting(found: Iterable[Hurt], before: Iterable[Hurt], at: datetime) -> tuple[Hurt, ...]:
+def lasting(hurts: Iterable[Hurt], before: Iterable[Hurt], at: datetime) -> tuple[Hurt, ...]:
     """What a poll has found, by what to do about it: each since when it was first found.
 
     :param before: what the poll before had found.
     """
     since = {(each.kind, each.alert): each.since for each in before}
-    dated = (replace(each, since=since.get((each.kind, each.alert)) or at) for each in found)
+    dated = (replace(each, since=since.get((each.kind, each.alert)) or at) for each in hurts)
     return tuple(sorted(dated, key=lambda each: each.place))

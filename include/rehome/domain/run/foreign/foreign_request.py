@@ -144,9 +144,9 @@ def parse_foreign(params: Mapping[str, Any]) -> ForeignRequest:
     """
     read = read_params(ForeignParams, params)
     values, problems, action = read.values, list(read.problems), read.values.action
-    known = "action" not in read.failed
+    has_action = "action" not in read.failed
     chosen = values.topics or values.brokers
-    if known and action.changes_cluster:
+    if has_action and action.changes_cluster:
         if not (chosen or values.all_in_flight or {"topics", "brokers"} & read.failed):
             problems.append(f"Action {action} needs topics, brokers, or all_in_flight.")
         if values.reassignment is not None:
@@ -155,9 +155,9 @@ def parse_foreign(params: Mapping[str, Any]) -> ForeignRequest:
         problems.append(
             "all_in_flight is given, and topics or brokers, too: leave one of them out."
         )
-    if known and values.clean_throttles and action is not ForeignAction.CANCEL:
+    if has_action and values.clean_throttles and action is not ForeignAction.CANCEL:
         problems.append("clean_throttles is for action cancel only.")
-    if known and values.throttle is not None and action is not ForeignAction.ADOPT:
+    if has_action and values.throttle is not None and action is not ForeignAction.ADOPT:
         problems.append("throttle is for action adopt only.")
     problems += slow_rates({"throttle": values.throttle})
     file = None

@@ -45,10 +45,10 @@ class PausedText:
     step_here: str = DECIDE_HERE
 
 
-def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> PausedText:
+def paused_text(outlook: Outlook, refusal: RefusedResume | None = None) -> PausedText:
     """An outlook in words.
 
-    :param refused: why the last run that was to resume the plan did not; None = none was.
+    :param refusal: why the last run that was to resume the plan did not; None = none was.
     """
     if outlook.handed_over:
         return _handed_over(outlook)
@@ -57,10 +57,10 @@ def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> Pause
             words = _goes_on(outlook)
         case NeedsPerson():
             words = _needs_person(outlook)
-    if refused is None:
+    if refusal is None:
         return words
-    text = f"{words.text} {_why_refused(refused)}"
-    step = _after_refusal(outlook, refused)
+    text = f"{words.text} {_why_refused(refusal)}"
+    step = _after_refusal(outlook, refusal)
     return replace(words, text=text, next_step=step, step_here=step)
 
 
@@ -92,19 +92,19 @@ def _handed_over(outlook: Outlook) -> PausedText:
     return PausedText(text, f"{step}, with control_reassignment.", f"{step}.")
 
 
-def _why_refused(refused: RefusedResume) -> str:
-    others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
+def _why_refused(refusal: RefusedResume) -> str:
+    others = f", and {count_text(refusal.others, 'other error')}" if refusal.others else ""
     return (
         "The last run that was to resume this plan was refused by its dry run: "
-        f"{refused.error.rstrip('.')}{others}."
+        f"{refusal.error.rstrip('.')}{others}."
     )
 
 
-def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
-    remedy = _sentence(refused.remedy)
+def _after_refusal(outlook: Outlook, refusal: RefusedResume) -> str:
+    remedy = _sentence(refusal.remedy)
     if isinstance(outlook, NeedsPerson):
-        return remedy if refused.breaks_limits else f"{remedy} {DECIDE}".lstrip()
-    if refused.breaks_limits:
+        return remedy if refusal.breaks_limits else f"{remedy} {DECIDE}".lstrip()
+    if refusal.breaks_limits:
         return (
             "Nothing: the next window's run cancels the plan if the plan still breaks a limit. "
             f"Or {_lower(remedy)}"
@@ -125,18 +125,18 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _goes_on(found: GoesOn) -> PausedText:
-    cause, at = "The end of the window has paused this plan.", minute_text(found.opens_at)
+def _goes_on(outlook: GoesOn) -> PausedText:
+    cause, at = "The end of the window has paused this plan.", minute_text(outlook.opens_at)
     opened = f"in the window that has been open since {at}"
-    when = opened if found.is_open else f"when the next window opens, at {at}"
-    if found.stuck:
-        unless = "" if found.sure else ", if it is unpaused"
+    when = opened if outlook.is_open else f"when the next window opens, at {at}"
+    if outlook.stuck:
+        unless = "" if outlook.sure else ", if it is unpaused"
         text = (
             f"{cause} No move of it could end in that window, and perhaps none can end in the next "
             f"one. rebalance_in_window takes it up once more {when}{unless}."
         )
         return PausedText(text, f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE)
-    if not found.sure:
+    if not outlook.sure:
         text = f"{cause} It goes on {when}, if rebalance_in_window is unpaused."
         step = "See that rebalance_in_window is unpaused."
         return PausedText(text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
@@ -145,16 +145,16 @@ def _goes_on(found: GoesOn) -> PausedText:
     return PausedText(text, step, here)
 
 
-def _needs_person(found: NeedsPerson) -> PausedText:
-    if found.why is Why.PAUSED_BY_PERSON:
+def _needs_person(outlook: NeedsPerson) -> PausedText:
+    if outlook.why is Why.PAUSED_BY_PERSON:
         text = (
             "A person has paused this plan. No window resumes it: it waits until a person "
             "resumes or cancels it, and no other plan of its cluster starts meanwhile."
         )
         return PausedText(text, DECIDE)
-    because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
+    because = _REASONS[outlook.why].format(detail=outlook.detail.rstrip("."))
     text = f"The end of the window has paused this plan. No window resumes it, because {because}."
-    remedy = _REMEDIES[found.why]
+    remedy = _REMEDIES[outlook.why]
     here = f"{remedy} {_BY_PERSON}." if remedy else DECIDE_HERE
     return PausedText(text, _step(remedy), here)
 
