@@ -207,12 +207,12 @@ def assemble(
     log_dir_bound_bytes: int = 0,
     asked_bound_bytes: int | None = None,
     lower_bound_moves: int | None = None,
-    **found: Any,
+    **figures: Any,
 ) -> Plan:
     """Build a plan from finished moves.
 
     :param brokers: loads before and after the moves.
-    :param found: fields of PlanSummary that follow from neither moves nor brokers.
+    :param figures: fields of PlanSummary that follow from neither moves nor brokers.
     """
     counts = MoveCounts.of(moves)
     summary = PlanSummary(
@@ -245,7 +245,7 @@ def assemble(
         log_dir_bound_bytes=log_dir_bound_bytes,
         asked_bound_bytes=asked_bound_bytes,
         weakened=what_is_weakened(snapshot, moves),
-        **found,
+        **figures,
     )
     return seal(
         Plan(

@@ -65,8 +65,8 @@ def rollback_plan(
         snapshot, min_free_disk_fraction=options.min_free_disk_fraction, caps=caps
     )
     arrays = apply_limits(arrays, caps, broker_sets)
-    wanted, left_alone = _way_back(done.moves, arrays)
-    layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
+    assignments, left_alone = _way_back(done.moves, arrays)
+    layout, log_dirs = lay_out(snapshot, arrays, assignments, keep_replication_factor=False)
     refuse_broken(arrays, layout.origin, layout.rows)
     tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
     outcome = Outcome(
@@ -93,7 +93,7 @@ def _way_back(
     """
     index = arrays.partition_index()
     live = set(arrays.brokers.ids[arrays.brokers.live].tolist())
-    wanted, notes = {}, []
+    assignments, notes = {}, []
     for move in moves:
         p = index.get(move.partition)
         note = partial(Infeasible, Subject.of_partition(move.partition), wanted=1, nearest=0)
@@ -110,12 +110,12 @@ def _way_back(
         if gone:
             notes.append(note(obstacle=Obstacle.WAY_BACK_NOT_LIVE, brokers=tuple(gone)))
             continue
-        wanted[move.partition] = back
+        assignments[move.partition] = back
         if back.replicas != move.current:
             notes.append(
                 note(obstacle=Obstacle.IN_SYNC_KEPT, brokers=back.replicas, instead_of=move.current)
             )
-    return wanted, tuple(notes)
+    return assignments, tuple(notes)
 
 
 def _obstacle(
@@ -143,5 +143,7 @@ def _way_back_of(
     synced = {broker for broker, well in zip(now, arrays.in_sync[p].tolist(), strict=False) if well}
     others = iter([broker for broker in now if broker in synced.difference(move.current)])
     replicas = tuple([next(others, b) if b in now and b not in synced else b for b in move.current])
-    named = dict(zip(move.current, log_dirs, strict=True))
-    return Assignment(replicas, tuple(named.get(broker, ANY_LOG_DIR) for broker in replicas))
+    log_dir_by_broker = dict(zip(move.current, log_dirs, strict=True))
+    return Assignment(
+        replicas, tuple(log_dir_by_broker.get(broker, ANY_LOG_DIR) for broker in replicas)
+    )

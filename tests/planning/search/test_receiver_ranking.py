@@ -19,7 +19,7 @@ def filled(load: np.ndarray, scale: np.ndarray) -> ReceiverRanking:
     wanted = np.full(load.shape, 100.0)
     return ReceiverRanking(
         load=load,
-        wanted=wanted,
+        wanted_load=wanted,
         tight=wanted + 10,
         high=wanted + 20,
         scale=scale,

@@ -85,16 +85,16 @@ def _balance_traffic(layout: Layout, shares: LedShares, movable: Mask) -> None:
     result that is closer counts.
     """
     hosts, start = layout.arrays.brokers.live, layout.rows.copy()
-    found = []
+    attempts = []
     for equal_first in (False, True):
         layout.lay_out(start)
         if equal_first:
             balance_leaders(layout, movable)
         balance_leaders_by_share(layout, shares, movable, hosts)
-        found.append((shares.beyond(shares.load(layout.rows[:, 0])), layout.rows.copy()))
-        if found[0][0] <= 0:
+        attempts.append((shares.beyond(shares.load(layout.rows[:, 0])), layout.rows.copy()))
+        if attempts[0][0] <= 0:
             return
-    layout.lay_out(min(found, key=itemgetter(0))[1])
+    layout.lay_out(min(attempts, key=itemgetter(0))[1])
 
 
 def _shares_of_traffic(
@@ -104,16 +104,16 @@ def _shares_of_traffic(
     gives no tolerance.
     """
     arrays = layout.arrays
-    found, live = tolerances_of(request, arrays), arrays.brokers.live.astype(np.float64)
+    tolerances, live = tolerances_of(request, arrays), arrays.brokers.live.astype(np.float64)
     resources = led_resources(request.tolerances)
     if Resource.LEADERS.value not in request.tolerances:
-        if all(found[r] == LOOSE for r in resources if r is not Resource.LEADERS):
+        if all(tolerances[r] == LOOSE for r in resources if r is not Resource.LEADERS):
             return None
-        found[Resource.LEADERS] = LEADERS_TOLERANCE
+        tolerances[Resource.LEADERS] = LEADERS_TOLERANCE
     capacity = np.stack(
         [
             fair_capacity(arrays, tree, live, partition_weight(arrays, resource))
             for resource in resources
         ]
     )
-    return LedShares.of(layout, capacity, found)
+    return LedShares.of(layout, capacity, tolerances)

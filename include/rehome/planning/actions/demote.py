@@ -176,7 +176,7 @@ class _Leaders:
         """
         settled: set[int] = set()
         while True:
-            givers = [b for b, held in self._held.items() if held and b not in settled]
+            givers = [b for b, partitions in self._held.items() if partitions and b not in settled]
             if not givers:
                 return
             giver = max(givers, key=lambda b: (self._leaving(b), -b))

@@ -108,9 +108,9 @@ def _broker_by_broker(
     brokers = len(arrays.brokers.ids)
     part = np.zeros(len(arrays.rows))
     part[partitions] = parts
-    held = broker_sums(np.where(leaving, arrays.rows, NONE), part, brokers)
+    broker_parts = broker_sums(np.where(leaving, arrays.rows, NONE), part, brokers)
     turn = np.empty(brokers + 1, np.int64)
-    turn[np.argsort(held, kind="stable")] = np.arange(brokers)
+    turn[np.argsort(broker_parts, kind="stable")] = np.arange(brokers)
     turn[brokers] = brokers
     rows = np.where(leaving[partitions], arrays.rows[partitions], brokers)
     return np.lexsort((-arrays.size_bytes[partitions], turn[rows].min(axis=1)))

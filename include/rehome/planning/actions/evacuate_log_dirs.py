@@ -83,23 +83,23 @@ def _leaving(
     """(D,) the log dirs that are to be emptied."""
     ids = arrays.brokers.ids[dirs.broker].tolist()
     if request.log_dirs:
-        known = [LogDirName(*place) for place in zip(ids, dirs.paths, strict=True)]
-        wanted = set(request.log_dirs)
+        names = [LogDirName(*place) for place in zip(ids, dirs.paths, strict=True)]
+        requested_dirs = set(request.log_dirs)
         raise_if(
             [
                 f"Log dir {name} is unknown, offline, or of a broker that did not answer."
-                for name in sorted(wanted - set(known))
+                for name in sorted(requested_dirs - set(names))
             ]
         )
-        return np.array([name in wanted for name in known], bool)
+        return np.array([name in requested_dirs for name in names], bool)
     rows = snapshot.log_dirs.filter(snapshot.log_dirs.column("cordoned").fill_null(False))
     shut = {(row["broker"], row["log_dir"]) for row in rows.to_pylist()}
     of = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
     cordoned = np.array([place in shut for place in zip(ids, dirs.paths, strict=True)], bool)
-    found: Mask = cordoned & of[dirs.broker]
-    if not found.any():
+    dirs_to_empty: Mask = cordoned & of[dirs.broker]
+    if not dirs_to_empty.any():
         raise_if(["No log dir is cordoned, and none is named: say which are to be emptied."])
-    return found
+    return dirs_to_empty
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,12 @@ class _Placed:
         self, layout: Layout, dirs: LogDirs, replicas: StoredReplicas
     ) -> dict[int, tuple[str, ...]]:
         """Partition → log dirs, aligned with its target."""
-        asked: dict[int, list[str]] = {}
+        paths_by_partition: dict[int, list[str]] = {}
         for _, p, broker, path in self._each(replicas, dirs):
             if path:
                 row = layout.rows[p][layout.rows[p] != NONE].tolist()
-                asked.setdefault(p, [ANY_LOG_DIR] * len(row))[row.index(broker)] = path
-        return {p: tuple(paths) for p, paths in asked.items()}
+                paths_by_partition.setdefault(p, [ANY_LOG_DIR] * len(row))[row.index(broker)] = path
+        return {p: tuple(paths) for p, paths in paths_by_partition.items()}
 
     def within(
         self, arrays: ClusterArrays, dirs: LogDirs, replicas: StoredReplicas
@@ -155,10 +155,12 @@ class _Placed:
         self, replicas: StoredReplicas, dirs: LogDirs
     ) -> dict[int, list[tuple[int, str, str]]]:
         """Partition → dense broker, old and new log dir of each of its replicas."""
-        found: dict[int, list[tuple[int, str, str]]] = {}
+        places_by_partition: dict[int, list[tuple[int, str, str]]] = {}
         for r, p, broker, path in self._each(replicas, dirs):
-            found.setdefault(p, []).append((broker, dirs.paths[replicas.log_dir[r]], path))
-        return found
+            places_by_partition.setdefault(p, []).append(
+                (broker, dirs.paths[replicas.log_dir[r]], path)
+            )
+        return places_by_partition
 
 
 def _into_other_dirs(
@@ -180,7 +182,9 @@ def _into_other_dirs(
         sizes = size[mine].tolist()
         chosen = max(
             (_pack(sizes, list(headrooms.values()), tight) for tight in (False, True)),
-            key=lambda found: sum(s for s, place in zip(sizes, found, strict=True) if place >= 0),
+            key=lambda packing: sum(
+                s for s, place in zip(sizes, packing, strict=True) if place >= 0
+            ),
         )
         names = [*headrooms, ""]
         paths |= {int(r): names[place] for r, place in zip(mine, chosen, strict=True)}
@@ -200,12 +204,12 @@ def _headrooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int)
         there = np.flatnonzero(mine & ~leaving & dirs.takes).tolist()
         return {dirs.paths[d]: UNLIMITED for d in there}
     headrooms = arrays.brokers.headrooms[broker].tolist()
-    found = {}
+    headroom_by_path = {}
     for number, paths in enumerate(volumes):
         stays = [path for path in paths if path not in gone]
         if stays:
-            found[stays[0]] = int(headrooms[number])
-    return found
+            headroom_by_path[stays[0]] = int(headrooms[number])
+    return headroom_by_path
 
 
 def _pack(sizes: list[int], headrooms: list[int], tight: bool) -> list[int]:
@@ -250,10 +254,10 @@ def _off_the_broker(
 
 
 def _causes(layout: Layout, dirs: LogDirs, replicas: StoredReplicas, placed: _Placed) -> MoveCauses:
-    found, ids = placed.by_partition(replicas, dirs), layout.arrays.brokers.ids
+    places, ids = placed.by_partition(replicas, dirs), layout.arrays.brokers.ids
     return each_by_itself(
         lambda p: [
             MoveCause(CauseCode.LOG_DIR_EMPTIED, int(ids[broker]), name=old, takes_name=new)
-            for broker, old, new in found[p]
+            for broker, old, new in places[p]
         ]
     )

@@ -84,10 +84,12 @@ def plan_log_dirs(
 def _brokers(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
     """Dense indexes of the brokers whose disks are balanced."""
     live = arrays.brokers.live
-    named = brokers_named(arrays, request) if request.brokers else live
-    raise_if([f"Broker {broker} is not live." for broker in arrays.brokers.ids[named & ~live]])
+    request_brokers = brokers_named(arrays, request) if request.brokers else live
+    raise_if(
+        [f"Broker {broker} is not live." for broker in arrays.brokers.ids[request_brokers & ~live]]
+    )
     left_out = brokers_with(arrays.brokers, request.exclude_brokers)
-    return np.flatnonzero(named & ~left_out)
+    return np.flatnonzero(request_brokers & ~left_out)
 
 
 def within_brokers(outcome: Outcome) -> WithinBrokers:
@@ -137,12 +139,15 @@ class _LogDirBalance:
 
     def _balance_one(self, mine: Ints) -> None:
         ends = np.searchsorted(self.replicas.log_dir, [mine[0], mine[-1] + 1])
-        held = np.arange(*ends)
-        if not self.movable[held].any():
+        replicas = np.arange(*ends)
+        if not self.movable[replicas].any():
             return
-        arrays, movable = _as_cluster(self.dirs, self.replicas, mine, held), self.movable[held]
+        arrays, movable = (
+            _as_cluster(self.dirs, self.replicas, mine, replicas),
+            self.movable[replicas],
+        )
         work = SearchWork(
-            budget_of_work(len(self.replicas.log_dir)) * len(held) / len(self.movable)
+            budget_of_work(len(self.replicas.log_dir)) * len(replicas) / len(self.movable)
         )
         problem = _solve(arrays, movable, self._request, work)
         layout = problem.layout
@@ -151,7 +156,7 @@ class _LogDirBalance:
             return _solve(then, movable, self._request, work).layout
 
         plan_on(layout, again, lambda: False, work)
-        self.layout.rows[held] = layout.rows + mine[0]
+        self.layout.rows[replicas] = layout.rows + mine[0]
         targets = problem.targets
         self.share[mine], self.fair[mine] = targets.share[0], targets.fair[0]
         self.low[0, mine], self.high[0, mine] = targets.low[0], targets.high[0]
@@ -202,30 +207,30 @@ class _LogDirBalance:
             for d in np.flatnonzero(off).tolist()
         )
 
-    def _note(self, arrays: ClusterArrays, d: int, load: float, wanted: float) -> Infeasible:
-        """Note on a log dir that ends off its share: above it if ``load`` is above ``wanted``."""
+    def _note(self, arrays: ClusterArrays, d: int, load: float, share: float) -> Infeasible:
+        """Note on a log dir that ends off its share: above it if ``load`` is above ``share``."""
         broker = int(arrays.brokers.ids[self.dirs.broker[d]])
         note = partial(
             Infeasible,
             Subject(SubjectKind.LOG_DIR, self.dirs.paths[d], broker),
-            wanted=wanted,
+            wanted=share,
             nearest=float(load),
             resource=Resource.BYTES,
         )
         if self.cut:
             return note(obstacle=Obstacle.BUDGET)
-        if load < wanted:
+        if load < share:
             if not self.dirs.takes[d]:
                 return note(obstacle=Obstacle.TAKES_NO_REPLICAS)
             if self.before[d] + self.dirs.headroom_bytes[d] < self.low_of(d):
                 return note(obstacle=Obstacle.DISK_FULL)
             return note(obstacle=Obstacle.NO_MOVE)
-        held = self.layout.rows[:, 0] == d
+        in_dir = self.layout.rows[:, 0] == d
         size = self.replicas.size_bytes
-        stays = int(size[held & ~self.movable].sum())
+        stays = int(size[in_dir & ~self.movable].sum())
         if stays > self.high[0, d]:
             return note(obstacle=Obstacle.FIXED_REPLICAS, amount=stays)
-        largest = int(size[held].max(initial=0))
+        largest = int(size[in_dir].max(initial=0))
         if largest > self.high[0, d]:
             return note(obstacle=Obstacle.LARGE_PARTITION, amount=largest)
         return note(obstacle=Obstacle.NO_MOVE)
@@ -235,10 +240,12 @@ class _LogDirBalance:
         return float(self.fair[log_dir] * (1 - self._request.tolerance))
 
 
-def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints) -> ClusterArrays:
+def _as_cluster(
+    dirs: LogDirs, replicas: StoredReplicas, some: Ints, indexes: Ints
+) -> ClusterArrays:
     """Log dirs as brokers without racks, the replicas in them as partitions with one replica."""
-    log_dir = (replicas.log_dir[held] - (some[0] if len(some) else 0)).astype(np.int32)
-    nothing = np.zeros(len(held), bool)
+    log_dir = (replicas.log_dir[indexes] - (some[0] if len(some) else 0)).astype(np.int32)
+    nothing = np.zeros(len(indexes), bool)
     return ClusterArrays(
         brokers=BrokerArrays(
             ids=np.arange(len(some)),
@@ -250,12 +257,12 @@ def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints)
         ),
         topics=("",),
         internal=np.zeros(1, bool),
-        topic_of=np.zeros(len(held), np.int64),
-        partition_of=np.arange(len(held)),
+        topic_of=np.zeros(len(indexes), np.int64),
+        partition_of=np.arange(len(indexes)),
         rows=log_dir[:, None],
-        log_dirs=np.full((len(held), 1), NONE, np.int32),
+        log_dirs=np.full((len(indexes), 1), NONE, np.int32),
         log_dir_names=(),
-        size_bytes=replicas.size_bytes[held],
+        size_bytes=replicas.size_bytes[indexes],
         leader=log_dir,
         in_flight=nothing,
     )
@@ -307,10 +314,10 @@ def _outcome(
         p, source, target = int(replicas.partition[n]), *_way(disks, n)
         broker = int(dirs.broker[target])
         place = arrays.rows[p].tolist().index(broker)
-        asked = log_dirs.setdefault(p, [ANY_LOG_DIR] * int(arrays.replication_factor[p]))
-        asked[place] = dirs.paths[target]
+        dir_names = log_dirs.setdefault(p, [ANY_LOG_DIR] * int(arrays.replication_factor[p]))
+        dir_names[place] = dirs.paths[target]
         size_bytes[int(ids[broker])] += int(replicas.size_bytes[n])
-        held, takes_held = (
+        load, takes_held = (
             HeldLoad(Resource.BYTES, float(disks.before[at]), float(disks.share[at]))
             for at in (source, target)
         )
@@ -320,7 +327,7 @@ def _outcome(
                 int(ids[broker]),
                 name=dirs.paths[source],
                 takes_name=dirs.paths[target],
-                held=held,
+                held=load,
                 takes_held=takes_held,
             )
         )

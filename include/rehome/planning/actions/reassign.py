@@ -25,9 +25,9 @@ def plan_requested(
     snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentRequest
 ) -> Outcome:
     """The action reassign: the operator's own file."""
-    wanted = parse_reassignment(request.reassignment or {})
+    assignments = parse_reassignment(request.reassignment or {})
     keep = not request.allow_replication_factor_change
-    layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=keep)
+    layout, log_dirs = lay_out(snapshot, arrays, assignments, keep_replication_factor=keep)
     raise_if(shorten(_given_up_in_sync(layout)))
     raise_if(shorten(_not_to_destinations(layout, request)))
     tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
@@ -45,7 +45,7 @@ def plan_requested(
 def lay_out(
     snapshot: Snapshot,
     arrays: ClusterArrays,
-    wanted: Mapping[TopicPartition, Assignment],
+    assignments: Mapping[TopicPartition, Assignment],
     *,
     keep_replication_factor: bool = True,
 ) -> tuple[Layout, dict[int, tuple[str, ...]]]:
@@ -57,23 +57,23 @@ def lay_out(
         dirs, another replication factor, partitions that cannot be moved now.
     """
     index = arrays.partition_index()
-    problems = _problems(snapshot, arrays, index, wanted)
+    problems = _problems(snapshot, arrays, index, assignments)
     if keep_replication_factor:
-        problems += _replication_factor_problems(arrays, index, wanted)
+        problems += _replication_factor_problems(arrays, index, assignments)
     raise_if(shorten(problems))
-    width = max((len(assignment.replicas) for assignment in wanted.values()), default=1)
+    width = max((len(assignment.replicas) for assignment in assignments.values()), default=1)
     layout = Layout(arrays, width)
     brokers = arrays.brokers.index()
     log_dirs = {}
-    for partition, assignment in sorted(wanted.items()):
+    for partition, assignment in sorted(assignments.items()):
         p = index[partition]
         target = np.full(layout.rows.shape[1], NONE, np.int32)
         target[: len(assignment.replicas)] = [brokers[broker] for broker in assignment.replicas]
         for position in np.flatnonzero(layout.rows[p] != target):
             layout.move(p, int(position), int(target[position]))
-        asked = _asked_log_dirs(arrays, p, assignment)
-        if any(path != ANY_LOG_DIR for path in asked):
-            log_dirs[p] = asked
+        paths = _asked_log_dirs(arrays, p, assignment)
+        if any(path != ANY_LOG_DIR for path in paths):
+            log_dirs[p] = paths
     changed = np.union1d(layout.changed(), np.array(sorted(log_dirs), np.int64))
     copied = np.flatnonzero(is_new(layout.rows, layout.origin).any(axis=1))
     check_movable(arrays, changed, copied)
@@ -98,13 +98,13 @@ def _problems(
     snapshot: Snapshot,
     arrays: ClusterArrays,
     index: Mapping[TopicPartition, int],
-    wanted: Mapping[TopicPartition, Assignment],
+    assignments: Mapping[TopicPartition, Assignment],
 ) -> list[str]:
     topics = set(arrays.topics)
     usable = _usable_log_dirs(snapshot)
     live = {int(b): bool(up) for b, up in zip(arrays.brokers.ids, arrays.brokers.live, strict=True)}
     problems = []
-    for partition, assignment in sorted(wanted.items()):
+    for partition, assignment in sorted(assignments.items()):
         p = index.get(partition)
         now = {} if p is None else _lies_in(arrays, p)
         problems += _broker_problems(partition, assignment, now, live, usable)
@@ -118,11 +118,11 @@ def _problems(
 def _replication_factor_problems(
     arrays: ClusterArrays,
     index: Mapping[TopicPartition, int],
-    wanted: Mapping[TopicPartition, Assignment],
+    assignments: Mapping[TopicPartition, Assignment],
 ) -> list[str]:
     problems = []
     replicas = arrays.replication_factor
-    for partition, assignment in sorted(wanted.items()):
+    for partition, assignment in sorted(assignments.items()):
         has = replicas[index[partition]] if partition in index else None
         if has is not None and has != len(assignment.replicas):
             problems.append(
@@ -140,10 +140,10 @@ def _given_up_in_sync(layout: Layout) -> list[str]:
     arrays = layout.arrays
     count = replica_counts(layout.rows)
     fewer = np.flatnonzero(count < arrays.replication_factor)
-    rows, found = layout.rows[fewer], in_sync_of(arrays)[fewer]
+    rows, in_sync_before = layout.rows[fewer], in_sync_of(arrays)[fewer]
     copied = is_new(rows, layout.origin[fewer]).sum(axis=1)
     kept = in_sync(arrays, fewer, rows).sum(axis=1) + copied
-    short = fewer[(kept < np.minimum(found, count[fewer])) & (arrays.in_sync is not None)]
+    short = fewer[(kept < np.minimum(in_sync_before, count[fewer])) & (arrays.in_sync is not None)]
     return [
         f"{arrays.partition(p)} would give up replicas that are in sync, and keep others that are "
         "not: name those that are in sync, or wait until all are."

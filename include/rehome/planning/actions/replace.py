@@ -59,28 +59,28 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
     refuse_apart(arrays, request, hosts, partitions)
     tree, layout = tree_of(arrays, hosts, request), Layout(arrays)
     spread = _Spread(arrays, replaced, hosts, request)
-    refused: dict[tuple[int, int], Obstacle] = {}
+    obstacles: dict[tuple[int, int], Obstacle] = {}
     for p in largest_first(layout, partitions):
-        refused |= _to_replacements(layout, p, successor, spread)
+        obstacles |= _to_replacements(layout, p, successor, spread)
     _elsewhere(layout, tree, partitions, hosts, request)
-    refused = {
+    obstacles = {
         (p, old): what
-        for (p, old), what in refused.items()
+        for (p, old), what in obstacles.items()
         if layout.rows[p, _position(layout, p, old)] != successor[old]  # else it came after all
     }
     ids = arrays.brokers.ids
 
     def causes(p: int) -> list[MoveCause]:
-        found = []
+        move_causes = []
         for old, new in zip(arrays.rows[p].tolist(), layout.rows[p].tolist(), strict=True):
             if old == new:
                 continue
             if replaced[old]:
-                code = _CODES[refused.get((p, old))]
-                found.append(MoveCause(code, int(ids[old]), int(ids[successor[old]])))
+                code = _CODES[obstacles.get((p, old))]
+                move_causes.append(MoveCause(code, int(ids[old]), int(ids[successor[old]])))
             else:
-                found.append(MoveCause(CauseCode.NOT_LIVE, int(ids[old])))
-        return found
+                move_causes.append(MoveCause(CauseCode.NOT_LIVE, int(ids[old])))
+        return move_causes
 
     return Outcome(
         layout=layout,
@@ -91,7 +91,7 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
         causes=each_by_itself(causes),
         infeasible=(
             *lost,
-            *(_note(layout, *key, int(successor[key[1]]), what) for key, what in refused.items()),
+            *(_note(layout, *key, int(successor[key[1]]), what) for key, what in obstacles.items()),
         ),
     )
 
@@ -149,7 +149,7 @@ def _to_replacements(
     """Move the partition's replicas to their replacements. Returns those that cannot go there, with
     the obstacle.
     """
-    refused = {}
+    obstacles = {}
     fits, within = layout.fits(p), layout.within_limits(p)
     for position, old in enumerate(layout.origin[p].tolist()):
         if old == NONE or successor[old] == NONE:
@@ -157,16 +157,16 @@ def _to_replacements(
         row, new = layout.rows[p].copy(), int(successor[old])
         row[position] = new
         if new in layout.rows[p]:
-            refused[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
+            obstacles[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
         elif not within[new]:
-            refused[p, old] = Obstacle.REPLACEMENT_LIMITED
+            obstacles[p, old] = Obstacle.REPLACEMENT_LIMITED
         elif not fits[new]:
-            refused[p, old] = Obstacle.REPLACEMENT_FULL
+            obstacles[p, old] = Obstacle.REPLACEMENT_FULL
         elif not spread.no_worse(p, layout.origin[p], layout.rows[p], row):
-            refused[p, old] = Obstacle.REPLACEMENT_RACKS
+            obstacles[p, old] = Obstacle.REPLACEMENT_RACKS
         else:
             layout.move(p, position, new)
-    return refused
+    return obstacles
 
 
 def _elsewhere(

@@ -57,15 +57,15 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     scope = partitions_in_scope(arrays, request)
     has = arrays.replication_factor
     partitions = np.flatnonzero(scope & (has != replicas))
-    wanted = np.full(len(scope), replicas)
+    target_counts = np.full(len(scope), replicas)
     check_idle(arrays, partitions)
     partitions, lost = with_source(arrays, partitions)
     partitions, thin = _with_enough_online(arrays, partitions, replicas)
-    check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
+    check_replication_factor(arrays, partitions, target_counts, int(hosts.sum()), "live brokers")
     grows = partitions[has[partitions] < replicas]
     refuse_apart(arrays, request, hosts, grows)
     if len(grows):
-        refuse_impossible(arrays, hosts, grows, wanted)
+        refuse_impossible(arrays, hosts, grows, target_counts)
     tree = rack_tree(
         arrays,
         rack_paths(arrays.brokers, ignore_racks=request.ignore_racks),
@@ -77,7 +77,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     paid = affordable(
         budget_of(request),
         grown,
-        partial(least_costs, arrays, tree, grown, wanted),
+        partial(least_costs, arrays, tree, grown, target_counts),
         lambda parts: np.lexsort((arrays.size_bytes[grown], parts, in_sync_of(arrays)[grown])),
     )
     layout = Layout(arrays, width=replicas)
@@ -92,7 +92,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         tree_before=tree,
         tree_after=tree,
         lower_bound_bytes=placement_bound(layout, tree, paid),
-        asked_bound_bytes=asked_bound(arrays, tree, grown, wanted, paid),
+        asked_bound_bytes=asked_bound(arrays, tree, grown, target_counts, paid),
         reason=MoveReason.REPLICATION_FACTOR,
         causes=all_alike(CauseCode.REPLICATION_FACTOR),
         infeasible=(

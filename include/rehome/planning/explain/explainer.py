@@ -266,9 +266,9 @@ class Explainer:
         if limits is not None:
             for k in limits.counted.tolist():
                 weight = self._weight(PLACED[k], p)
-                held = loads_of(self._arrays, self._rows_after, PLACED[k])
-                held[target] -= weight
-                above |= (held + weight > limits.placed[k]) & (weight > 0)
+                loads = loads_of(self._arrays, self._rows_after, PLACED[k])
+                loads[target] -= weight
+                above |= (loads + weight > limits.placed[k]) & (weight > 0)
         return above
 
     @cached_property
@@ -277,10 +277,10 @@ class Explainer:
         if not request.has(Trait.SPREADS_TOPICS):
             return None
         limited = request.action is Action.REBALANCE and bool(request.brokers)
-        named = np.isin(arrays.brokers.ids, request.brokers)
-        part = live & named if limited else live
+        request_brokers = np.isin(arrays.brokers.ids, request.brokers)
+        part = live & request_brokers if limited else live
         if request.action is Action.DRAIN:
-            part = live | named
+            part = live | request_brokers
         return topic_bands(
             Layout(arrays),
             self._tree,
@@ -308,11 +308,11 @@ class Explainer:
         if spread_bands is None:
             return np.zeros(len(self._index), bool)
         row = int(spread_bands.row[p])
-        held = np.bincount(
+        counts = np.bincount(
             self._rows_after[(spread_bands.row == row)].ravel() + 1, minlength=len(self._index) + 1
         )[1:]
-        held[target] -= 1
-        crowded: Mask = held + 1 > spread_bands.high[row]
+        counts[target] -= 1
+        crowded: Mask = counts + 1 > spread_bands.high[row]
         return crowded
 
     def _excess(self, p: int, target: int) -> tuple[Floats, list[Resource]]:

@@ -23,9 +23,9 @@ _SHOWN = 10
 """The most items of a list that are written out."""
 
 
-def partition_text(found: PartitionExplained) -> str:
+def partition_text(explanation: PartitionExplained) -> str:
     """Why a partition moves as it does, or stays."""
-    return "\n".join(_partition_lines(found))
+    return "\n".join(_partition_lines(explanation))
 
 
 def prices_text(prices: Sequence[TargetPrice]) -> str:
@@ -46,14 +46,14 @@ def _price(price: TargetPrice) -> str:
     return f"  {target}: {about}{bytes_text(price.bytes_to_move)}, {replicas}"
 
 
-def _partition_lines(found: PartitionExplained) -> Iterator[str]:
-    move, name = found.move, found.partition
-    replicas = ", ".join(map(str, found.replicas))
+def _partition_lines(explanation: PartitionExplained) -> Iterator[str]:
+    move, name = explanation.move, explanation.partition
+    replicas = ", ".join(map(str, explanation.replicas))
     if move is None:
-        yield f"{name} ({bytes_text(found.size_bytes)} per replica) stays on {replicas}."
+        yield f"{name} ({bytes_text(explanation.size_bytes)} per replica) stays on {replicas}."
         yield (
-            f"It could not move: {found.barred}."
-            if found.barred
+            f"It could not move: {explanation.barred}."
+            if explanation.barred
             else (
                 "Nothing asks for it: no target is met better by moving it, or others were cheaper."
             )
@@ -61,20 +61,20 @@ def _partition_lines(found: PartitionExplained) -> Iterator[str]:
     else:
         target = ", ".join(map(str, move.target))
         yield (
-            f"{name} ({bytes_text(found.size_bytes)} per replica): {replicas} → {target} "
+            f"{name} ({bytes_text(explanation.size_bytes)} per replica): {replicas} → {target} "
             f"({move.reason.value.replace('_', ' ')})."
         )
         yield f"Why: {why_text(move)}"
-    for held in found.held:
-        if held.load and held.leaves == (move is not None and bool(move.adding)):
-            loads = (_against_band(r, load, low, high) for r, load, low, high in held.load)
-            kept = "If it kept its replica, broker" if held.leaves else "Broker"
-            yield f"{kept} {held.broker} {'would end' if held.leaves else 'ends'} with: " + (
+    for replica in explanation.held:
+        if replica.load and replica.leaves == (move is not None and bool(move.adding)):
+            loads = (_against_band(r, load, low, high) for r, load, low, high in replica.load)
+            kept = "If it kept its replica, broker" if replica.leaves else "Broker"
+            yield f"{kept} {replica.broker} {'would end' if replica.leaves else 'ends'} with: " + (
                 "; ".join(loads) + "."
             )
-    for copy in found.copies:
+    for copy in explanation.copies:
         yield ""
-        yield from _copy_lines(copy, found.size_bytes)
+        yield from _copy_lines(copy, explanation.size_bytes)
 
 
 def _copy_lines(copy: CopyExplained, size_bytes: int) -> Iterator[str]:
@@ -105,15 +105,15 @@ def _brokers(choices: Sequence[BrokerAsTarget]) -> str:
     return f"broker{'' if len(choices) == 1 else 's'} {join_names(names)}"
 
 
-def broker_text(found: BrokerExplained) -> str:
+def broker_text(explanation: BrokerExplained) -> str:
     """A broker's part in the plan, and why not more."""
-    return "\n".join(_broker_lines(found))
+    return "\n".join(_broker_lines(explanation))
 
 
-def _broker_lines(found: BrokerExplained) -> Iterator[str]:
-    yield f"Broker {found.broker}"
+def _broker_lines(explanation: BrokerExplained) -> Iterator[str]:
+    yield f"Broker {explanation.broker}"
     outside = []
-    for resource, before, after, low, high in found.loads:
+    for resource, before, after, low, high in explanation.loads:
         change = f"{amount_text(resource, before)} → {amount_text(resource, after)}"
         band = "no target"
         if low is not None and high is not None:
@@ -122,13 +122,13 @@ def _broker_lines(found: BrokerExplained) -> Iterator[str]:
             band += "inside" if inside else "OUTSIDE"
             outside += [] if inside else [RESOURCE_NAMES[resource]]
         yield f"  {RESOURCE_NAMES[resource]}: {change} ({band})"
-    to = [move.adding for move in found.gives]
-    yield from _moves_lines("gives", found.gives, to, "to")
-    instead = [move.removing for move in found.receives]
-    yield from _moves_lines("receives", found.receives, instead, "in place of")
-    for item in found.infeasible:
+    to = [move.adding for move in explanation.gives]
+    yield from _moves_lines("gives", explanation.gives, to, "to")
+    instead = [move.removing for move in explanation.receives]
+    yield from _moves_lines("receives", explanation.receives, instead, "in place of")
+    for item in explanation.infeasible:
         yield f"  not possible: {infeasible_text(item)}"
-    yield _why_not_more(found, outside)
+    yield _why_not_more(explanation, outside)
 
 
 def _moves_lines(
@@ -142,22 +142,21 @@ def _moves_lines(
         yield f"    {move.partition} {bytes_text(move.size_bytes)}{there}"
 
 
-def _why_not_more(found: BrokerExplained, outside: Sequence[str]) -> str:
+def _why_not_more(explanation: BrokerExplained, outside: Sequence[str]) -> str:
     if outside:
         return f"Why not more: what keeps it outside in {join_names(outside)} is named above."
-    if any(item.subject.kind is SubjectKind.MIN_LEADERS for item in found.infeasible):
+    if any(item.subject.kind is SubjectKind.MIN_LEADERS for item in explanation.infeasible):
         return "Why not more: what keeps it from its minimum of leaders is named above."
-    if any(low is not None for *_, low, _ in found.loads):
+    if any(low is not None for *_, low, _ in explanation.loads):
         return "Why not more: it ends inside all its bands, and no copy is made that no band needs."
     return "Why not more: the action asks for no more of it."
 
 
 def _against_band(resource: Resource, load: int, low: int, high: int) -> str:
-    held = f"{amount_text(resource, load)}"
+    load_text = f"{amount_text(resource, load)}"
     if load > high:
-        return f"{held}, above its band of at most {amount_text(resource, high)}"
+        return f"{load_text}, above its band of at most {amount_text(resource, high)}"
     if load < low:
-        return f"{held}, below its band of at least {amount_text(resource, low)}"
-    return (
-        f"{held}, inside its band ({amount_text(resource, low)} to {amount_text(resource, high)})"
-    )
+        return f"{load_text}, below its band of at least {amount_text(resource, low)}"
+    ends = f"{amount_text(resource, low)} to {amount_text(resource, high)}"
+    return f"{load_text}, inside its band ({ends})"

@@ -56,17 +56,17 @@ class Stays:
 
     def _limited_otherwise(self, p: int) -> str:
         """Why caps or broker sets keep the partition; "" = they do not."""
-        named = str(self._arrays.partition(p))
+        partition_name = str(self._arrays.partition(p))
         for item in self._infeasible:
-            if item.obstacle in _BY_LIMITS and item.subject.name == named:
+            if item.obstacle in _BY_LIMITS and item.subject.name == partition_name:
                 return obstacle_text(item)
         return ""
 
     def _led_otherwise(self, p: int) -> str:
         """Why an action on leaders leaves the partition; "" = another action."""
-        named = str(self._arrays.partition(p))
+        partition_name = str(self._arrays.partition(p))
         for item in self._infeasible:
-            if self._request.has(Trait.IS_ABOUT_LEADERS) and item.subject.name == named:
+            if self._request.has(Trait.IS_ABOUT_LEADERS) and item.subject.name == partition_name:
                 return obstacle_text(item)
         if self._request.action is Action.DEMOTE:
             return "no broker that is demoted leads it, or is preferred to"
@@ -78,9 +78,9 @@ class Stays:
         """Why an evacuation leaves the partition; "" = another action."""
         if self._request.action is not Action.EVACUATE_LOG_DIRS:
             return ""
-        named = str(self._arrays.partition(p))
+        partition_name = str(self._arrays.partition(p))
         for item in self._infeasible:
-            if item.subject.name == named:
+            if item.subject.name == partition_name:
                 return obstacle_text(item)
         return "none of its replicas lay in a log dir that is to be emptied"
 
@@ -89,11 +89,11 @@ class Stays:
         if not any(item.obstacle is Obstacle.BUDGET for item in self._infeasible):
             return False
         row, request = self._arrays.rows[p], self._request
-        held = row[row != NONE]
+        brokers = row[row != NONE]
         if request.action is Action.DRAIN:
-            return bool(np.isin(self._arrays.brokers.ids[held], request.brokers).any())
+            return bool(np.isin(self._arrays.brokers.ids[brokers], request.brokers).any())
         if request.action is Action.SET_REPLICATION_FACTOR:
-            return len(held) != request.replication_factor
+            return len(brokers) != request.replication_factor
         if request.action is Action.FIX_OFFLINE_REPLICAS:
             return self._arrays.offline is not None and bool(self._arrays.offline[p].any())
         if request.action is Action.REPAIR_RACKS:

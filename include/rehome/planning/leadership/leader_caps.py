@@ -102,8 +102,8 @@ class _LedLoads:
 
     def over(self) -> list[int]:
         """Brokers that lead more than they may."""
-        found: list[int] = np.flatnonzero((self._load > self._most).any(axis=0)).tolist()
-        return found
+        brokers: list[int] = np.flatnonzero((self._load > self._most).any(axis=0)).tolist()
+        return brokers
 
     def is_over(self, broker: int) -> bool:
         """Whether a broker leads more than it may."""

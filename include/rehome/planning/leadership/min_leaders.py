@@ -122,8 +122,8 @@ class RequestedMinLeaders:
                 arrays.topics[int(self.topics[t])],
                 int(arrays.brokers.ids[b]),
             )
-            wanted, nearest = int(self.least[t]), int(led[t, b])
-            notes.append(Infeasible(subject, why, wanted, nearest, Resource.LEADERS))
+            minimum, nearest = int(self.least[t]), int(led[t, b])
+            notes.append(Infeasible(subject, why, minimum, nearest, Resource.LEADERS))
         return tuple(notes)
 
     def figures(self, layout: Layout, copied: Iterable[int]) -> LeaderMinimums:

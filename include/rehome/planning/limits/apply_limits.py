@@ -55,21 +55,21 @@ def without_idle_caps(arrays: ClusterArrays) -> ClusterArrays:
 
 
 def _caps(arrays: ClusterArrays, caps: BrokerCaps) -> tuple[Floats, Floats]:
-    found = [caps.of(broker) for broker in arrays.brokers.ids.tolist()]
+    broker_caps = [caps.of(broker) for broker in arrays.brokers.ids.tolist()]
 
     def row(resource: Resource) -> list[float]:
         if resource is Resource.BYTES or resource in OPTIONAL:
-            return [np.inf] * len(found)
-        values = (getattr(limits, resource.value) for limits in found)
+            return [np.inf] * len(broker_caps)
+        values = (getattr(limits, resource.value) for limits in broker_caps)
         return [np.inf if value is None else float(np.floor(value)) for value in values]
 
     placed = np.array([row(resource) for resource in PLACED], float).reshape(len(PLACED), -1)
     slack = arrays.brokers.slack_bytes
-    if slack is not None and any(limits.disk_fraction is not None for limits in found):
-        held = broker_sums(arrays.rows, arrays.size_bytes.astype(float), len(found))
-        capped = np.array([limits.disk_fraction is not None for limits in found])
+    if slack is not None and any(limits.disk_fraction is not None for limits in broker_caps):
+        broker_bytes = broker_sums(arrays.rows, arrays.size_bytes.astype(float), len(broker_caps))
+        capped = np.array([limits.disk_fraction is not None for limits in broker_caps])
         room = np.where(capped, slack, np.inf)
-        placed[PLACED.index(Resource.BYTES)] = np.maximum(held + room, 0)
+        placed[PLACED.index(Resource.BYTES)] = np.maximum(broker_bytes + room, 0)
     return placed, np.array([row(resource) for resource in LED], float).reshape(len(LED), -1)
 
 
@@ -83,8 +83,8 @@ def _groups(arrays: ClusterArrays, sets: tuple[BrokerSet, ...]) -> tuple[Ints, M
     number_of = {item.name: number for number, item in enumerate(sets, 1)}
     group_of = []
     for topic, internal in zip(arrays.topics, arrays.internal.tolist(), strict=True):
-        found = set_of_topic(sets, topic, internal=internal)
-        group_of.append(0 if found is None else number_of[found.name])
+        broker_set = set_of_topic(sets, topic, internal=internal)
+        group_of.append(0 if broker_set is None else number_of[broker_set.name])
     return np.array(group_of, np.int64), allowed
 
 
@@ -116,11 +116,11 @@ def above_caps(arrays: ClusterArrays, before: Rows, after: Rows) -> list[tuple[R
     limits = arrays.limits
     if limits is None:
         return []
-    found = []
+    brokers_above = []
     for rows, kinds in ((limits.placed, PLACED), (limits.led, LED)):
         for cap, resource in zip(rows, kinds, strict=True):
             if np.isfinite(cap).any():
                 was, now = (loads_of(arrays, side, resource) for side in (before, after))
                 over = np.flatnonzero((now > cap) & (now > was))
-                found += [(resource, int(b)) for b in over]
-    return found
+                brokers_above += [(resource, int(b)) for b in over]
+    return brokers_above

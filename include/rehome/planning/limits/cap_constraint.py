@@ -38,9 +38,9 @@ class CapConstraint:
 
     def admits_one(self, partition: int, broker: int) -> bool:
         """The same for one replica."""
-        more, held = self._weights[:, partition], self._load[:, broker]
+        more, load = self._weights[:, partition], self._load[:, broker]
         for k in self._counted:
-            if more[k] and held[k] + more[k] > self._caps[k, broker]:
+            if more[k] and load[k] + more[k] > self._caps[k, broker]:
                 return False
         return True
 

@@ -45,12 +45,12 @@ def _after(arrays: ClusterArrays, rows: Rows, moves: Iterable[Move]) -> Rows:
     """
     targets = {move.partition: move.target for move in moves}
     width = max(rows.shape[1], *map(len, targets.values()), 0)
-    found = np.full((len(rows), width), NONE, np.int32)
-    found[:, : rows.shape[1]] = rows
+    target_rows = np.full((len(rows), width), NONE, np.int32)
+    target_rows[:, : rows.shape[1]] = rows
     brokers, index = arrays.brokers.index(), arrays.partition_index() if targets else {}
     for partition, target in targets.items():
         if partition in index:
-            known = [brokers[broker] for broker in target if broker in brokers]
-            found[index[partition]] = NONE
-            found[index[partition], : len(known)] = known
-    return found
+            target_brokers = [brokers[broker] for broker in target if broker in brokers]
+            target_rows[index[partition]] = NONE
+            target_rows[index[partition], : len(target_brokers)] = target_brokers
+    return target_rows

@@ -36,13 +36,16 @@ def with_limits(arrays: ClusterArrays, request: ReassignmentRequest) -> ClusterA
     arrays = apply_limits(arrays, request.caps, request.broker_sets)
     if not request.brought:
         return arrays
-    scope, named = partitions_in_scope(arrays, request), destinations_of(arrays.brokers, request)
+    scope, destinations = (
+        partitions_in_scope(arrays, request),
+        destinations_of(arrays.brokers, request),
+    )
     limits = arrays.limits or limits_of(arrays, BrokerCaps(), ())
     bound = _bound_topics(arrays, scope)
-    found = replace(arrays, limits=_with_groups(limits, bound, named))
+    cluster = replace(arrays, limits=_with_groups(limits, bound, destinations))
     movable = scope & ~arrays.in_flight
-    _refuse_too_few(found, np.flatnonzero(movable), named)
-    return found
+    _refuse_too_few(cluster, np.flatnonzero(movable), destinations)
+    return cluster
 
 
 def refuse_apart(
@@ -57,14 +60,14 @@ def refuse_apart(
     limits = arrays.limits
     if not request.destinations or limits is None or not limits.has_sets:
         return
-    named = destinations_of(arrays.brokers, request) & hosts
+    destinations = destinations_of(arrays.brokers, request) & hosts
     group = groups(arrays)[partitions]
-    may = (limits.allowed & named).sum(axis=1)
+    may = (limits.allowed & destinations).sum(axis=1)
     shut = may[group] == 0
     raise_if(
         shorten(
             [
-                _no_common_broker(arrays, limits, int(topic), named)
+                _no_common_broker(arrays, limits, int(topic), destinations)
                 for topic in np.unique(arrays.topic_of[partitions[shut]])
             ]
         )
@@ -92,14 +95,14 @@ def _bound_topics(arrays: ClusterArrays, scope: Mask) -> Mask:
     return inside
 
 
-def _with_groups(limits: Limits, bound: Mask, named: Mask) -> Limits:
+def _with_groups(limits: Limits, bound: Mask, destinations: Mask) -> Limits:
     """The limits with the bound topics in groups of their own: within the brokers of the group that
     they were in, the destinations.
     """
     group_of, allowed, names = limits.group_of.copy(), list(limits.allowed), list(limits.names)
     for group in np.unique(limits.group_of[bound]).tolist():
         group_of[bound & (limits.group_of == group)] = len(allowed)
-        allowed.append(limits.allowed[group] & named)
+        allowed.append(limits.allowed[group] & destinations)
         names.append(f"{limits.names[group]} (destinations)" if group else "destinations")
     return replace(
         limits,
@@ -110,7 +113,7 @@ def _with_groups(limits: Limits, bound: Mask, named: Mask) -> Limits:
     )
 
 
-def _refuse_too_few(arrays: ClusterArrays, partitions: Ints, named: Mask) -> None:
+def _refuse_too_few(arrays: ClusterArrays, partitions: Ints, destinations: Mask) -> None:
     """Refuse partitions with more replicas than there are destinations for them.
 
     :raises InvalidRequestError: names them, and the broker set that leaves fewer destinations.
@@ -122,7 +125,7 @@ def _refuse_too_few(arrays: ClusterArrays, partitions: Ints, named: Mask) -> Non
     raise_if(
         shorten(
             [
-                _no_common_broker(arrays, limits, int(topic), named)
+                _no_common_broker(arrays, limits, int(topic), destinations)
                 for topic in np.unique(arrays.topic_of[partitions[there[group] == 0]])
             ]
         )
@@ -147,17 +150,19 @@ def _of_set(arrays: ClusterArrays, limits: Limits, partition: int) -> str:
     return "" if number is None else f", those of its broker set {limits.sets[number].name!r}"
 
 
-def _no_common_broker(arrays: ClusterArrays, limits: Limits, topic: int, named: Mask) -> str:
+def _no_common_broker(arrays: ClusterArrays, limits: Limits, topic: int, destinations: Mask) -> str:
     number = limits.set_number(arrays.topics[topic], bool(arrays.internal[topic]))
     ids = arrays.brokers.ids
-    wanted = f"{arrays.topics[topic]}: destinations has {brokers_text(ids[named].tolist())}, and"
+    conflict = (
+        f"{arrays.topics[topic]}: destinations has {brokers_text(ids[destinations].tolist())}, and"
+    )
     if number is None:
         return (
-            f"{wanted} each of them is of an exclusive broker set of other topics: name others, or "
-            "lift the sets for this run (broker_sets)."
+            f"{conflict} each of them is of an exclusive broker set of other topics: name others, "
+            "or lift the sets for this run (broker_sets)."
         )
     item = limits.sets[number]
     return (
-        f"{wanted} the topic's broker set {item.name!r} has {brokers_text(sorted(item.brokers))}: "
-        "none is in both. Name brokers of the set, or lift it for this run (broker_sets)."
+        f"{conflict} the topic's broker set {item.name!r} has {brokers_text(sorted(item.brokers))}"
+        ": none is in both. Name brokers of the set, or lift it for this run (broker_sets)."
     )

@@ -41,8 +41,8 @@ def refuse_fewer_racks(
     if request.brought or request.ignore_racks:
         return
     made = _Made(layout, tree_before, tree_after, arrays, request)
-    found = made.refused_by_destinations() if request.destinations else []
-    raise_if(shorten(found or made.refused_by_closed_brokers()))
+    refusals = made.refused_by_destinations() if request.destinations else []
+    raise_if(shorten(refusals or made.refused_by_closed_brokers()))
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class _Made:
         after = self.after.violations_of(moved, layout.rows[moved])
         others = brokers.takes & ~destinations_of(brokers, self.request)
         others &= ~brokers_with(brokers, self.request.exclude_brokers)
-        found = []
+        refusals = []
         for p, badly in zip(moved[after > before].tolist(), after[after > before], strict=True):
             tree = self.after.of(p)
             if better := _better(layout, p, int(badly), others & tree.hosts, tree.violations):
-                found.append(_fewer_racks(layout, p, better))
-        return found
+                refusals.append(_fewer_racks(layout, p, better))
+        return refusals
 
     def refused_by_closed_brokers(self) -> list[str]:
         """Only of partitions that are evenly spread: how much worse another one gets is a matter of
@@ -83,15 +83,15 @@ class _Made:
         every, takes = len(layout.rows), layout.arrays.brokers.takes
         moved = moved[_uneven(self.before, moved, layout.origin[moved], every) == 0]
         badly = _uneven(self.after, moved, layout.rows[moved], every)
-        found = []
+        refusals = []
         for p, now in zip(moved[badly > 0].tolist(), badly[badly > 0].tolist(), strict=True):
             tree = self.after.of(p)
             count = partial(_in_racks, tree)
             if _better(layout, p, now, takes & tree.hosts, count):
                 continue
             if better := _better(layout, p, now, closed & tree.hosts, count):
-                found.append(_closed_text(layout, p, better, brokers.takes))
-        return found
+                refusals.append(_closed_text(layout, p, better, brokers.takes))
+        return refusals
 
 
 def _replaced_partitions(layout: Layout, tree: RackTree) -> Mask:
@@ -114,18 +114,18 @@ def _uneven(tree: RackTree, partitions: Ints, rows: Rows, count: int) -> Ints:
 
     :param count: of all partitions that there are.
     """
-    found, asked = np.zeros(len(partitions), np.int64), np.zeros(count, bool)
-    asked[partitions] = True
-    for one, its in tree.parts(asked):
+    distances, selection = np.zeros(len(partitions), np.int64), np.zeros(count, bool)
+    selection[partitions] = True
+    for one, its in tree.parts(selection):
         at = np.flatnonzero(its[partitions])
-        found[at] = _in_racks(one, rows[at])
-    return found
+        distances[at] = _in_racks(one, rows[at])
+    return distances
 
 
 def _in_racks(tree: RackTree, rows: Rows) -> Ints:
     """(n,) the tree's violations without those of its last level, the brokers."""
-    found: Ints = tree.violations_by_level(rows)[:-1].sum(axis=0)
-    return found
+    violations: Ints = tree.violations_by_level(rows)[:-1].sum(axis=0)
+    return violations
 
 
 def _better(
@@ -158,10 +158,12 @@ def _closed_text(layout: Layout, partition: int, better: list[int], takes: Mask)
         ([b for b in better if not takes[b]], "with all log dirs offline or cordoned"),
         ([b for b in better if takes[b]], "excluded by the request"),
     )
-    named = "; ".join(f"{_with_racks(layout, found)}, {why}" for found, why in reasons if found)
+    reasons_text = "; ".join(
+        f"{_with_racks(layout, brokers)}, {why}" for brokers, why in reasons if brokers
+    )
     return (
         f"{_worse(layout, partition)}: of brokers that would be better none takes new replicas: "
-        f"{named}. Change that, or plan without racks (ignore_racks)."
+        f"{reasons_text}. Change that, or plan without racks (ignore_racks)."
     )
 
 
@@ -173,5 +175,5 @@ def _worse(layout: Layout, partition: int) -> str:
 def _with_racks(layout: Layout, brokers: list[int]) -> str:
     paths, ids = layout.arrays.brokers.rack_paths, layout.arrays.brokers.ids
     racks = sorted({"/" + "/".join(paths[b]) if paths[b] else NO_RACK for b in brokers})
-    named: list[BrokerId] = sorted(ids[brokers].tolist())
-    return f"{brokers_text(named)} ({', '.join(racks)})"
+    broker_ids: list[BrokerId] = sorted(ids[brokers].tolist())
+    return f"{brokers_text(broker_ids)} ({', '.join(racks)})"

@@ -46,12 +46,12 @@ def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, repl
         f"{int((limits.allowed[group[p]] & hosts).sum())}."
         for p in partitions[small].tolist()
     ]
-    wanted = arrays.replication_factor
-    wanted[partitions] = replicas[partitions]
+    replicas_after = arrays.replication_factor
+    replicas_after[partitions] = replicas[partitions]
     problems += [
         f"Caps on {RESOURCE_NAMES[note.resource]} are too low: "
         f"{_whose(note)} {_amounts(note)}. {LIFT}"
-        for note in caps_too_low(arrays, hosts, wanted, held=True)
+        for note in caps_too_low(arrays, hosts, replicas_after, may_keep_excess=True)
         if note.resource is not None
     ]
     raise_if(shorten(problems))
@@ -63,18 +63,19 @@ def _whose(note: Infeasible) -> str:
 
 def _amounts(note: Infeasible) -> str:
     assert note.resource is not None
-    wanted, nearest = (amount_text(note.resource, n) for n in (note.wanted, note.nearest))
-    return f"would hold {wanted}, and may hold {nearest}"
+    demand, nearest = (amount_text(note.resource, n) for n in (note.wanted, note.nearest))
+    return f"would hold {demand}, and may hold {nearest}"
 
 
 def caps_too_low(
-    arrays: ClusterArrays, hosts: Mask, replicas: Ints, *, held: bool = False
+    arrays: ClusterArrays, hosts: Mask, replicas: Ints, *, may_keep_excess: bool = False
 ) -> Notes:
     """A note for each resource whose caps, summed over all hosts or over a broker set, are less
     than its total load.
 
     :param replicas: (P,) that each partition is to have.
-    :param held: count what a host holds above its cap as what it may hold: it may keep that.
+    :param may_keep_excess: count what a host holds above its cap as what it may hold: it may keep
+        that.
     """
     limits = arrays.limits
     if limits is None:
@@ -93,7 +94,9 @@ def caps_too_low(
             weight = partition_weight(arrays, resource)
             if resource in PLACED:
                 weight = weight * replicas
-            may = np.maximum(cap, loads_of(arrays, arrays.rows, resource)) if held else cap
+            may = (
+                np.maximum(cap, loads_of(arrays, arrays.rows, resource)) if may_keep_excess else cap
+            )
             for name, mine, brokers in parts:
                 load, most = float(weight[mine].sum()), float(may[brokers].sum())
                 if load > most:
@@ -126,7 +129,7 @@ def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:
         return []
     kinds = {r: row for rs, of in ((PLACED, limits.placed), (LED, limits.led))
              for r, row in zip(rs, of, strict=True)}  # fmt: skip
-    found = [
+    problems = [
         f"Broker {arrays.brokers.ids[b]} would end with "
         f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({RESOURCE_NAMES[r]}) is "
         f"{amount_text(r, float(kinds[r][b]))}."
@@ -134,7 +137,7 @@ def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:
     ]
     new = outside_sets(arrays, rows) & is_new(rows, origin)
     group = groups(arrays)
-    return found + [
+    return problems + [
         f"{arrays.partition(p)} would get a replica on broker {arrays.brokers.ids[rows[p, at]]}, "
         f"which is not of {set_text(limits, int(group[p]))}."
         for p, at in np.argwhere(new).tolist()
@@ -163,16 +166,16 @@ def limit_notes(arrays: ClusterArrays, rows: Rows, repaired: Mask | None) -> Not
     for caps, resources in ((limits.placed, PLACED), (limits.led, LED)):
         for cap, resource in zip(caps, resources, strict=True):
             if np.isfinite(cap).any():
-                held = loads_of(arrays, rows, resource)
+                loads = loads_of(arrays, rows, resource)
                 notes += [
                     Infeasible(
                         Subject.of_broker(arrays.brokers.ids[b]),
                         Obstacle.ABOVE_CAP,
                         wanted=float(cap[b]),
-                        nearest=float(held[b]),
+                        nearest=float(loads[b]),
                         resource=resource,
                     )
-                    for b in np.flatnonzero(arrays.brokers.live & (held > cap)).tolist()
+                    for b in np.flatnonzero(arrays.brokers.live & (loads > cap)).tolist()
                 ]
     if repaired is not None:
         outside = outside_sets(arrays, rows) & repaired[:, None]

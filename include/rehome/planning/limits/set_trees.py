@@ -42,13 +42,13 @@ class SetTrees(RackTree):
 
     def violations_of(self, partitions: Ints, rows: Rows) -> Ints:
         """(n,) violations of partitions, each by the tree of its own brokers."""
-        found = np.zeros(len(rows), np.int64)
+        violations = np.zeros(len(rows), np.int64)
         group = self.group_of[partitions]
         for number, tree in enumerate(self.trees):
             mine = group == number
             if mine.any():
-                found[mine] = tree.violations(rows[mine])
-        return found
+                violations[mine] = tree.violations(rows[mine])
+        return violations
 
     def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
         """The trees, each with those of the partitions (P,) that it is for."""

@@ -42,8 +42,8 @@ def _fewest(layout: Layout, resource: Resource, broker: int, excess: float) -> I
     """
     new: Mask = _has(layout.rows, resource, broker) & ~_has(layout.origin, resource, broker)
     weight = partition_weight(layout.arrays, resource)
-    found = np.flatnonzero(new & (weight > 0))
-    order: Ints = found[np.lexsort((layout.size[found], -weight[found]))]
+    candidates = np.flatnonzero(new & (weight > 0))
+    order: Ints = candidates[np.lexsort((layout.size[candidates], -weight[candidates]))]
     enough = int(np.searchsorted(np.cumsum(weight[order]), excess)) + 1
     return order[:enough]
 

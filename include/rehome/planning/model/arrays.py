@@ -127,8 +127,8 @@ class ClusterArrays:
         free, or more where a cap on disk usage says so. Other caps are ignored here.
         """
         replicas = snapshot.replicas
-        seen = set(replicas.column("broker").unique().to_pylist())
-        brokers = _brokers(snapshot, seen, min_free_disk_fraction, caps or BrokerCaps())
+        replica_brokers = set(replicas.column("broker").unique().to_pylist())
+        brokers = _brokers(snapshot, replica_brokers, min_free_disk_fraction, caps or BrokerCaps())
         topics, codes = _sorted_codes(replicas.column("topic"))
         table = {name: replicas.column(name).to_numpy() for name in _COLUMNS}
         order = _order(codes, table["partition"], table["position"])
@@ -231,8 +231,8 @@ def replica_counts(rows: Rows) -> Ints:
 
 def in_sync_of(arrays: ClusterArrays) -> Ints:
     """(P,) replicas in sync of each partition: the fewer, the more endangered."""
-    known = arrays.in_sync
-    return arrays.replication_factor if known is None else known.sum(axis=1)
+    is_in_sync = arrays.in_sync
+    return arrays.replication_factor if is_in_sync is None else is_in_sync.sum(axis=1)
 
 
 def is_new(rows: Rows, origin: Rows) -> Mask:
@@ -256,31 +256,39 @@ def broker_sums(rows: Rows, weight: Ints | Floats | None, brokers: int) -> Float
     return total[1:]
 
 
-def _brokers(snapshot: Snapshot, seen: set[int], min_free: float, caps: BrokerCaps) -> BrokerArrays:
-    known = {row["broker"]: row for row in snapshot.brokers.to_pylist()}
-    ids = sorted(known.keys() | seen)
+def _brokers(
+    snapshot: Snapshot, replica_brokers: set[int], min_free: float, caps: BrokerCaps
+) -> BrokerArrays:
+    broker_rows = {row["broker"]: row for row in snapshot.brokers.to_pylist()}
+    ids = sorted(broker_rows.keys() | replica_brokers)
     takes, volumes = disks_of(snapshot)
-    live = [bool(known[b]["live"]) if b in known else False for b in ids]
+    live = [bool(broker_rows[b]["live"]) if b in broker_rows else False for b in ids]
     open_volumes = [[volume for volume in volumes.get(b, ()) if volume.paths] for b in ids]
-    width = max((len(found) for found in open_volumes), default=1) or 1
+    width = max((len(broker_volumes) for broker_volumes in open_volumes), default=1) or 1
     headrooms = np.full((len(ids), width), -1, np.int64)
     headrooms[:, 0] = UNLIMITED
     slack = np.full(len(ids), np.inf)
-    for index, found in enumerate(open_volumes):
-        if found:
+    for index, broker_volumes in enumerate(open_volumes):
+        if broker_volumes:
             free = kept_free(min_free, caps, ids[index])
-            headrooms[index, : len(found)] = [volume.headroom_bytes(free) for volume in found]
+            headrooms[index, : len(broker_volumes)] = [
+                volume.headroom_bytes(free) for volume in broker_volumes
+            ]
             slack[index] = sum(v.usable_bytes - free * v.total_bytes for v in volumes[ids[index]])
     capacity = [sum(volume.total_bytes for volume in volumes.get(b, ())) for b in ids]
     return BrokerArrays(
         ids=np.array(ids, np.int64),
         live=np.array(live, bool),
         takes=np.array([takes.get(b, True) and up for b, up in zip(ids, live, strict=True)], bool),
-        rack_paths=tuple(tuple(known[b]["rack_path"]) if b in known else () for b in ids),
+        rack_paths=tuple(
+            tuple(broker_rows[b]["rack_path"]) if b in broker_rows else () for b in ids
+        ),
         capacity_bytes=np.array(capacity, np.int64),
         headroom_bytes=np.maximum(headrooms, 0).sum(axis=1),
         volume_headroom=headrooms,
-        volume_paths=tuple(tuple(volume.paths for volume in found) for found in open_volumes),
+        volume_paths=tuple(
+            tuple(volume.paths for volume in broker_volumes) for broker_volumes in open_volumes
+        ),
         slack_bytes=np.floor(slack),
     )
 
@@ -302,8 +310,8 @@ def topic_ids(snapshot: Snapshot, topics: tuple[str, ...]) -> tuple[str, ...]:
     """Kafka's id of each topic, "" where the snapshot does not know it."""
     table = snapshot.topics
     names, ids = (table.column(name).to_pylist() for name in ("topic", "topic_id"))
-    known = dict(zip(names, ids, strict=True))
-    return tuple(known.get(topic) or "" for topic in topics)
+    id_by_topic = dict(zip(names, ids, strict=True))
+    return tuple(id_by_topic.get(topic) or "" for topic in topics)
 
 
 def _sorted_codes(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Ints]:
@@ -343,8 +351,8 @@ def _sizes(size: Ints, leads: Mask, owner: Ints, starts: Ints) -> Ints:
     if not len(starts):
         return np.zeros(0, np.int64)
     sizes = np.maximum(np.maximum.reduceat(size, starts), 0).astype(np.int64)
-    known = leads & (size >= 0)
-    sizes[owner[known]] = size[known]
+    has_leader_size = leads & (size >= 0)
+    sizes[owner[has_leader_size]] = size[has_leader_size]
     return sizes
 
 

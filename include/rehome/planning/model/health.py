@@ -32,5 +32,5 @@ def min_isr(snapshot: Snapshot, topics: tuple[str, ...]) -> _Ints:
     """(T,) ``min.insync.replicas`` of each topic; 1 where the snapshot does not know it."""
     table = snapshot.topics
     names, needed = (table.column(name).to_pylist() for name in ("topic", "min_insync_replicas"))
-    known = dict(zip(names, needed, strict=True))
-    return np.array([known.get(topic) or 1 for topic in topics], np.int64)
+    min_isr_by_topic = dict(zip(names, needed, strict=True))
+    return np.array([min_isr_by_topic.get(topic) or 1 for topic in topics], np.int64)

@@ -38,14 +38,14 @@ def _is_held(arrays: ClusterArrays, partitions: Ints, rows: Rows, which: Mask | 
     """(n, R) positions whose broker holds a replica that ``which`` (P, R) selects; None = any
     replica.
     """
-    found: Mask = np.zeros(rows.shape, bool)
+    is_held: Mask = np.zeros(rows.shape, bool)
     if which is not None and not which[partitions].any():
-        return found
+        return is_held
     origin = arrays.rows[partitions]
     for number, before in enumerate(origin.T):  # column by column: see arrays.replica_counts
         chosen = before != NONE
         if which is not None:
             chosen &= which[partitions, number]
-        for column, now in zip(found.T, rows.T, strict=True):
+        for column, now in zip(is_held.T, rows.T, strict=True):
             column |= chosen & (now == before)
-    return found
+    return is_held

@@ -31,7 +31,7 @@ class Layout:
             self.origin = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
         self.rows: Rows = self.origin.copy()
         self._held = arrays.load(self.rows, self.size), arrays.load(self.rows, None)
-        self.load, self.count = (held.copy() for held in self._held)
+        self.load, self.count = (loads.copy() for loads in self._held)
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
         self.headrooms: Ints = arrays.brokers.headrooms
         self._packing = CopyPacking(self.headrooms)
@@ -134,8 +134,8 @@ class Layout:
         changed = self.changed()
         rows, origin, size = self.rows[changed], self.origin[changed], self.size[changed]
         self.load, self.count = (
-            held + self.arrays.load(rows, weight) - self.arrays.load(origin, weight)
-            for held, weight in zip(self._held, (size, None), strict=True)
+            load_before + self.arrays.load(rows, weight) - self.arrays.load(origin, weight)
+            for load_before, weight in zip(self._held, (size, None), strict=True)
         )
         self.incoming = self.arrays.load(np.where(is_new(rows, origin), rows, NONE), size)
         if len(self._capped):

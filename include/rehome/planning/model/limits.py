@@ -45,15 +45,15 @@ class Limits:
 
     def set_number(self, topic: str, internal: bool) -> int | None:
         """The index of a topic's broker set; None = it has none."""
-        found = set_of_topic(self.sets, topic, internal=internal)
-        return None if found is None else self.sets.index(found)
+        broker_set = set_of_topic(self.sets, topic, internal=internal)
+        return None if broker_set is None else self.sets.index(broker_set)
 
     def group_of_name(self, topics: tuple[str, ...], topic: str) -> int:
         """The group of a topic, one that does not exist yet included."""
         if topic in topics:
             return int(self.group_of[topics.index(topic)])
-        found = set_of_topic(self.sets, topic)
-        return 0 if found is None else 1 + self.sets.index(found)
+        broker_set = set_of_topic(self.sets, topic)
+        return 0 if broker_set is None else 1 + self.sets.index(broker_set)
 
     def groups_of(self, topic_of: Ints) -> Ints:
         """(P,) the group of each partition; all 0 without sets.

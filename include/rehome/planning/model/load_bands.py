@@ -158,8 +158,8 @@ class _Layer:
             forced = (least[level] == most[level])[node]
             if self._layout.arrays.limits is not None:
                 # Caps, or sets that replicas lie outside of, may force another load than today's.
-                held = np.bincount(node, self.load, len(least[level]))
-                forced &= (least[level] == held)[node]
+                node_loads = np.bincount(node, self.load, len(least[level]))
+                forced &= (least[level] == node_loads)[node]
             domain = np.where(forced, offset + node, domain)
         return domain
 
@@ -211,9 +211,9 @@ class _Layer:
         oversized = self._partitions & (self._weight > widest)
         if not oversized.any():
             return np.full(len(capacity), float("inf"))
-        held = (self._layout.rows[oversized] != NONE).sum(axis=1)
-        rest = total - float((self._weight[oversized] * held).sum())
-        return fixed + capacity * _fraction(max(rest, 0.0), sizes[int(held.sum()) :].sum())
+        replicas = (self._layout.rows[oversized] != NONE).sum(axis=1)
+        rest = total - float((self._weight[oversized] * replicas).sum())
+        return fixed + capacity * _fraction(max(rest, 0.0), sizes[int(replicas.sum()) :].sum())
 
     def _distribute(
         self, fixed: Floats, capacity: Floats, tolerance: float

@@ -135,12 +135,12 @@ def _dir_of(dirs: LogDirs, brokers: BrokerArrays, ids: Ints, path: pa.ChunkedArr
     number = {name: code for code, name in enumerate(names)}
     code = pc.index_in(path, value_set=pa.array(names, pa.string())).fill_null(-1).to_numpy()
     key = np.searchsorted(brokers.ids, ids) * len(names) + code
-    known = dirs.broker * len(names) + np.array([number[name] for name in dirs.paths], np.int64)
-    if not len(known):
+    dir_keys = dirs.broker * len(names) + np.array([number[name] for name in dirs.paths], np.int64)
+    if not len(dir_keys):
         return np.full(len(key), -1, np.int64)
-    place = np.minimum(np.searchsorted(known, key), len(known) - 1)
-    found: Ints = np.where((known[place] == key) & (code >= 0), place, -1).astype(np.int64)
-    return found
+    place = np.minimum(np.searchsorted(dir_keys, key), len(dir_keys) - 1)
+    dir_indexes: Ints = np.where((dir_keys[place] == key) & (code >= 0), place, -1).astype(np.int64)
+    return dir_indexes
 
 
 def _partition_of(arrays: ClusterArrays, table: pa.Table) -> Ints:

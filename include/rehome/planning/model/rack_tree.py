@@ -132,12 +132,12 @@ class RackTree:
 
         :param rows: (n, R), padded with -1.
         """
-        found = np.zeros(len(rows), np.int64)
+        totals = np.zeros(len(rows), np.int64)
         for start in range(0, len(rows), PARTITIONS_AT_ONCE):
             some = slice(start, start + PARTITIONS_AT_ONCE)
             for violations in self._violations(rows[some]):
-                found[some] += violations
-        return found
+                totals[some] += violations
+        return totals
 
     def violations_by_level(self, rows: Rows) -> Ints:
         """(height, n) the same of each level, from the root down. A level counts more than all
@@ -147,22 +147,22 @@ class RackTree:
 
     def _violations(self, rows: Rows) -> Iterator[Ints]:
         brokers = np.ascontiguousarray(rows.T)
-        held = brokers != NONE
-        brokers = np.where(held, brokers, 0)
+        is_replica = brokers != NONE
+        brokers = np.where(is_replica, brokers, 0)
         parent = np.zeros(brokers.shape, np.int64)
-        inside = np.broadcast_to(held.sum(axis=0), brokers.shape)
-        same_parent, first_parent = _same(parent, held)
+        inside = np.broadcast_to(is_replica.sum(axis=0), brokers.shape)
+        same_parent, first_parent = _same(parent, is_replica)
         for level in range(1, self.height + 1):
             node = self.node[level][brokers]
-            same, first = _same(node, held)
+            same, first = _same(node, is_replica)
             mine = same.sum(axis=1)
             base = self._level[level][parent, inside]
             capacity = self.capacity[level][node]
             extra = (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=0)
             reached = first * np.minimum(mine, np.minimum(capacity, base))
             per_parent = (same_parent * reached).sum(axis=1)
-            wanted = self._filled[level][parent, base]
-            yield extra + (first_parent * (wanted - per_parent)).sum(axis=0)
+            even_fill = self._filled[level][parent, base]
+            yield extra + (first_parent * (even_fill - per_parent)).sum(axis=0)
             parent, inside, same_parent, first_parent = node, mine, same, first
 
     def of(self, partition: int) -> RackTree:
@@ -190,9 +190,9 @@ class RackTree:
         """How a node distributes its replicas: children, fewest each, most each, and how many
         children get the most.
         """
-        known = self._quotas.get((level, node, replicas))
-        if known is not None:
-            return known
+        cached_quota = self._quotas.get((level, node, replicas))
+        if cached_quota is not None:
+            return cached_quota
         children = self.children[level][node]
         base = int(self._level[level + 1][node, replicas])
         capacity = self.capacity[level + 1][children]
@@ -203,19 +203,19 @@ class RackTree:
 
     def shares(self, level: int, node: int, replicas: int) -> tuple[Shares, int]:
         """The same as a mapping: child → (fewest, most); and the sum of all fewest."""
-        known = self._shares.get((level, node, replicas))
-        if known is None:
+        shares_and_least = self._shares.get((level, node, replicas))
+        if shares_and_least is None:
             children, fewest, most, _ = self.quota(level, node, replicas)
             each = zip(fewest.tolist(), most.tolist(), strict=True)
-            known = dict(zip(children.tolist(), each, strict=True)), int(fewest.sum())
-            self._shares[level, node, replicas] = known
-        return known
+            shares_and_least = dict(zip(children.tolist(), each, strict=True)), int(fewest.sum())
+            self._shares[level, node, replicas] = shares_and_least
+        return shares_and_least
 
 
-def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:
+def _same(values: Ints, is_replica: Mask) -> tuple[Mask, Mask]:
     """(R, R, n) pairs of equal values among held positions; (R, n) first position of each value."""
-    same = (values[:, None] == values) & held[:, None] & held
-    first = held.copy()
+    same = (values[:, None] == values) & is_replica[:, None] & is_replica
+    first = is_replica.copy()
     for position in range(1, len(values)):
         first[position] &= ~same[position, :position].any(axis=0)
     return same, first

@@ -66,22 +66,22 @@ def topics_named(arrays: ClusterArrays, names: Iterable[str]) -> Mask:
 
     :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
     """
-    found = [_topics_of(arrays, TopicFilter.read(name)) for name in names]
-    raise_if([problem for _, problem in found if problem])
-    chosen: Mask = np.logical_or.reduce([hits for hits, _ in found], axis=0)
+    matches = [_topics_of(arrays, TopicFilter.read(name)) for name in names]
+    raise_if([problem for _, problem in matches if problem])
+    chosen: Mask = np.logical_or.reduce([hits for hits, _ in matches], axis=0)
     return chosen
 
 
 def _topics_of(arrays: ClusterArrays, item: TopicFilter) -> tuple[Mask, str]:
     """(T,) topics of a filter, and what is wrong if there is none."""
-    named = np.array(item.names(arrays.topics), bool)
-    hits = named & ~arrays.internal if item.is_pattern else named
+    matches = np.array(item.names(arrays.topics), bool)
+    hits = matches & ~arrays.internal if item.is_pattern else matches
     if hits.any():
         return hits, ""
     if not item.is_pattern:
         return hits, f"Unknown topic {item.pattern!r}."
     problem = f"No topic matches the pattern {item.text!r}."
-    internal = [arrays.topics[t] for t in np.flatnonzero(named)]
+    internal = [arrays.topics[t] for t in np.flatnonzero(matches)]
     if internal:
         names = ", ".join(internal[:_SHOWN])
         problem += f" Patterns do not reach internal topics, such as {names}: give full names."
@@ -114,10 +114,10 @@ def brokers_with(brokers: BrokerArrays, ids: Iterable[int]) -> Mask:
 
     :raises InvalidRequestError: for ids the cluster does not have.
     """
-    named = sorted(set(ids))
-    unknown = sorted(set(named) - set(brokers.ids.tolist()))
+    broker_ids = sorted(set(ids))
+    unknown = sorted(set(broker_ids) - set(brokers.ids.tolist()))
     raise_if([f"Unknown broker {broker}." for broker in unknown])
-    return np.isin(brokers.ids, named)
+    return np.isin(brokers.ids, broker_ids)
 
 
 def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> ClusterArrays:
@@ -143,15 +143,15 @@ def destinations_of(brokers: BrokerArrays, request: ReassignmentRequest) -> Mask
     """
     if not request.destinations:
         return np.ones(len(brokers.ids), bool)
-    named = brokers_with(brokers, request.destinations)
+    destinations = brokers_with(brokers, request.destinations)
     raise_if(
-        [f"Destination {b} is not live." for b in brokers.ids[named & ~brokers.live]]
+        [f"Destination {b} is not live." for b in brokers.ids[destinations & ~brokers.live]]
         + [
             f"Destination {b} takes no new replicas: all its log dirs are offline or cordoned."
-            for b in brokers.ids[named & brokers.live & ~brokers.takes]
+            for b in brokers.ids[destinations & brokers.live & ~brokers.takes]
         ]
     )
-    return named
+    return destinations
 
 
 def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str, ...], ...]:
@@ -195,18 +195,18 @@ def has_source(arrays: ClusterArrays, partitions: Ints) -> Mask:
 
 
 def check_replication_factor(
-    arrays: ClusterArrays, partitions: Ints, wanted: Ints, brokers: int, which: str
+    arrays: ClusterArrays, partitions: Ints, replicas: Ints, brokers: int, which: str
 ) -> None:
     """Refuse partitions that should get more replicas than there are brokers.
 
-    :param wanted: (P,) replicas per partition.
+    :param replicas: (P,) replicas per partition.
     :param brokers: number of brokers; ``which`` names them in the message, as in "live brokers".
     :raises InvalidRequestError: names the partitions.
     """
     problems = [
-        f"{arrays.partition(p)} is to have {count_text(int(wanted[p]), 'replica')}; "
+        f"{arrays.partition(p)} is to have {count_text(int(replicas[p]), 'replica')}; "
         f"{which}: {brokers}."
-        for p in partitions[wanted[partitions] > brokers]
+        for p in partitions[replicas[partitions] > brokers]
     ]
     raise_if(shorten(problems))
 

@@ -71,24 +71,24 @@ class TopicBands:
         return total_beyond(self.counts(rows), self.low, self.high)
 
 
-def beyond(held: Ints, low: Ints, high: Ints) -> Ints:
+def beyond(counts: Ints, low: Ints, high: Ints) -> Ints:
     """How far counts are outside of their bands."""
-    outside: Ints = np.subtract(held, high)
-    np.maximum(outside, low - held, out=outside)
+    outside: Ints = np.subtract(counts, high)
+    np.maximum(outside, low - counts, out=outside)
     return np.maximum(outside, 0, out=outside)
 
 
-def total_beyond(held: Ints, low: Ints, high: Ints) -> int:
+def total_beyond(counts: Ints, low: Ints, high: Ints) -> int:
     """The sum of it."""
-    return int(cells_beyond(held, low, high)[1].sum())
+    return int(cells_beyond(counts, low, high)[1].sum())
 
 
-def cells_beyond(held: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def cells_beyond(counts: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """The cells that are outside of their bands, ascending, and how far: computed in parts that fit
     the processor's cache.
     """
-    sides, cells, distances = [side.reshape(-1) for side in (held, low, high)], [], []
-    for start in range(0, held.size, CELLS_AT_ONCE):
+    sides, cells, distances = [side.reshape(-1) for side in (counts, low, high)], [], []
+    for start in range(0, counts.size, CELLS_AT_ONCE):
         distance = beyond(*(side[start : start + CELLS_AT_ONCE] for side in sides))
         some = np.flatnonzero(distance)
         cells.append(some + start)
@@ -179,15 +179,15 @@ def no_worse(bands: TopicBands, rows: Rows, *, large_too: bool) -> TopicBands:
         others only.
     """
     wider = np.append(bands.few | large_too, False)
-    held, led = bands.counts(rows), bands.leaders(rows)
+    counts, led = bands.counts(rows), bands.leaders(rows)
     low, high, led_low, led_high = (
         side.copy() for side in (bands.low, bands.high, bands.led_low, bands.led_high)
     )
-    for topics in _topics_at_once(held.shape):
+    for topics in _topics_at_once(counts.shape):
         some = topics if wider[topics].all() else np.flatnonzero(wider[topics]) + topics.start
-        most = np.maximum(np.maximum(high[some], held[some]), MAY_SHARE_A_BROKER)
+        most = np.maximum(np.maximum(high[some], counts[some]), MAY_SHARE_A_BROKER)
         high[some] = np.where(high[some] > 0, most, 0)
-        low[some] = np.minimum(low[some], held[some])
+        low[some] = np.minimum(low[some], counts[some])
         led_low[some] = np.minimum(led_low[some], led[some])
         led_high[some] = np.maximum(led_high[some], led[some])
     return replace(bands, low=low, high=high, led_low=led_low, led_high=led_high, even=bands)
@@ -195,32 +195,32 @@ def no_worse(bands: TopicBands, rows: Rows, *, large_too: bool) -> TopicBands:
 
 def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
     """The bands of topics of several broker sets: no topic is in two of them."""
-    found = [part for part in parts if part is not None]
-    if not found:
+    bands = [part for part in parts if part is not None]
+    if not bands:
         return None
-    topics = sum(len(part.topics) for part in found)
-    row = np.full(len(found[0].row), topics)
+    topics = sum(len(part.topics) for part in bands)
+    row = np.full(len(bands[0].row), topics)
     start = 0
-    for part in found:
+    for part in bands:
         mine = part.row < len(part.topics)
         row[mine] = part.row[mine] + start
         start += len(part.topics)
 
     def stacked(name: str) -> Ints:
-        sides = [getattr(part, name) for part in found]
+        sides = [getattr(part, name) for part in bands]
         return np.vstack([*(side[:-1] for side in sides), sides[0][-1:]])
 
     return TopicBands(
-        topics=np.concatenate([part.topics for part in found]),
+        topics=np.concatenate([part.topics for part in bands]),
         row=row,
         low=stacked("low"),
         high=stacked("high"),
         led_low=stacked("led_low"),
         led_high=stacked("led_high"),
-        fair=np.vstack([part.fair for part in found]),
-        tolerance=found[0].tolerance,
-        few=np.concatenate([part.few for part in found]),
-        leaders_only=found[0].leaders_only,
+        fair=np.vstack([part.fair for part in bands]),
+        tolerance=bands[0].tolerance,
+        few=np.concatenate([part.few for part in bands]),
+        leaders_only=bands[0].leaders_only,
     )
 
 
@@ -252,9 +252,9 @@ def band(share: Floats, tolerance: float) -> tuple[Ints, Ints]:
 
 def _counts(row: Ints, rows: Rows, shape: tuple[int, ...]) -> Ints:
     cells = (row * shape[1])[:, None] + rows
-    held = rows != NONE
-    found = cells.reshape(-1) if held.all() else cells[held]
-    counts: Ints = np.bincount(found, minlength=shape[0] * shape[1]).reshape(shape)
+    is_replica = rows != NONE
+    replica_cells = cells.reshape(-1) if is_replica.all() else cells[is_replica]
+    counts: Ints = np.bincount(replica_cells, minlength=shape[0] * shape[1]).reshape(shape)
     return counts
 
 

@@ -54,7 +54,7 @@ class Volume:
 
 
 def volumes_of(
-    log_dirs: Iterable[LogDirSize], held: Callable[[], Mapping[LogDirKey, int]]
+    log_dirs: Iterable[LogDirSize], bytes_by_log_dir: Callable[[], Mapping[LogDirKey, int]]
 ) -> list[Volume]:
     """The volumes of all brokers, ascending by broker and first path.
 
@@ -62,12 +62,12 @@ def volumes_of(
     two exceptions: their replicas are larger than the used space, or another broker has the same
     paths on separate volumes.
 
-    :param held: bytes of the replicas in each log dir; called only if log dirs report the same
-        numbers.
+    :param bytes_by_log_dir: bytes of the replicas in each log dir; called only if log dirs report
+        the same numbers.
     """
     groups = _by_reported_sizes(log_dirs)
     if any(len(group) > 1 for group in groups):
-        stored = held()
+        stored = bytes_by_log_dir()
         groups = [part for group in groups for part in _apart_by_contents(group, stored)]
         groups = _apart_on_other_brokers(groups)
     return sorted((_volume(group) for group in groups), key=lambda v: (v.broker, v.paths, v.others))
@@ -100,7 +100,7 @@ def _held_bytes(snapshot: Snapshot) -> dict[LogDirKey, int]:
     table = snapshot.replicas.select(["broker", "log_dir", "size_bytes"])
     sums = table.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
     columns = (sums.column(name).to_pylist() for name in ("broker", "log_dir", "size_bytes_sum"))
-    return {(broker, path): held or 0 for broker, path, held in zip(*columns, strict=True)}
+    return {(broker, path): size or 0 for broker, path, size in zip(*columns, strict=True)}
 
 
 def _by_reported_sizes(log_dirs: Iterable[LogDirSize]) -> list[list[LogDirSize]]:
@@ -121,11 +121,11 @@ def _alike(one: LogDirSize, other: LogDirSize) -> bool:
 
 
 def _apart_by_contents(
-    group: list[LogDirSize], held: Mapping[LogDirKey, int]
+    group: list[LogDirSize], bytes_by_log_dir: Mapping[LogDirKey, int]
 ) -> list[list[LogDirSize]]:
     """Split the group if one volume could not hold the replicas that lie in its log dirs."""
     used = group[0].total_bytes - min(log_dir.usable_bytes for log_dir in group)
-    lies_there = sum(held.get((log_dir.broker, log_dir.path), 0) for log_dir in group)
+    lies_there = sum(bytes_by_log_dir.get((log_dir.broker, log_dir.path), 0) for log_dir in group)
     return [[log_dir] for log_dir in group] if lies_there > used else [group]
 
 
@@ -137,24 +137,24 @@ def _apart_on_other_brokers(groups: list[list[LogDirSize]]) -> list[list[LogDirS
     for number, group in enumerate(groups):
         for log_dir in group:
             on.setdefault(log_dir.broker, {})[log_dir.path] = number
-    known: dict[tuple[str, ...], bool] = {}
+    apart_by_paths: dict[tuple[str, ...], bool] = {}
 
     def apart(paths: tuple[str, ...]) -> bool:
-        if paths not in known:
-            known[paths] = any(
+        if paths not in apart_by_paths:
+            apart_by_paths[paths] = any(
                 len({volume.get(path) for path in paths} - {None}) == len(paths)
                 for volume in on.values()
             )
-        return known[paths]
+        return apart_by_paths[paths]
 
-    found: list[list[LogDirSize]] = []
+    parts: list[list[LogDirSize]] = []
     for group in groups:
         paths = tuple(sorted(log_dir.path for log_dir in group))
         if len(group) > 1 and apart(paths):
-            found += [[log_dir] for log_dir in group]
+            parts += [[log_dir] for log_dir in group]
         else:
-            found.append(group)
-    return found
+            parts.append(group)
+    return parts
 
 
 def _volume(group: list[LogDirSize]) -> Volume:

@@ -45,10 +45,10 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     counts = dict(zip(names, snapshot.topics.column("partitions").to_pylist(), strict=True))
     existing: dict[str, int] = {}
     assignments: dict[TopicPartition, Replicas] = {}
-    for wanted in _partitions_to_place(counts, request, problems):
-        existing[wanted.topic] = counts.get(wanted.topic, 0)
+    for new_partitions in _partitions_to_place(counts, request, problems):
+        existing[new_partitions.topic] = counts.get(new_partitions.topic, 0)
         try:
-            made = create_replica_assignment(arrays, wanted)
+            made = create_replica_assignment(arrays, new_partitions)
             assignments |= made
             arrays = with_less_room(arrays, made.values())
         except InvalidRequestError as error:
@@ -115,18 +115,18 @@ def unevenly_placed(
     hosts = brokers.takes & ~brokers_with(brokers, request.exclude_brokers)
     if request.destinations:
         hosts &= brokers_with(brokers, request.destinations)
-    paths, found = rack_paths(brokers, ignore_racks=request.ignore_racks), []
+    paths, partitions = rack_paths(brokers, ignore_racks=request.ignore_racks), []
     for topic in sorted(request.assignments.keys() & plan.existing.keys()):
         rows = [[index[b] for b in row if b in index] for row in plan.of_topic(topic)]
         widest = max(map(len, rows))
         tree = RackTree(paths, hosts & of_its_set(arrays, topic), widest)
         padded = np.array([row + [NONE] * (widest - len(row)) for row in rows], np.int32)
         first = plan.existing[topic]
-        found += [
+        partitions += [
             TopicPartition(topic, first + number)
             for number in np.flatnonzero(tree.violations(padded)).tolist()
         ]
-    return found
+    return partitions
 
 
 def _partitions_to_place(

@@ -72,15 +72,15 @@ def assign_replicas(
     :raises InvalidRequestError: no partitions, no replicas, or fewer brokers than replicas.
     """
     arrays = _of_brokers_alone(racks)
-    wanted = NewPartitions(
+    request = NewPartitions(
         "topic",
         partitions,
         replication_factor,
         force_simple_assignment=force_simple_assignment,
         seed=seed,
     )
-    found = create_replica_assignment(arrays, wanted)
-    return {partition.partition: replicas for partition, replicas in found.items()}
+    assignment = create_replica_assignment(arrays, request)
+    return {partition.partition: replicas for partition, replicas in assignment.items()}
 
 
 def _of_brokers_alone(racks: Mapping[BrokerId, str | None]) -> ClusterArrays:
@@ -112,7 +112,7 @@ def _of_brokers_alone(racks: Mapping[BrokerId, str | None]) -> ClusterArrays:
 
 
 def create_replica_assignment(
-    arrays: ClusterArrays, wanted: NewPartitions
+    arrays: ClusterArrays, request: NewPartitions
 ) -> dict[TopicPartition, Replicas]:
     """Brokers of each new partition, preferred leader first; numbers follow the existing ones.
 
@@ -124,26 +124,26 @@ def create_replica_assignment(
         replicas that were given also: another number of lists, or of replicas, and brokers that
         cannot take them.
     """
-    existing = _existing(arrays, wanted.topic)
+    existing = _existing(arrays, request.topic)
     brokers = arrays.brokers
     hosts = brokers.takes & (brokers.headroom_bytes > 0)
-    hosts &= ~brokers_with(brokers, wanted.exclude_brokers)
-    if wanted.destinations:
-        hosts &= brokers_with(brokers, wanted.destinations)
-    hosts &= of_its_set(arrays, wanted.topic)
-    replicas = wanted.replication_factor or (len(existing[0]) if existing else 0)
-    raise_if(_problems(wanted, replicas, existing, int(hosts.sum())))
-    if wanted.given:
-        raise_if(_problems_of_given(brokers, wanted, replicas, hosts))
+    hosts &= ~brokers_with(brokers, request.exclude_brokers)
+    if request.destinations:
+        hosts &= brokers_with(brokers, request.destinations)
+    hosts &= of_its_set(arrays, request.topic)
+    replicas = request.replication_factor or (len(existing[0]) if existing else 0)
+    raise_if(_problems(request, replicas, existing, int(hosts.sum())))
+    if request.given:
+        raise_if(_problems_of_given(brokers, request, replicas, hosts))
         index = brokers.index()
-        rows = [[index[broker] for broker in row] for row in wanted.given]
-    elif wanted.force_simple_assignment:
-        rows = _stripe(brokers, wanted, replicas, existing, hosts)
+        rows = [[index[broker] for broker in row] for row in request.given]
+    elif request.force_simple_assignment:
+        rows = _stripe(brokers, request, replicas, existing, hosts)
     else:
-        rows = _in_turn(arrays, wanted, replicas, existing, hosts)
-    raise_if(above_caps_with(arrays, wanted.topic, rows))
+        rows = _in_turn(arrays, request, replicas, existing, hosts)
+    raise_if(above_caps_with(arrays, request.topic, rows))
     return {
-        TopicPartition(wanted.topic, len(existing) + number): tuple(brokers.ids[row].tolist())
+        TopicPartition(request.topic, len(existing) + number): tuple(brokers.ids[row].tolist())
         for number, row in enumerate(rows)
     }
 
@@ -157,21 +157,21 @@ def _existing(arrays: ClusterArrays, topic: str) -> list[list[int]]:
 
 
 def _problems(
-    wanted: NewPartitions, replicas: int, existing: Sequence[Sequence[int]], hosts: int
+    request: NewPartitions, replicas: int, existing: Sequence[Sequence[int]], hosts: int
 ) -> list[str]:
     problems = []
-    if wanted.count < 1:
-        problems.append(f"{wanted.topic}: the number of new partitions must be at least 1.")
+    if request.count < 1:
+        problems.append(f"{request.topic}: the number of new partitions must be at least 1.")
     if replicas < 1:
-        problems.append(f"{wanted.topic} is a new topic: it needs a replication factor.")
+        problems.append(f"{request.topic} is a new topic: it needs a replication factor.")
     if existing and replicas != len(existing[0]):
         problems.append(
-            f"{wanted.topic}: new partitions need {count_text(len(existing[0]), 'replica')}, as "
+            f"{request.topic}: new partitions need {count_text(len(existing[0]), 'replica')}, as "
             f"partition 0 has; {replicas} were asked for. Change the replication factor first."
         )
     if replicas > hosts:
         problems.append(
-            f"{wanted.topic} is to have {count_text(replicas, 'replica')} per partition, but only "
+            f"{request.topic} is to have {count_text(replicas, 'replica')} per partition, but only "
             f"{count_text(hosts, 'broker')} can take them: live, not excluded, a destination "
             "where there are some, of the topic's broker set, and with a log dir that takes "
             "replicas."
@@ -180,16 +180,16 @@ def _problems(
 
 
 def _problems_of_given(
-    brokers: BrokerArrays, wanted: NewPartitions, replicas: int, hosts: Mask
+    brokers: BrokerArrays, request: NewPartitions, replicas: int, hosts: Mask
 ) -> list[str]:
     """What is wrong with replicas that a person has chosen, a sentence for each list."""
-    topic, index, problems = wanted.topic, brokers.index(), []
-    if len(wanted.given) != wanted.count:
+    topic, index, problems = request.topic, brokers.index(), []
+    if len(request.given) != request.count:
         problems.append(
-            f"{topic} is to get {count_text(wanted.count, 'new partition')}, and assignments has "
-            f"{count_text(len(wanted.given), 'list')} for it: one for each is needed."
+            f"{topic} is to get {count_text(request.count, 'new partition')}, and assignments has "
+            f"{count_text(len(request.given), 'list')} for it: one for each is needed."
         )
-    for row in wanted.given:
+    for row in request.given:
         shown = f"assignments of {topic}: {list(row)}"
         if len(row) != replicas:
             problems.append(
@@ -207,9 +207,9 @@ def _problems_of_given(
     return problems
 
 
-def _start(wanted: NewPartitions) -> np.random.Generator:
+def _start(request: NewPartitions) -> np.random.Generator:
     """A start that differs by topic and is the same on every machine."""
-    return np.random.default_rng([wanted.seed, crc32(wanted.topic.encode())])
+    return np.random.default_rng([request.seed, crc32(request.topic.encode())])
 
 
 def of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
@@ -226,10 +226,10 @@ def _cap_headroom(arrays: ClusterArrays) -> tuple[Floats, Floats]:
     limits = arrays.limits
     if limits is None:
         return (np.full(len(arrays.brokers.ids), np.inf),) * 2
-    held = [loads_of(arrays, arrays.rows, r) for r in (Resource.REPLICAS, Resource.LEADERS)]
+    loads = [loads_of(arrays, arrays.rows, r) for r in (Resource.REPLICAS, Resource.LEADERS)]
     return (
-        limits.placed[PLACED.index(Resource.REPLICAS)] - held[0],
-        limits.led[LED.index(Resource.LEADERS)] - held[1],
+        limits.placed[PLACED.index(Resource.REPLICAS)] - loads[0],
+        limits.led[LED.index(Resource.LEADERS)] - loads[1],
     )
 
 
@@ -265,7 +265,7 @@ def with_less_room(arrays: ClusterArrays, rows: Iterable[Replicas]) -> ClusterAr
 
 def _in_turn(
     arrays: ClusterArrays,
-    wanted: NewPartitions,
+    request: NewPartitions,
     replicas: int,
     existing: Sequence[Sequence[int]],
     hosts: Mask,
@@ -275,15 +275,15 @@ def _in_turn(
     Without this rule, one branch could lead every partition: when all children of the root get the
     same number of replicas, the ring's pointer returns to the same child.
     """
-    paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks)
+    paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
     tree = RackTree(paths, hosts, replicas)
-    ring = Ring(tree, _start(wanted))
+    ring = Ring(tree, _start(request))
     ring.replay(existing)
     leads = Counter(row[0] for row in existing if row)
     rows = []
     headroom, lead = _cap_headroom(arrays)
-    for _ in range(wanted.count):
-        row = ring.visit(_choose(tree, replicas, hosts & (headroom >= 1), ring, wanted.topic))
+    for _ in range(request.count):
+        row = ring.visit(_choose(tree, replicas, hosts & (headroom >= 1), ring, request.topic))
         headroom[row] -= 1
         first = min(range(replicas), key=lambda place: (lead[row[place]] < 1, leads[row[place]]))
         lead[row[first]] -= 1
@@ -313,7 +313,7 @@ def _choose(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -
 
 def _stripe(
     brokers: BrokerArrays,
-    wanted: NewPartitions,
+    request: NewPartitions,
     replicas: int,
     existing: Sequence[Sequence[int]],
     hosts: Mask,
@@ -326,9 +326,9 @@ def _stripe(
     if existing:
         first = distance = int(np.searchsorted(ring, existing[0][0])) % size
     else:
-        first, distance = _start(wanted).integers(size, size=2).tolist()
+        first, distance = _start(request).integers(size, size=2).tolist()
     begin, rows = len(existing), []
-    for number in range(begin, begin + wanted.count):
+    for number in range(begin, begin + request.count):
         leader = first + number
         # Kafka counts the rounds that end from here on, not those of existing partitions.
         gap = distance + number // size - max(begin - 1, 0) // size

@@ -124,13 +124,13 @@ class RackConstraint:
             return False
         row[position] = broker
         key = (start, *sorted(row))
-        found = self._known.get(key)
-        if found is None:
+        unevenness = self._known.get(key)
+        if unevenness is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             of_row = self._violations(np.array([partition]), np.array([row], np.int32))
-            found = self._known[key] = int(of_row[0])
-        return found <= int(self._uneven[partition])
+            unevenness = self._known[key] = int(of_row[0])
+        return unevenness <= int(self._uneven[partition])
 
 
 def _first_branches(tree: RackTree) -> tuple[Ints, int]:

@@ -64,7 +64,7 @@ class _Choice:
             self.descend(level + 1, child, below.get(child, []), quota, chosen)
 
     def _quotas(
-        self, level: int, node: int, held: dict[int, list[int]], replicas: int
+        self, level: int, node: int, brokers_of_child: dict[int, list[int]], replicas: int
     ) -> list[tuple[int, int]]:
         """(child, replicas) for each child: its quota, such that the most existing replicas
         stay.
@@ -75,13 +75,13 @@ class _Choice:
             return [(child, quota) for child, quota in given if quota]
         gains = np.zeros(len(children), np.int64)
         short = fewest == fewest.max()
-        for place, child in enumerate(children.tolist() if held else ()):
-            if child in held:
+        for place, child in enumerate(children.tolist() if brokers_of_child else ()):
+            if child in brokers_of_child:
                 few, many = int(fewest[place]), int(most[place])
-                gains[place] = keepable(self._tree, level + 1, child, held[child], many) - (
-                    keepable(self._tree, level + 1, child, held[child], few)
-                )
-                short[place] &= len(held[child]) < few
+                gains[place] = keepable(
+                    self._tree, level + 1, child, brokers_of_child[child], many
+                ) - (keepable(self._tree, level + 1, child, brokers_of_child[child], few))
+                short[place] &= len(brokers_of_child[child]) < few
         rank = self._preference.rank(level, node, children, short & (fewest > 0))
         order = np.lexsort((rank, -gains, most == fewest))
         quotas = fewest.copy()
@@ -129,12 +129,12 @@ def keepable(tree: RackTree, level: int, node: int, keep: list[int], replicas: i
     if min(len(keep), replicas) <= 1 or level == tree.height - 1:
         return min(len(keep), replicas)
     children, fewest, most, extra = tree.quota(level, node, replicas)
-    held = by_child(tree, level + 1, keep)
+    brokers_of_child = by_child(tree, level + 1, keep)
     total, gains = 0, []
     for place, child in enumerate(children.tolist()):
-        if child in held:
+        if child in brokers_of_child:
             low, high = (
-                keepable(tree, level + 1, child, held[child], int(quota[place]))
+                keepable(tree, level + 1, child, brokers_of_child[child], int(quota[place]))
                 for quota in (fewest, most)
             )
             total += low

@@ -62,8 +62,8 @@ class Fullness:
     def add(self, broker: int, weight: int) -> None:
         """Add weight to a broker, if it may host replicas."""
         if self._tree.hosts[broker]:
-            for held, node in zip(self._weight, self._tree.node, strict=True):
-                held[node[broker]] += weight
+            for weights, node in zip(self._weight, self._tree.node, strict=True):
+                weights[node[broker]] += weight
 
 
 class SpreadFirst:
@@ -84,8 +84,8 @@ class SpreadFirst:
         """Set the partition, and the brokers (B,), that the next calls of ``rank`` are for."""
         counts = self._counts
         cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
-        held = counts.held[cells]
-        tier = 2 - (held < counts.high[cells]).astype(np.int64) - (held < counts.low[cells])
+        replicas = counts.held[cells]
+        tier = 2 - (replicas < counts.high[cells]).astype(np.int64) - (replicas < counts.low[cells])
         tier = np.where(free, tier, 3)
         self._tiers = [np.minimum.reduceat(tier[order], starts) for order, starts in self._groups]
 
@@ -236,11 +236,11 @@ class Placer:
     def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:
         kept = set(chosen)
         is_new = iter([broker for broker in chosen if broker not in row])
-        seen: set[int] = set()
+        brokers_so_far: set[int] = set()
         target = []
         for broker in row:
-            keeps = broker in kept and broker not in seen
-            seen.add(broker)
+            keeps = broker in kept and broker not in brokers_so_far
+            brokers_so_far.add(broker)
             target.append(broker if keeps else next(is_new, NONE))
         target = [broker for broker in [*target, *is_new] if broker != NONE]
         width = self._layout.rows.shape[1]

@@ -75,7 +75,7 @@ class Ring:
                 self.advance_past(row)
 
     def hand_out(
-        self, tree: RackTree, held: Sequence[int], more: int, free: Mask, skipped: Skipped
+        self, tree: RackTree, holders: Sequence[int], more: int, free: Mask, skipped: Skipped
     ) -> list[int]:
         """Choose the brokers of ``more`` further replicas of a partition, one after the other.
 
@@ -84,7 +84,7 @@ class Ring:
         partition than a sibling that could take it.
 
         :param tree: of the brokers that may hold the partition, numbered as the ring's.
-        :param held: brokers that hold it, evenly spread.
+        :param holders: brokers that hold it, evenly spread.
         :param free: (B,) brokers that may get a new copy.
         :param skipped: further children to skip, as long as there are others.
         :raises NoPlaceError: no broker is free where the replica has to go; the pointers are
@@ -92,7 +92,7 @@ class Ring:
         """
         before = [pointers.copy() for pointers in self._next]
         for skip_fuller in (False, True):
-            turn = _Turn(self, tree, held, more, free, skipped, skip_fuller)
+            turn = _Turn(self, tree, holders, more, free, skipped, skip_fuller)
             is_new = turn.brokers()
             if is_new is not None:
                 return is_new
@@ -135,7 +135,7 @@ class _Turn:
         self,
         ring: Ring,
         tree: RackTree,
-        held: Sequence[int],
+        holders: Sequence[int],
         more: int,
         free: Mask,
         skipped: Skipped,
@@ -144,8 +144,8 @@ class _Turn:
         self._ring, self._tree, self._more, self._free = ring, tree, more, free
         self._skipped, self._skip_fuller = skipped, skip_fuller
         self._chosen: list[int] = []
-        self._count = [Counter(node[list(held)].tolist()) for node in tree.node]
-        self._shares, _ = tree.shares(0, 0, len(held) + more)
+        self._count = [Counter(node[list(holders)].tolist()) for node in tree.node]
+        self._shares, _ = tree.shares(0, 0, len(holders) + more)
 
     def brokers(self) -> list[int] | None:
         """The chosen brokers; None if the result is unevenly spread, or no broker is free."""
@@ -190,7 +190,7 @@ class _Turn:
         """The fewest replicas held by any child that could take one more."""
         count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
         parent = self._tree.parent[level + 1]
-        mine = [child for child, held in count.items() if held and parent[child] == node]
+        mine = [child for child, replicas in count.items() if replicas and parent[child] == node]
         if len(mine) < self._tree.open_children[level][node]:
             return 0
         return min((count[c] for c in mine if count[c] < capacity[c]), default=0)
@@ -201,8 +201,13 @@ class _Turn:
             below, parent = self._count[level + 1], self._tree.parent[level + 1]
             for node, replicas in nodes.items():
                 shares, least = self._tree.shares(level, node, replicas)
-                mine = {c: held for c, held in below.items() if parent[c] == node}
-                if any(not shares[c][0] <= held <= shares[c][1] for c, held in mine.items()):
+                mine = {
+                    c: child_replicas for c, child_replicas in below.items() if parent[c] == node
+                }
+                if any(
+                    not shares[c][0] <= child_replicas <= shares[c][1]
+                    for c, child_replicas in mine.items()
+                ):
                     return False
                 if sum(shares[c][0] for c in mine) < least:
                     return False

@@ -17,10 +17,10 @@ class TopicCounts:
     :ivar rows, brokers: T + 1 and B, see TopicBands.
     """
 
-    def __init__(self, row: Ints, held: Ints, low: Ints, high: Ints) -> None:
+    def __init__(self, row: Ints, counts: Ints, low: Ints, high: Ints) -> None:
         self._row = row
-        self.rows, self.brokers = len(held), held.shape[1]
-        self.held, self.low, self.high = (of.reshape(-1) for of in (held, low, high))
+        self.rows, self.brokers = len(counts), counts.shape[1]
+        self.held, self.low, self.high = (of.reshape(-1) for of in (counts, low, high))
 
     @classmethod
     def of_replicas(cls, bands: TopicBands, rows: Rows) -> TopicCounts:
@@ -60,14 +60,18 @@ class TopicCounts:
 
         :param after: how many have left by then.
         """
-        held = self.held[cells] - after
-        change: Ints = (held <= self.low[cells]).astype(np.int64) - (held > self.high[cells])
+        replicas = self.held[cells] - after
+        change: Ints = (replicas <= self.low[cells]).astype(np.int64) - (
+            replicas > self.high[cells]
+        )
         return change
 
     def arriving(self, cells: Ints, after: Ints | int = 0) -> Ints:
         """The same when one arrives, after ``after`` others."""
-        held = self.held[cells] + after
-        change: Ints = (held >= self.high[cells]).astype(np.int64) - (held < self.low[cells])
+        replicas = self.held[cells] + after
+        change: Ints = (replicas >= self.high[cells]).astype(np.int64) - (
+            replicas < self.low[cells]
+        )
         return change
 
     def takes(self, cells: Ints) -> Mask:
@@ -89,9 +93,9 @@ class TopicCounts:
 
     def moving_one(self, partition: int, source: int, target: int) -> int:
         """The same for one replica."""
-        held, low, high = self.held, self.low, self.high
+        replicas, low, high = self.held, self.low, self.high
         leaves, arrives = self.cell(partition, source), self.cell(partition, target)
-        here, there = int(held[leaves]), int(held[arrives])
+        here, there = int(replicas[leaves]), int(replicas[arrives])
         change = (here <= int(low[leaves])) - (here > int(high[leaves]))
         return change + (there >= int(high[arrives])) - (there < int(low[arrives]))
 

@@ -65,14 +65,14 @@ def move_fewest(
     layout, search = problem.layout, Search(problem)
     if search.outside() > 0:
         return
-    moves, found = len(search.copies()), layout.rows.copy()
+    moves, rows_before = len(search.copies()), layout.rows.copy()
     rows = FewestMoves(search, most_bytes, options or FEWEST_MOVES).solve()
     if rows is None:
         return
     layout.lay_out(rows)
     after = Search(problem)
     if after.outside() > 0 or len(after.copies()) >= moves or len(layout.overfull()):
-        layout.lay_out(found)
+        layout.lay_out(rows_before)
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,14 @@ class FewestMoves:
         unit = max(float(search.share[0].mean()), 1.0)
         self._size = problem.weights[0] / unit
         banded, scale = search.scale > 0, search.scale
-        held = np.stack([broker_sums(origin, of, self._brokers) for of in problem.weights])
+        loads = np.stack([broker_sums(origin, of, self._brokers) for of in problem.weights])
         low, high = (np.where(banded, side, 0.0) for side in (search.low, search.high))
         slack = np.minimum(search.load - low, high - search.load) * scale
         margin = np.clip(slack, 0.0, options.margin)  # the plan as it is stays possible
         headroom = problem.layout.headroom
-        least = [np.where(banded, (low - held) * scale + margin, -np.inf).ravel()]
+        least = [np.where(banded, (low - loads) * scale + margin, -np.inf).ravel()]
         most = [
-            np.where(banded, (high - held) * scale - margin, np.inf).ravel(),
+            np.where(banded, (high - loads) * scale - margin, np.inf).ravel(),
             np.array([most_bytes / unit]),
             np.where(headroom < UNLIMITED, headroom / unit, np.inf),
         ]
@@ -162,21 +162,21 @@ class FewestMoves:
         search, options = self._search, self._options
         moved = np.flatnonzero(is_new(search.rows, search.origin).any(axis=1))
         now = _Changes(moved, search.rows[moved])
-        known, parts, moves = now, np.zeros(len(moved)), 0.0
+        candidates, parts, moves = now, np.zeros(len(moved)), 0.0
         prices = self._first_prices()
         for number in range(options.rounds):
             below = -options.margin if number else np.inf
-            more = self._cheapest(prices, options.added, known, below)
+            more = self._cheapest(prices, options.added, candidates, below)
             if not len(more.partition):
                 break
-            known = known.and_(more)
-            solution = self._relax(self._pose(known))
+            candidates = candidates.and_(more)
+            solution = self._relax(self._pose(candidates))
             if solution is None:
                 return None
             parts, prices, moves = solution
         if (1 - options.gap) * len(search.copies()) <= moves:
             return None
-        core = now.and_(known.only(np.flatnonzero(parts > 0)))
+        core = now.and_(candidates.only(np.flatnonzero(parts > 0)))
         several = int(search.scale.any(axis=1).sum()) > 1 or search.flat.size > options.large
         count = options.if_large if several else options.candidates
         core = core.and_(self._cheapest(prices, count, core))
@@ -191,7 +191,7 @@ class FewestMoves:
         return prices
 
     def _cheapest(
-        self, prices: Floats, count: int, known: _Changes, below: float = np.inf
+        self, prices: Floats, count: int, candidates: _Changes, below: float = np.inf
     ) -> _Changes:
         """The changes with the least reduced cost, without those known."""
         search, problem = self._search, self._problem
@@ -199,7 +199,7 @@ class FewestMoves:
         self._search.work.score(cost.size)
         flat = cost.reshape(-1)
         some = np.flatnonzero(flat < below)
-        tried = 3 * count + len(known.partition)
+        tried = 3 * count + len(candidates.partition)
         if len(some) > tried:
             some = np.sort(some[np.argpartition(flat[some], tried)[:tried]])
         some = some[np.argsort(flat[some], kind="stable")]
@@ -207,10 +207,10 @@ class FewestMoves:
         rows = search.origin[partition]
         rows[np.arange(len(rows)), position] = broker
         even = problem.tree.violations_of(partition, rows) == 0
-        found = _Changes(partition[even], rows[even])
-        keys = set(map(tuple, known.keys().tolist()))
-        new = [key not in keys for key in map(tuple, found.keys().tolist())]
-        return found.only(np.flatnonzero(new)[:count])
+        changes = _Changes(partition[even], rows[even])
+        keys = set(map(tuple, candidates.keys().tolist()))
+        new = [key not in keys for key in map(tuple, changes.keys().tolist())]
+        return changes.only(np.flatnonzero(new)[:count])
 
     def _reduced_costs(self, prices: Floats) -> Floats:
         """(P, R, B) reduced cost of moving each replica to each broker; infinite if it may not
@@ -228,9 +228,9 @@ class FewestMoves:
         left = np.take_along_axis(leaves, real, axis=1)
         cost: Floats = 1 - arrives[:, None, :] + left[:, :, None]
         stays = (origin == NONE) | ~problem.gives[real] | ~problem.partitions[:, None]
-        held = np.zeros((len(origin), self._brokers + 1), bool)  # the last one is that of NONE
-        held[np.arange(len(origin))[:, None], origin] = True
-        cost[stays[:, :, None] | (held[:, :-1] | ~problem.takes)[:, None, :]] = np.inf
+        is_holder = np.zeros((len(origin), self._brokers + 1), bool)  # the last one is that of NONE
+        is_holder[np.arange(len(origin))[:, None], origin] = True
+        cost[stays[:, :, None] | (is_holder[:, :-1] | ~problem.takes)[:, None, :]] = np.inf
         return cost
 
     def _pose(self, changes: _Changes) -> _Posed:

@@ -321,8 +321,8 @@ def _quantiles(values: Floats, parts: Floats) -> Ints:
     """(n,) how many of these quantiles each value exceeds."""
     if not len(values):
         return np.zeros(0, np.int64)
-    found: Ints = np.searchsorted(np.quantile(values, parts), values)
-    return found
+    quantile_numbers: Ints = np.searchsorted(np.quantile(values, parts), values)
+    return quantile_numbers
 
 
 def _unsolved_error(why: str) -> RuntimeError:

@@ -105,12 +105,12 @@ def round_lp(problem: Problem) -> PricedSearch:
             break
         search.work.score(LP_ROUNDING.work_per_block)
         replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
-        held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
+        block_load, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
             np.flatnonzero(problem.takes[brokers]),
             problem.overhead_bytes * unit[BYTES_ROW, 0],
         )
-        program = Program(held, least, most, takes, float(overhead))
+        program = Program(block_load, least, most, takes, float(overhead))
         owner = np.searchsorted(brokers, search.holders(replicas))
         whole = problem.parts.whole_replicas
         block = _Block(program, search.weight(replicas) * unit, owner, whole=whole)
@@ -144,15 +144,15 @@ def is_free_of_racks(search: Search) -> bool:
 
 def blocks(search: Search) -> list[Ints]:
     """The brokers of each domain, in blocks that each resemble the domain."""
-    problem, found = search.problem, []
+    problem, broker_blocks = search.problem, []
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
     surplus, share = (search.load - search.share) * unit, search.share[BYTES_ROW] * unit[BYTES_ROW]
     banded = search.scale.any(axis=1)
     for number in np.unique(problem.targets.domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
         places = similar_blocks(surplus[banded][:, brokers], share[brokers], LP_ROUNDING.block)
-        found += [brokers[block] for block in places]
-    return [block for block in found if problem.takes[block].any()]
+        broker_blocks += [brokers[block] for block in places]
+    return [block for block in broker_blocks if problem.takes[block].any()]
 
 
 class _Block:
@@ -202,12 +202,12 @@ class _Block:
         """The first of these replicas, largest first, whose moves pay at the prices: most of them
         are not looked at.
         """
-        found, start, count = rest[:0], 0, LP_ROUNDING.tier
-        while start < len(rest) and len(found) < LP_ROUNDING.tier:
+        tier, start, count = rest[:0], 0, LP_ROUNDING.tier
+        while start < len(rest) and len(tier) < LP_ROUNDING.tier:
             some = rest[start : start + count]
-            found = np.concatenate([found, some[self._pays(some)]])
+            tier = np.concatenate([tier, some[self._pays(some)]])
             start, count = start + count, 2 * count
-        return found[: LP_ROUNDING.tier]
+        return tier[: LP_ROUNDING.tier]
 
     def _pays(self, some: Ints) -> Mask:
         """(n,) whether a move pays at the prices."""
@@ -310,9 +310,9 @@ def _trade(features: Floats, of: Ints) -> None:
     sums: Floats = np.stack([np.bincount(of, feature, blocks) for feature in features])
     while True:
         more, change = sums[:, of], np.zeros((len(of), len(of)))
-        for feature, held in zip(features, more, strict=True):  # one order of sums anywhere
+        for feature, block_sums in zip(features, more, strict=True):  # one order of sums anywhere
             gained = feature[None, :] - feature[:, None]
-            change += gained * (held[:, None] - held[None, :] + gained)
+            change += gained * (block_sums[:, None] - block_sums[None, :] + gained)
         change[of[:, None] == of[None, :]] = 0.0
         one, other = divmod(int(change.argmin()), len(of))
         if change[one, other] > -_LEAST_GAIN:

@@ -144,14 +144,14 @@ class Neighbourhood:
     def _options(self) -> tuple[Ints, Rows]:
         """All ways to place each partition's replicas of the triple on the triple."""
         search, triple = self._search, set(self.brokers.tolist())
-        held = np.isin(search.rows, self.brokers).any(axis=1) & search.problem.partitions
+        is_on_triple = np.isin(search.rows, self.brokers).any(axis=1) & search.problem.partitions
         partitions, rows = [], []
-        for p in np.flatnonzero(held).tolist():
+        for p in np.flatnonzero(is_on_triple).tolist():
             row = search.rows[p].tolist()
             there = [broker for broker in row if broker in triple]
-            for wanted in combinations(sorted(triple), len(there)):
+            for targets in combinations(sorted(triple), len(there)):
                 partitions.append(p)
-                rows.append(_with(row, set(there), wanted))
+                rows.append(_with(row, set(there), targets))
         shape = len(partitions), search.width
         return np.array(partitions, np.int64), np.array(rows, np.int32).reshape(shape)
 
@@ -242,9 +242,9 @@ class Neighbourhood:
                 yield adds * search.unit, least * search.unit, most * search.unit
 
 
-def _with(row: list[int], there: set[int], wanted: tuple[int, ...]) -> list[int]:
+def _with(row: list[int], there: set[int], targets: tuple[int, ...]) -> list[int]:
     """The row with replicas on the wanted brokers instead of those ``there``; replicas that stay
     keep their position.
     """
-    is_new = iter([broker for broker in wanted if broker not in there])
-    return [next(is_new) if b in there and b not in wanted else b for b in row]
+    is_new = iter([broker for broker in targets if broker not in there])
+    return [next(is_new) if b in there and b not in targets else b for b in row]

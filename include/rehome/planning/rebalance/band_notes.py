@@ -81,12 +81,12 @@ class BandNotes:
     def _subject(self, broker: int) -> Subject:
         return Subject.of_broker(self.layout.arrays.brokers.ids[broker])
 
-    def _note(self, resource: int, broker: int, load: float, wanted: float) -> Infeasible:
+    def _note(self, resource: int, broker: int, load: float, target: float) -> Infeasible:
         """Why a broker ends outside its band."""
         note = partial(
             Infeasible,
             self._subject(broker),
-            wanted=wanted,
+            wanted=target,
             nearest=float(load),
             resource=PLACED[resource],
         )
@@ -94,12 +94,12 @@ class BandNotes:
             return note(obstacle=Obstacle.BUDGET)
         layout, weight = self.layout, self.weights[resource]
         high = self.targets.high[resource, broker]
-        held = (layout.rows == broker).any(axis=1)
-        if load > high and held.any():
-            stays = int(weight[held & ~self.partitions].sum())
+        on_broker = (layout.rows == broker).any(axis=1)
+        if load > high and on_broker.any():
+            stays = int(weight[on_broker & ~self.partitions].sum())
             if stays > high:
                 return note(obstacle=Obstacle.FIXED_REPLICAS, amount=stays)
-            largest = int(np.where(held, weight, -1).argmax())
+            largest = int(np.where(on_broker, weight, -1).argmax())
             if weight[largest] > high:
                 return note(
                     obstacle=Obstacle.LARGE_PARTITION,

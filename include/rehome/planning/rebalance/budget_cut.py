@@ -53,12 +53,12 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
     costs = np.stack([copies * size, copies.astype(float)])
     if (costs.sum(axis=1) <= budget).all():
         return False
-    wanted = layout.rows.copy()
+    target_rows = layout.rows.copy()
     layout.rows[planned] = layout.origin[planned]
     layout.refresh()
     search = Search(problem)
     left, costs = budget, costs[:, planned]
-    changes = _Changes.of(search, wanted, planned)
+    changes = _Changes.of(search, target_rows, planned)
     for _ in range(BUDGET_CUT.rounds):
         paid: Mask = np.all(costs <= left[:, None], axis=0)
         planned, costs, changes = planned[paid], costs[:, paid], changes.only(paid)
@@ -70,7 +70,7 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
         sums = np.cumsum(costs[:, order], axis=1)
         chosen = order[(sums <= left[:, None]).all(axis=0)]
         left = left - costs[:, chosen].sum(axis=1)
-        _set(search, wanted, planned[chosen])
+        _set(search, target_rows, planned[chosen])
         others = np.ones(len(planned), bool)
         others[chosen] = False
         planned, costs, changes = planned[others], costs[:, others], changes.only(others)
@@ -80,19 +80,19 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
 
 def _highest(score: Floats, eligible: Mask, count: int) -> Ints:
     """Indexes of the highest scores among the eligible, highest first; ties in index order."""
-    found = np.flatnonzero(eligible)
-    if len(found) > count:
-        least = np.partition(-score[found], count - 1)[count - 1]
-        found = found[-score[found] <= least]
-    highest: Ints = found[np.argsort(-score[found], kind="stable")][:count]
+    candidates = np.flatnonzero(eligible)
+    if len(candidates) > count:
+        least = np.partition(-score[candidates], count - 1)[count - 1]
+        candidates = candidates[-score[candidates] <= least]
+    highest: Ints = candidates[np.argsort(-score[candidates], kind="stable")][:count]
     return highest
 
 
-def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints]:
+def _changes(search: Search, target_rows: Rows, partitions: Ints) -> tuple[Ints, Ints]:
     """The replicas that move, and their targets."""
     places = np.arange(search.width)
     replicas = (partitions[:, None] * search.width + places).ravel()
-    targets = wanted[partitions].ravel().astype(np.int64)
+    targets = target_rows[partitions].ravel().astype(np.int64)
     moved = (search.flat[replicas] != targets) & (targets != NONE)
     return replicas[moved], targets[moved]
 
@@ -115,9 +115,9 @@ class _Changes:
     weight: Floats
 
     @classmethod
-    def of(cls, search: Search, wanted: Rows, partitions: Ints) -> Self:
+    def of(cls, search: Search, target_rows: Rows, partitions: Ints) -> Self:
         """The changes of these partitions, which are ascending."""
-        replicas, targets = _changes(search, wanted, partitions)
+        replicas, targets = _changes(search, target_rows, partitions)
         place = np.searchsorted(partitions, replicas // search.width)
         return cls(
             len(partitions),
@@ -161,7 +161,7 @@ class _Changes:
         return np.bincount(self.place, gain, self.count).astype(float)
 
 
-def _set(search: Search, wanted: Rows, partitions: Ints) -> None:
-    replicas, targets = _changes(search, wanted, partitions)
+def _set(search: Search, target_rows: Rows, partitions: Ints) -> None:
+    replicas, targets = _changes(search, target_rows, partitions)
     search.lift(replicas)
     search.put(replicas, targets)

@@ -219,8 +219,8 @@ class _Trader:
 
     def _held_loads(self, brokers: Ints) -> Floats:
         """(k, …) what the brokers hold."""
-        held: Floats = self._search.load.take(brokers, axis=1)[self._banded]
-        return held
+        loads: Floats = self._search.load.take(brokers, axis=1)[self._banded]
+        return loads
 
     def _slack(self, brokers: Ints, at_target: bool) -> SwapSlack:
         load = self._search.load[0, brokers]

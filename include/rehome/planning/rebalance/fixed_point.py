@@ -77,10 +77,10 @@ def carried_out(layout: Layout) -> ClusterArrays:
     leader = arrays.leader.copy()
     changed = layout.changed()
     leader[changed] = rows[changed, 0]
-    brokers, held = arrays.brokers, arrays.load(layout.origin, layout.size)
+    brokers, load_before = arrays.brokers, arrays.load(layout.origin, layout.size)
     before, after = (
         brokers.headroom_bytes,
-        np.maximum(brokers.headroom_bytes + held - layout.load, 0),
+        np.maximum(brokers.headroom_bytes + load_before - layout.load, 0),
     )
     # All changes are assumed on a broker's emptiest volume.
     headrooms, every = brokers.headrooms.copy(), np.arange(len(before))

@@ -65,19 +65,19 @@ def _causes(problem: Problem, for_minimums: Mapping[int, int], partitions: Ints)
         values_at([code.value for code in _CODES], codes[order]),
         broker=ids[source][order],
         takes=ids[target][order],
-        held=_in_order(copies.held_columns(), beyond, order),
+        load=_in_order(copies.held_columns(), beyond, order),
         takes_held=_in_order(copies.takes_held(), beyond, order),
     )
 
 
-def _in_order(held: HeldColumns, beyond: int, order: Ints) -> HeldColumns:
+def _in_order(columns: HeldColumns, beyond: int, order: Ints) -> HeldColumns:
     """The same with so many more of which nothing is said, in another order."""
     zeros = np.zeros(beyond)
     return HeldColumns(
-        held.names,
-        np.concatenate([held.resource, np.full(beyond, NONE)])[order],
-        np.concatenate([held.amount, zeros])[order],
-        np.concatenate([held.share, zeros])[order],
+        columns.names,
+        np.concatenate([columns.resource, np.full(beyond, NONE)])[order],
+        np.concatenate([columns.amount, zeros])[order],
+        np.concatenate([columns.share, zeros])[order],
     )
 
 
@@ -150,8 +150,10 @@ def _spread(
     after = TopicCounts.of_replicas(problem.spread, problem.layout.rows)
     worse: Mask = after.moving(partition, target, source) > 0
     before = TopicCounts.of_replicas(problem.spread, problem.layout.origin)
-    held, has = (before.held[before.cells(partition, broker)] for broker in (source, target))
-    return worse, (held, has)
+    source_replicas, has = (
+        before.held[before.cells(partition, broker)] for broker in (source, target)
+    )
+    return worse, (source_replicas, has)
 
 
 def _loads(problem: Problem, rows: np.ndarray) -> Floats:

@@ -98,20 +98,20 @@ def problem_of(
     )
 
 
-def only_into(problem: Problem, named: Mask, request: ReassignmentRequest) -> Problem:
+def only_into(problem: Problem, receivers: Mask, request: ReassignmentRequest) -> Problem:
     """The same problem with the named brokers as the only receivers; the others are donors."""
     layout, tolerances = problem.layout, tolerances_of(request, problem.layout.arrays)
-    donors = problem.gives & ~named
+    donors = problem.gives & ~receivers
     targets = with_donors(
         problem.targets,
-        np.stack([broker_sums(layout.rows, weight, len(named)) for weight in problem.weights]),
+        np.stack([broker_sums(layout.rows, weight, len(receivers)) for weight in problem.weights]),
         donors,
         np.array([tolerances[resource] for resource in placed_resources(request.tolerances)]),
     )
     spread = problem.spread
     if spread is not None and not spread.leaders_only and evens_topics(request):
         spread = _topics_with_donors(spread, layout.rows, donors)
-    return replace(problem, targets=targets, takes=problem.takes & named, spread=spread)
+    return replace(problem, targets=targets, takes=problem.takes & receivers, spread=spread)
 
 
 def placed_capacity(
@@ -303,37 +303,39 @@ def with_donors(targets: LoadBands, load: Floats, donors: Mask, tolerances: Floa
         for number in np.unique(targets.domain[donors]).tolist():
             here = targets.domain == number
             gives, takes = np.flatnonzero(here & donors), np.flatnonzero(here & ~donors)
-            held, fair = load[k, gives], targets.share[k, gives]
+            donor_load, fair = load[k, gives], targets.share[k, gives]
             end, most = (
-                fair * level(held, fair, np.maximum(of[k, takes] - load[k, takes], 0).sum())
+                fair * level(donor_load, fair, np.maximum(of[k, takes] - load[k, takes], 0).sum())
                 for of in (targets.share, targets.low)
             )
             high[k, gives] = np.maximum(high[k, gives], np.ceil(most * (1 + tolerances[k])))
-            low[k, gives] = np.minimum(low[k, gives], held)
-            share[k, gives] = np.clip(np.rint(np.minimum(held, end)), low[k, gives], high[k, gives])
+            low[k, gives] = np.minimum(low[k, gives], donor_load)
+            share[k, gives] = np.clip(
+                np.rint(np.minimum(donor_load, end)), low[k, gives], high[k, gives]
+            )
     return replace(targets, share=share, low=low, high=high)
 
 
 def _topics_with_donors(topics: TopicBands, rows: Rows, donors: Mask) -> TopicBands:
     """The same for the bands of topics, whose replicas are counted under (P, R) rows."""
-    held, count = topics.counts(rows), len(topics.topics)
+    counts, count = topics.counts(rows), len(topics.topics)
     low, high = topics.low.copy(), topics.high.copy()
-    lacks = np.maximum(low - held, 0)[:count, ~donors].sum(axis=1)
-    mine, fair = held[:count, donors].astype(float), topics.fair[:, donors]
+    lacks = np.maximum(low - counts, 0)[:count, ~donors].sum(axis=1)
+    mine, fair = counts[:count, donors].astype(float), topics.fair[:, donors]
     most = band(fair * level(mine, fair, lacks)[:, None], topics.tolerance)[1]
     high[:count, donors] = np.maximum(high[:count, donors], most)
-    low[:, donors] = np.minimum(low[:, donors], held[:, donors])
+    low[:, donors] = np.minimum(low[:, donors], counts[:, donors])
     return replace(topics, low=low, high=high)
 
 
-def level(held: Floats, share: Floats, given: Floats | float) -> Floats:
+def level(load: Floats, share: Floats, given: Floats | float) -> Floats:
     """(…) the level, relative to shares (…, n), to which the fullest donors come down if they give
     that much (…) together: at least 1, because no donor gives more than down to its share.
     """
     share = np.maximum(share, _LEAST_SHARE)
-    fullest = np.argsort(-held / share, axis=-1, kind="stable")
-    held, share = (np.take_along_axis(side, fullest, axis=-1) for side in (held, share))
+    fullest = np.argsort(-load / share, axis=-1, kind="stable")
+    load, share = (np.take_along_axis(side, fullest, axis=-1) for side in (load, share))
     # If the n fullest ended at one level; highest where exactly those above it give.
-    levels = (np.cumsum(held, axis=-1) - np.expand_dims(given, -1)) / np.cumsum(share, axis=-1)
+    levels = (np.cumsum(load, axis=-1) - np.expand_dims(given, -1)) / np.cumsum(share, axis=-1)
     highest: Floats = levels.max(axis=-1, initial=1.0)
     return highest

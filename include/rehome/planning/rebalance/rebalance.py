@@ -56,8 +56,8 @@ def plan_rebalance(
 
     :param parts: optional parts of the search; None = by the effort of the request.
     """
-    named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
-    return _plan(arrays, request, named, parts, fill_only=False)
+    request_brokers = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
+    return _plan(arrays, request, request_brokers, parts, fill_only=False)
 
 
 def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
@@ -70,13 +70,13 @@ def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outco
 def _plan(
     arrays: ClusterArrays,
     request: ReassignmentRequest,
-    named: Mask,
+    request_brokers: Mask,
     parts: Parts | None,
     *,
     fill_only: bool,
 ) -> Outcome:
     arrays, hosts = without_idle_caps(arrays), arrays.brokers.live
-    raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[named & ~hosts]])
+    raise_if([f"Broker {b} is not live." for b in arrays.brokers.ids[request_brokers & ~hosts]])
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     small = movable & set_too_small(arrays, hosts, arrays.replication_factor)
     infeasible += caps_too_low(arrays, hosts, arrays.replication_factor)
@@ -87,7 +87,7 @@ def _plan(
     work = SearchWork(budget_of_work(arrays.rows.size, parts.work))
 
     def solve(arrays: ClusterArrays) -> _Solved:
-        return _Solved(arrays, request, named, movable, parts, work, fill_only=fill_only)
+        return _Solved(arrays, request, request_brokers, movable, parts, work, fill_only=fill_only)
 
     with work.at_most(REBALANCE.first_plan):
         solution = solve(arrays)
@@ -116,11 +116,13 @@ def _plan(
             *infeasible,
             *targets.infeasible,
             *result.missed_notes(),
-            *result.shifted_notes(tolerances, problem.gives & ~named if fill_only else None),
+            *result.shifted_notes(
+                tolerances, problem.gives & ~request_brokers if fill_only else None
+            ),
             *(unmet(layout, lead, handed_over=minimums is not None) if lead is not None else ()),
             *(minimums.infeasible(arrays) if minimums else ()),
             *(minimums.missed_notes(layout, problem.takes, cut_by_budget=cut) if minimums else ()),
-            *_missed_topics(problem, named, request, cut_by_budget=cut),
+            *_missed_topics(problem, request_brokers, request, cut_by_budget=cut),
         ),
         topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
         min_leaders=minimums.figures(layout, solution.copied) if minimums else None,
@@ -134,7 +136,7 @@ def _plan(
             budget_curve(
                 layout,
                 bands,
-                (named if fill_only else problem.gives) & hosts,
+                (request_brokers if fill_only else problem.gives) & hosts,
                 solution.cut_off,
                 cut=cut,
                 one_sided=request.one_sided,
@@ -146,7 +148,7 @@ def _plan(
 
 
 def _missed_topics(
-    problem: Problem, named: Mask, request: ReassignmentRequest, *, cut_by_budget: bool
+    problem: Problem, request_brokers: Mask, request: ReassignmentRequest, *, cut_by_budget: bool
 ) -> tuple[Infeasible, ...]:
     if problem.spread is None:
         return ()
@@ -154,7 +156,7 @@ def _missed_topics(
         problem.layout,
         problem.spread,
         problem.gives & problem.tree.hosts,
-        named & evens_topics(request),
+        request_brokers & evens_topics(request),
         cut_by_budget=cut_by_budget,
         one_sided=request.one_sided,
     )
@@ -171,7 +173,7 @@ class _Solved:
         self,
         arrays: ClusterArrays,
         request: ReassignmentRequest,
-        named: Mask,
+        request_brokers: Mask,
         movable: Mask,
         parts: Parts,
         work: SearchWork,
@@ -187,19 +189,19 @@ class _Solved:
             tree,
             request,
             partitions=movable,
-            brokers=hosts if fill_only else named,
+            brokers=hosts if fill_only else request_brokers,
             capacity=self.capacity,
             fair=placed_capacity(arrays, tree, self.capacity, request),
         )
         problem = replace(problem, parts=parts, work=work)
-        self.problem = only_into(problem, named, request) if fill_only else problem
+        self.problem = only_into(problem, request_brokers, request) if fill_only else problem
         self.lead = LedShares.of(
             layout,
             led_capacity(arrays, tree, self.capacity * hosts, request),
             tolerances_of(request, arrays),
             request.one_sided,
         )
-        self.minimums = RequestedMinLeaders.of(arrays, request, named & hosts)
+        self.minimums = RequestedMinLeaders.of(arrays, request, request_brokers & hosts)
         self.copied: dict[int, int] = {}
         rebalance(self.problem, self.capacity)
         self._searched = layout.rows.copy()

@@ -78,14 +78,14 @@ def with_price(problem: Problem, price: float) -> Problem:
     return replace(problem, overhead_bytes=max(problem.overhead_bytes, overhead))
 
 
-def best_of(found: list[tuple[float, float, Rows]], origin: Rows) -> Rows:
+def best_of(layouts: list[tuple[float, float, Rows]], origin: Rows) -> Rows:
     """The layout that is closest to the bands; of equals, with the fewest moves among those with
     few bytes.
 
-    :param found: excess, bytes copied and rows of each layout.
+    :param layouts: excess, bytes copied and rows of each layout.
     """
-    least = min(excess for excess, _, _ in found)
-    met = [(copied, rows) for excess, copied, rows in found if excess <= least]
+    least = min(excess for excess, _, _ in layouts)
+    met = [(copied, rows) for excess, copied, rows in layouts if excess <= least]
     most = RECONSIDER.more_bytes * min(copied for copied, _ in met)
     few = [rows for copied, rows in met if copied <= most]
     return min(few, key=lambda rows: int(is_new(rows, origin).sum()))
@@ -116,8 +116,10 @@ def reconsider(search: Search) -> tuple[float, float]:
             search.move(replica, origin)
             LocalSearch(search).run(hopeless=objective[0] or np.inf)
             undo_needless_moves(search)
-            if (found := search.objective()) < objective and not _leaves_copies_uneven(search):
-                objective = found
+            if (new_objective := search.objective()) < objective and not _leaves_copies_uneven(
+                search
+            ):
+                objective = new_objective
             else:
                 search.restore(state)
         if objective >= before:

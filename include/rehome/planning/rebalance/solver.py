@@ -93,14 +93,14 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
     """Rebalance a small cluster once per price of a move, and keep the best layout: closest to the
     bands, then with few bytes, then with few moves.
     """
-    layout, found = problem.layout, []
+    layout, layouts = problem.layout, []
     for number, price in enumerate(RECONSIDER.move_prices[:1] if part else RECONSIDER.move_prices):
         layout.lay_out(layout.origin)
         with problem.work.at_most(1.0 if part else 1 / (len(RECONSIDER.move_prices) - number)):
             _small(with_price(problem, price), capacity, before, part=part)
         search = Search(problem)
-        found.append((search.objective()[0], search.copied(), layout.rows.copy()))
-    layout.lay_out(best_of(found, layout.origin))
+        layouts.append((search.objective()[0], search.copied(), layout.rows.copy()))
+    layout.lay_out(best_of(layouts, layout.origin))
     may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
     if may_be_poor and not part and _poor(problem):
         from rehome.planning.programs.neighbourhood_mip import search_neighbourhoods
@@ -163,13 +163,13 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
-    found: list[tuple[tuple[float, float], Rows]] = []
+    layouts: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:reconsidered]:
-        if found and all(excess > 0 for (excess, _), _ in found):
+        if layouts and all(excess > 0 for (excess, _), _ in layouts):
             break  # if no plan can meet the bands, each takes several times as long
         layout.lay_out(rows)
-        found.append((improve(Search(problem), _exchange), layout.rows.copy()))
-    layout.lay_out(min(found or ways, key=itemgetter(0))[1])
+        layouts.append((improve(Search(problem), _exchange), layout.rows.copy()))
+    layout.lay_out(min(layouts or ways, key=itemgetter(0))[1])
 
 
 def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
@@ -181,9 +181,9 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         inner = REBALANCE.with_topics
     for _ in range(REBALANCE.search_rounds):
         search.strict = layout.rows.size <= REBALANCE.middle
-        wanted = wanted_loads(search, inner)
-        short = narrow(search, wanted)
-        fill(search, wanted, shed(search, wanted, short), short)
+        wanted_load = wanted_loads(search, inner)
+        short = narrow(search, wanted_load)
+        fill(search, wanted_load, shed(search, wanted_load, short), short)
         with problem.work.at_most(REBALANCE.part_of_work):
             LocalSearch(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
@@ -235,10 +235,10 @@ def _even_topics(search: Search) -> None:
         unmet = search.unmet_topics()
         if not unmet.any() or (turn and unmet.mean() > REBALANCE.relieved_brokers):
             break
-        wanted = np.where(unmet, wanted_loads(search, REBALANCE.relieved_inner), search.load)
+        wanted_load = np.where(unmet, wanted_loads(search, REBALANCE.relieved_inner), search.load)
         short = np.zeros_like(unmet)
         search.strict = False
-        fill(search, wanted, shed(search, wanted, short, REBALANCE.every_nth), short)
+        fill(search, wanted_load, shed(search, wanted_load, short, REBALANCE.every_nth), short)
         search.strict = True
         moved |= repair.run()
     if moved:
@@ -299,7 +299,7 @@ def _by_programs(problem: Problem, excess: float) -> None:
     from rehome.planning.programs.lp_rounding import round_lp
 
     layout = problem.layout
-    found, cost = layout.rows.copy(), Search(problem).cost()
+    rows_before, cost = layout.rows.copy(), Search(problem).cost()
     layout.lay_out(layout.origin)
     search = round_lp(problem)
     undo_needless_moves(search)
@@ -309,7 +309,7 @@ def _by_programs(problem: Problem, excess: float) -> None:
     _exchange(search)
     layout.refresh()
     if search.outside() > excess or search.cost() >= cost:
-        layout.lay_out(found)
+        layout.lay_out(rows_before)
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:

@@ -35,8 +35,8 @@ class SwapCandidates:
         real = np.zeros(some.shape, bool)
         zones = self._zone[self._search.flat[copies]].tolist() if near else [NONE] * len(copies)
         half = self._alike // 2
-        wanted = zip(self._origin[copies].tolist(), zones, sizes.tolist(), strict=True)
-        for i, (source, zone, size) in enumerate(wanted):
+        lookups = zip(self._origin[copies].tolist(), zones, sizes.tolist(), strict=True)
+        for i, (source, zone, size) in enumerate(lookups):
             pool, pooled = self._pool(source, zone)
             middle = int(pooled.searchsorted(size))
             mine = pool[max(0, middle - half) : middle + half]

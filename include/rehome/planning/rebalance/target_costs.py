@@ -91,18 +91,18 @@ def _saving_and_how(
 
     :param besides: copies that do not depend on the target, if the request is planned again.
     """
-    work, apart, found = problem.work, besides or (0, 0), []
+    work, apart, savings = problem.work, besides or (0, 0), []
     if not work.spent():
         with work.at_most(PER_TARGET):
             rebalance(free, capacity)
             prefer_sources(free)
             cut = work.spent()
-        found.append((_saving(problem, free, apart), "solved"))
+        savings.append((_saving(problem, free, apart), "solved"))
         if not cut:
-            return found[0]
+            return savings[0]
     _take_back(free, problem.layout)
-    found.append((_saving(problem, free, (0, 0)), "at_least"))
-    return max(found, key=itemgetter(0))
+    savings.append((_saving(problem, free, (0, 0)), "at_least"))
+    return max(savings, key=itemgetter(0))
 
 
 def _saving(problem: Problem, free: Problem, apart: tuple[int, int]) -> tuple[int, int]:

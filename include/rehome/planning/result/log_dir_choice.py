@@ -79,17 +79,21 @@ def choose_log_dirs(
     table = moves.table.combine_chunks()
     copies = _copies(table, brokers)
     arriving = np.bincount(copies.broker, copies.size, len(headrooms)).astype(np.int64)
-    named, left = copies.volume != NONE, headrooms.copy()
-    np.subtract.at(left, (copies.broker[named], copies.volume[named]), copies.size[named])
+    has_log_dir, left = copies.volume != NONE, headrooms.copy()
+    np.subtract.at(
+        left, (copies.broker[has_log_dir], copies.volume[has_log_dir]), copies.size[has_log_dir]
+    )
     over = (left < 0) & (headrooms >= 0)
     left = np.where(over, 0, left)
-    free = ~named
+    free = ~has_log_dir
     to_come = np.bincount(copies.broker[free], copies.size[free], len(headrooms))
     least = np.where(left >= 0, left, UNLIMITED).min(axis=1)
     tight = np.flatnonzero(free & (to_come > least)[copies.broker])
     volume = pack(left, copies.broker[tight], copies.size[tight])
     unplaced = tight[volume == NONE]
-    named_over = np.flatnonzero(named)[over[copies.broker[named], copies.volume[named]]]
+    named_over = np.flatnonzero(has_log_dir)[
+        over[copies.broker[has_log_dir], copies.volume[has_log_dir]]
+    ]
     lost = np.concatenate([unplaced, named_over])
     misfits = tuple(
         _misfit(table, brokers, copies, arriving, lost[copies.broker[lost] == b])
@@ -136,8 +140,8 @@ def _within(
     """Replicas whose move names another log dir than their present one: row and position → dense
     broker and volume.
     """
-    wanted = table.column("target_log_dirs").combine_chunks()
-    rows = np.flatnonzero(wanted.value_lengths().to_numpy(zero_copy_only=False) > 0)
+    target_dirs = table.column("target_log_dirs").combine_chunks()
+    rows = np.flatnonzero(target_dirs.value_lengths().to_numpy(zero_copy_only=False) > 0)
     if not len(rows):
         return {}
     index = brokers.index()
@@ -147,16 +151,16 @@ def _within(
         for volume, paths in enumerate(of_broker)
         for path in paths
     }
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+    volume_of_copy: dict[tuple[int, int], tuple[int, int]] = {}
     columns = ("current", "target", "current_log_dirs", "target_log_dirs")
     lists = (table.column(column).take(pa.array(rows)).to_pylist() for column in columns)
-    for row, current, target, lies, asked in zip(rows.tolist(), *lists, strict=True):
+    for row, current, target, lies, dirs in zip(rows.tolist(), *lists, strict=True):
         today = dict(zip(current, lies, strict=False))
-        for place, (broker, path) in enumerate(zip(target, asked, strict=True)):
-            known = volumes.get((index.get(broker, NONE), path))
-            if known is not None and path != today.get(broker):
-                found[row, place] = index[broker], known
-    return found
+        for place, (broker, path) in enumerate(zip(target, dirs, strict=True)):
+            target_volume = volumes.get((index.get(broker, NONE), path))
+            if target_volume is not None and path != today.get(broker):
+                volume_of_copy[row, place] = index[broker], target_volume
+    return volume_of_copy
 
 
 def _misfit(
@@ -183,13 +187,13 @@ def _name_log_dirs(
     tight, volume = tight[chosen], volume[chosen]
     if not len(tight):
         return MoveTable(table)
-    wanted: list[list[str]] = table.column("target_log_dirs").to_pylist()
+    target_dirs: list[list[str]] = table.column("target_log_dirs").to_pylist()
     targets = table.column("target").combine_chunks().value_lengths().to_pylist()
     rows = copies.row[tight], copies.place[tight], copies.broker[tight], volume
     for row, place, broker, number in zip(*(part.tolist() for part in rows), strict=True):
-        if not wanted[row]:
-            wanted[row] = [ANY_LOG_DIR] * targets[row]
-        wanted[row][place] = brokers.volume_paths[broker][number][0]
+        if not target_dirs[row]:
+            target_dirs[row] = [ANY_LOG_DIR] * targets[row]
+        target_dirs[row][place] = brokers.volume_paths[broker][number][0]
     at = MOVES_SCHEMA.names.index("target_log_dirs")
-    column = pa.array(wanted, MOVES_SCHEMA.field(at).type)
+    column = pa.array(target_dirs, MOVES_SCHEMA.field(at).type)
     return MoveTable(table.set_column(at, MOVES_SCHEMA.field(at), column))

@@ -52,10 +52,10 @@ class _ByBroker:
 
     def __init__(self, rows: Rows, brokers: int) -> None:
         flat = rows.reshape(-1)
-        held = np.flatnonzero(flat != NONE)
-        order = np.argsort(flat[held], kind="stable")
-        self._partition: Ints = held[order] // rows.shape[1]
-        self._end = np.searchsorted(flat[held][order], np.arange(brokers + 1))
+        places = np.flatnonzero(flat != NONE)
+        order = np.argsort(flat[places], kind="stable")
+        self._partition: Ints = places[order] // rows.shape[1]
+        self._end = np.searchsorted(flat[places][order], np.arange(brokers + 1))
 
     def fewest(self, weight: Floats, least: Floats) -> Ints:
         """(B,) the fewest replicas of each broker that weigh at least so much together."""

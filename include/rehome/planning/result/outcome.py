@@ -147,8 +147,8 @@ def of_left_brokers(layout: Layout, codes: Sequence[CauseCode], which: Ints) -> 
         origin = layout.origin[partitions]
         left = is_new(origin, layout.rows[partitions])
         brokers = origin[left]
-        named = values_at([code.value for code in codes], which[brokers])
+        cause_codes = values_at([code.value for code in codes], which[brokers])
         ids = layout.arrays.brokers.ids[brokers]
-        return cause_column(left.sum(axis=1), named, broker=ids)
+        return cause_column(left.sum(axis=1), cause_codes, broker=ids)
 
     return causes

@@ -49,8 +49,8 @@ def _in_sync(arrays: ClusterArrays, changed: Ints) -> Ints:
 
 def _end_offsets(arrays: ClusterArrays, changed: Ints) -> Ints:
     """(n,) up to which the whole ISR had the messages; -1 = not known."""
-    known = arrays.end_offsets
-    return np.full(len(changed), -1, np.int64) if known is None else known[changed]
+    end_offsets = arrays.end_offsets
+    return np.full(len(changed), -1, np.int64) if end_offsets is None else end_offsets[changed]
 
 
 def _topic_ids(arrays: ClusterArrays, changed: Ints) -> pa.Array:
@@ -59,9 +59,9 @@ def _topic_ids(arrays: ClusterArrays, changed: Ints) -> pa.Array:
 
 
 def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:
-    held = rows != NONE
+    is_replica = rows != NONE
     ids = arrays.brokers.ids.astype(np.int32)
-    return lists(pa.array(ids[rows[held]]), held.sum(axis=1))
+    return lists(pa.array(ids[rows[is_replica]]), is_replica.sum(axis=1))
 
 
 def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
@@ -69,8 +69,8 @@ def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
     reason = outcome.reason
     if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE):
         only_led = set(outcome.elections)
-        named = [MoveReason.ELECTION if p in only_led else reason for p in changed.tolist()]
-        return pa.array([item.value for item in named], pa.string())
+        reasons = [MoveReason.ELECTION if p in only_led else reason for p in changed.tolist()]
+        return pa.array([item.value for item in reasons], pa.string())
     origin, rows = outcome.layout.origin[changed], outcome.layout.rows[changed]
     same_set = ~is_new(rows, origin).any(axis=1) & ~is_new(origin, rows).any(axis=1)
     same_order = (rows == origin).all(axis=1)
@@ -80,13 +80,13 @@ def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
 
 def _current_log_dirs(arrays: ClusterArrays, changed: Ints) -> pa.ListArray:
     """Log dir of each replica; empty if all are unknown."""
-    codes, held = arrays.log_dirs[changed], arrays.rows[changed] != NONE
-    known = held & ((codes >= 0) & held).any(axis=1)[:, None]
+    codes, is_replica = arrays.log_dirs[changed], arrays.rows[changed] != NONE
+    has_log_dir = is_replica & ((codes >= 0) & is_replica).any(axis=1)[:, None]
     names = pa.array([*arrays.log_dir_names, ANY_LOG_DIR], pa.string())
     codes = np.where(codes >= 0, codes, len(arrays.log_dir_names))
-    return lists(names.take(pa.array(codes[known])), known.sum(axis=1))
+    return lists(names.take(pa.array(codes[has_log_dir])), has_log_dir.sum(axis=1))
 
 
 def _target_log_dirs(outcome: Outcome, changed: Ints) -> pa.ListArray:
-    wanted: list[Sequence[str]] = [outcome.log_dirs.get(p, ()) for p in changed.tolist()]
-    return pa.array(wanted, pa.list_(pa.string()))
+    log_dirs: list[Sequence[str]] = [outcome.log_dirs.get(p, ()) for p in changed.tolist()]
+    return pa.array(log_dirs, pa.list_(pa.string()))

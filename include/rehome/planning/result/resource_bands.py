@@ -38,7 +38,7 @@ class ResourceBands:
         targets: LoadBands,
         led: LedShares | None,
         tolerances: Mapping[Resource, float],
-        asked: frozenset[Resource] = frozenset(),
+        requested_resources: frozenset[Resource] = frozenset(),
     ) -> ResourceBands:
         """The bands of a rebalance; ``led`` is None if leaders had no tolerance."""
         finite = {name: value for name, value in tolerances.items() if value != LOOSE}
@@ -53,7 +53,7 @@ class ResourceBands:
                 slack = led.tolerance[k] * led.share[k]
                 low[resource] = np.floor(led.share[k] - slack) * (not led.one_sided)
                 high[resource] = np.ceil(led.share[k] + slack)
-        return cls(finite, share, low, high, asked)
+        return cls(finite, share, low, high, requested_resources)
 
 
 def loads(layout: Layout, rows: Rows, resource: Resource) -> Floats:

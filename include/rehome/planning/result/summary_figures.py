@@ -73,8 +73,8 @@ def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
 
 def stated_resources(bands: ResourceBands | None) -> tuple[Resource, ...]:
     """The resources in a plan's summary: all but optional ones that are not requested."""
-    wanted = frozenset() if bands is None else bands.asked
-    return tuple(r for r in Resource if r not in OPTIONAL or r in wanted)
+    requested_resources = frozenset() if bands is None else bands.asked
+    return tuple(r for r in Resource if r not in OPTIONAL or r in requested_resources)
 
 
 def _balance(layout: Layout, bands: ResourceBands | None, resource: Resource) -> ResourceBalance:

@@ -57,7 +57,7 @@ def missed_topics(
     :param brokers: (B,) that take part; ``receivers``: those of them that should get their share.
         The others may keep what they held, and give down to their share.
     """
-    held, before = bands.counts(layout.rows)[:-1], bands.counts(layout.origin)[:-1]
+    counts, before = bands.counts(layout.rows)[:-1], bands.counts(layout.origin)[:-1]
     low, high = band(bands.fair, bands.tolerance)
     low = np.where(receivers, low, np.minimum(low, before)) * (not one_sided)
     high = np.where(receivers, high, np.maximum(high, before))
@@ -65,16 +65,16 @@ def missed_topics(
     high[bands.few] = np.maximum(high, before)[bands.few]
     may_share = np.ones_like(bands.few) if bands.even is not None else bands.few
     high[may_share] = np.maximum(high, MAY_SHARE_A_BROKER)[may_share]
-    off = beyond(held, low, high) * brokers
+    off = beyond(counts, low, high) * brokers
     if bands.leaders_only:
         off[:] = 0
-    inside = beyond(held, bands.low[:-1], bands.high[:-1]) * brokers == 0
+    inside = beyond(counts, bands.low[:-1], bands.high[:-1]) * brokers == 0
     notes = []
     for t in np.flatnonzero(off.any(axis=1)).tolist():
         why = Obstacle.BUDGET if cut_by_budget else Obstacle.NO_MOVE
         if inside[t].all():
             why = Obstacle.SHIFTED_SHARE
-        note = partial(_note, layout, bands, t, off[t], held[t], bands.fair[t])
+        note = partial(_note, layout, bands, t, off[t], counts[t], bands.fair[t])
         notes.append(note(why, Resource.REPLICAS))
     led = bands.leaders(layout.rows)[:-1]
     led_before = bands.leaders(layout.origin)[:-1]
@@ -95,7 +95,7 @@ def _note(
     bands: TopicBands,
     topic: int,
     off: Ints,
-    held: Ints,
+    counts: Ints,
     share: Floats,
     why: Obstacle,
     resource: Resource,
@@ -105,7 +105,7 @@ def _note(
         Subject(SubjectKind.TOPIC, layout.arrays.topics[int(bands.topics[topic])]),
         why,
         wanted=round(float(share[worst]), 2),
-        nearest=float(held[worst]),
+        nearest=float(counts[worst]),
         resource=resource,
         brokers=(int(layout.arrays.brokers.ids[worst]),),
         others=int((off > 0).sum()) - 1,

@@ -41,7 +41,7 @@ class BrokerShed:
     def __init__(
         self,
         search: Search,
-        wanted: Floats,
+        wanted_load: Floats,
         broker: int,
         replicas: Ints,
         *,
@@ -55,12 +55,12 @@ class BrokerShed:
         loose = scale == 0
         self._weight = search.weight(self._replicas) * scale[:, None]
         self._loose = bool(loose[REPLICAS_ROW])
-        self.due = np.where(loose, 0.0, (load - wanted[:, broker]) * scale)
-        self._slack = np.where(loose, NO_LIMIT, (wanted[:, broker] - low) * scale)
+        self.due = np.where(loose, 0.0, (load - wanted_load[:, broker]) * scale)
+        self._slack = np.where(loose, NO_LIMIT, (wanted_load[:, broker] - low) * scale)
         self._room = np.where(
             loose,
             NO_LIMIT,
-            (np.where(loose, 0, high) - np.where(loose, 0, wanted[:, broker])) * scale,
+            (np.where(loose, 0, high) - np.where(loose, 0, wanted_load[:, broker])) * scale,
         )
         self._cold = cold
         self._brought = 0.0

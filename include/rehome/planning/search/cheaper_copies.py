@@ -90,12 +90,12 @@ class _Exchange:
         """The replicas that a broker holds as in the snapshot, and their sizes."""
         if broker not in self._known:
             search = self._search
-            held = search.on(broker)
-            stayed = search.origin.reshape(-1).take(held) == broker
+            replicas = search.on(broker)
+            stayed = search.origin.reshape(-1).take(replicas) == broker
             other = np.flatnonzero(~stayed)
-            stayed[other] = search.held_before(held[other], np.array(broker))
-            held = held[stayed]
-            self._known[broker] = held, search.weights[BYTES_ROW].take(held // search.width)
+            stayed[other] = search.held_before(replicas[other], np.array(broker))
+            replicas = replicas[stayed]
+            self._known[broker] = replicas, search.weights[BYTES_ROW].take(replicas // search.width)
         return self._known[broker]
 
     def _room(self, origin: int, there: int) -> float:

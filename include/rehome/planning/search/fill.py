@@ -53,10 +53,10 @@ class FillOptions:
 FILL = FillOptions()
 
 
-def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
+def fill(search: Search, wanted_load: Floats, replicas: Ints, short: Mask) -> None:
     """Move replicas to brokers that lack something.
 
-    :param wanted: (K, B) loads to fill up to.
+    :param wanted_load: (K, B) loads to fill up to.
     :param short: (B,) brokers that lack bytes but cannot take the rate, see shed.narrow.
     """
     domain = search.problem.targets.domain
@@ -71,7 +71,7 @@ def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
         if number != NONE:
             brokers = brokers[domain[brokers] == number]
         mine = of_slot == number
-        _fill_domain(search, wanted, brokers, short[brokers], replicas[mine])
+        _fill_domain(search, wanted_load, brokers, short[brokers], replicas[mine])
     if search.strict and search.topic_counts and not _can_be_met(search):
         _make_room_for_topics(search, search.topic_counts, replicas, owner)
 
@@ -103,17 +103,17 @@ def _make_room_for_topics(
 
 
 def _fill_domain(
-    search: Search, wanted: Floats, brokers: Ints, short: Mask, replicas: Ints
+    search: Search, wanted_load: Floats, brokers: Ints, short: Mask, replicas: Ints
 ) -> None:
     """Fill one domain. Brokers that are short get the coldest replicas first."""
     if not short.any() or not len(replicas):
-        _Filler(search, wanted, brokers, FILL.picky).run(replicas)
+        _Filler(search, wanted_load, brokers, FILL.picky).run(replicas)
         return
-    lack = np.maximum(wanted - search.load, 0)[BYTES_ROW, brokers[short]].sum()
+    lack = np.maximum(wanted_load - search.load, 0)[BYTES_ROW, brokers[short]].sum()
     cold, _ = coldest(search, replicas, float(lack))
     for some, served in ((replicas[cold], short), (replicas[~cold], ~short)):
         favour = np.where(served, 1.0, FILL.disfavour)
-        _Filler(search, wanted, brokers, FILL.pickier, favour).run(some)
+        _Filler(search, wanted_load, brokers, FILL.pickier, favour).run(some)
 
 
 class _Filler:
@@ -126,13 +126,13 @@ class _Filler:
     def __init__(
         self,
         search: Search,
-        wanted: Floats,
+        wanted_load: Floats,
         brokers: Ints,
         picky: float,
         favour: Floats | None = None,
     ) -> None:
         self._search, self._brokers = search, brokers
-        self._wanted = wanted[:, brokers]
+        self._wanted = wanted_load[:, brokers]
         self._high = search.high[:, brokers]
         self._scale = search.scale[:, brokers]
         banded = self._scale > 0
@@ -171,7 +171,7 @@ class _Filler:
         search, unplaced = self._search, []
         ranking = ReceiverRanking(
             load=search.load[:, self._brokers],
-            wanted=self._wanted,
+            wanted_load=self._wanted,
             tight=self._tight,
             high=self._high,
             scale=self._scale,

@@ -49,10 +49,10 @@ class LeaderEgress:
     most: float
 
     @classmethod
-    def of(cls, search: Search, wanted: Floats) -> LeaderEgress:
+    def of(cls, search: Search, wanted_load: Floats) -> LeaderEgress:
         """Nothing is sent yet."""
         problem = search.problem
-        lack = np.where(problem.takes, wanted[0] - search.load[0], 0.0)
+        lack = np.where(problem.takes, wanted_load[0] - search.load[0], 0.0)
         return cls(
             sources(problem.layout),
             problem.tree.node[1] if problem.tree.height > 1 else np.zeros(len(lack), np.int64),

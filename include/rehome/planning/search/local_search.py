@@ -141,7 +141,7 @@ class LocalSearch:
 
     def _valid_ones(self, broker: int, trades: Trades) -> Trades:
         """The first few trades that racks and disks allow now."""
-        search, kept, found = self._search, [np.zeros(0, np.int64)], 0
+        search, kept, valid_count = self._search, [np.zeros(0, np.int64)], 0
         for start in range(0, len(trades.give), LOCAL_SEARCH.candidates):
             give, take = (
                 part[start : start + LOCAL_SEARCH.candidates] for part in (trades.give, trades.take)
@@ -153,8 +153,8 @@ class LocalSearch:
                 valid[real] = search.valid(replicas[real], target[real])
             valid &= search.trade_spreads(give, take, broker, other)
             kept.append(start + np.flatnonzero(valid))
-            found += int(valid.sum())
-            if found >= self._step.trades:
+            valid_count += int(valid.sum())
+            if valid_count >= self._step.trades:
                 break
         return trades.only(np.concatenate(kept)[: self._step.trades])
 

@@ -30,7 +30,7 @@ class ReceiverRanking:
         self,
         *,
         load: Floats,
-        wanted: Floats,
+        wanted_load: Floats,
         tight: Floats,
         high: Floats,
         scale: Floats,
@@ -41,7 +41,7 @@ class ReceiverRanking:
         self.rows: Ints = np.flatnonzero(scale.any(axis=1))
         rows = self.rows
         self.tight, self.high = tight[rows] - load[rows], high[rows] - load[rows]
-        self._lack = ((wanted - load)[rows] * scale[rows]).T.tolist()
+        self._lack = ((wanted_load - load)[rows] * scale[rows]).T.tolist()
         self._scale = scale[rows].T.tolist()
         self._value = [value[row] for row in rows.tolist()]
         self._picky, self._favour = picky, favour.tolist()

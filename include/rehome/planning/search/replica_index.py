@@ -42,8 +42,8 @@ class ReplicaIndex:
         arrived = self._arrived[broker]
         if arrived:
             replicas = np.concatenate([replicas, np.fromiter(arrived, np.int64, len(arrived))])
-        held: Ints = replicas[self._flat[replicas] == broker]
-        return held
+        on_broker: Ints = replicas[self._flat[replicas] == broker]
+        return on_broker
 
     def arrive_one(self, replica: int, broker: int) -> None:
         """Add one replica to a broker's."""

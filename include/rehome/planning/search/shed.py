@@ -35,7 +35,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
 
     :param inner: per resource, the fraction of a band that wanted loads lie in, see ShedOptions.
     """
-    wanted = search.load.copy()
+    wanted_load = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
     banded: Mask = np.asarray(search.scale.any(axis=1))
     for resource, part in enumerate(for_rows(inner, len(banded))):
@@ -48,11 +48,11 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
         high = share + (search.high[resource] - share) * part
         for number in np.unique(domain[gives]):
             brokers = np.flatnonzero(gives & (domain == number))
-            wanted[resource, brokers] = _water_filled(
+            wanted_load[resource, brokers] = _water_filled(
                 search.load[resource, brokers], share[brokers], low[brokers], high[brokers]
             )
     units = np.array([grain(share) for share in search.share])[:, None]
-    rounded: Floats = np.rint(wanted / units) * units
+    rounded: Floats = np.rint(wanted_load / units) * units
     return rounded
 
 
@@ -77,34 +77,34 @@ def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises:
     return filled
 
 
-def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
+def shed(search: Search, wanted_load: Floats, short: Mask, every: int = 1) -> Ints:
     """The replicas that leave: all on brokers to be emptied, and on others what exceeds the wanted
     load.
 
-    :param wanted: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
+    :param wanted_load: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
     :param every: consider only every n-th replica of a broker.
     """
     problem, domain = search.problem, search.problem.targets.domain
-    over = (search.load > wanted) & (search.scale > 0)
+    over = (search.load > wanted_load) & (search.scale > 0)
     only_bytes = not search.scale[REPLICAS_ROW:].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
-    senders = LeaderEgress.of(search, wanted)
+    senders = LeaderEgress.of(search, wanted_load)
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
             chosen[broker] = search.on(broker)
         elif only_bytes and over[BYTES_ROW, broker]:
-            due = float((search.load - wanted)[BYTES_ROW, broker])
+            due = float((search.load - wanted_load)[BYTES_ROW, broker])
             chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
             replicas = senders.without_busy_leaders(_spare(search, broker, every))
-            shedder = BrokerShed(search, wanted, broker, replicas, cold=bool(tight[broker]))
+            shedder = BrokerShed(search, wanted_load, broker, replicas, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:
             senders.send(chosen[broker])
     if short.any():
-        _return_rate(search, wanted, short, chosen)
+        _return_rate(search, wanted_load, short, chosen)
     return _all_spare(search, chosen) if chosen else np.zeros(0, np.int64)
 
 
@@ -146,7 +146,7 @@ def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
     return given
 
 
-def narrow(search: Search, wanted: Floats) -> Mask:
+def narrow(search: Search, wanted_load: Floats) -> Mask:
     """(B,) brokers that are short: in narrow domains, lacking bytes, without capacity for their
     rate.
 
@@ -156,7 +156,7 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     short = np.zeros(len(domain), bool)
     if not search.scale[RATE_ROW].any():
         return short
-    lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES_ROW], 0.0)
+    lack = np.where(problem.takes, np.maximum(wanted_load - search.load, 0)[BYTES_ROW], 0.0)
     rate_headroom = np.maximum(_fill_rates(search) - search.load[RATE_ROW], 0)
     for number in np.unique(domain[problem.gives]).tolist():
         here = problem.gives & (domain == number)
@@ -188,7 +188,7 @@ def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, fl
     return cold, float(sums[RATE_ROW, end] / max(sums[BYTES_ROW, end], 1.0))
 
 
-def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
+def _return_rate(search: Search, wanted_load: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
     """Brokers that are short give up hot replicas, and the givers free bytes for these."""
     domain, load = search.problem.targets.domain, search.load
     for number in np.unique(domain[short]).tolist():
@@ -196,26 +196,26 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         given = np.concatenate(
             [np.zeros(0, np.int64), *(chosen[b] for b in here.tolist() if b in chosen)]
         )
-        lack = float(np.maximum(wanted - load, 0)[BYTES_ROW, here[short[here]]].sum())
+        lack = float(np.maximum(wanted_load - load, 0)[BYTES_ROW, here[short[here]]].sum())
         heat = coldest(search, given, lack)[1] if len(given) else 0.0
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
             brought = SHED.rate_margin * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
             shedder = BrokerShed(
-                search, wanted, broker, _spare(search, broker), brought=brought, cold=True
+                search, wanted_load, broker, _spare(search, broker), brought=brought, cold=True
             )
             chosen[broker] = shedder.chosen()
-        returning = _bytes_returning(search, wanted, here, short, chosen)
+        returning = _bytes_returning(search, wanted_load, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
             if size > BROKER_SHED.few_bytes * search.share[BYTES_ROW, broker]:
                 shedder = BrokerShed(
-                    search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
+                    search, wanted_load, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )
                 chosen[broker] = shedder.chosen()
 
 
 def _bytes_returning(
-    search: Search, wanted: Floats, here: Ints, short: Mask, chosen: dict[int, Ints]
+    search: Search, wanted_load: Floats, here: Ints, short: Mask, chosen: dict[int, Ints]
 ) -> Floats:
     """(n,) bytes that come back to these brokers together with the rate that they lack now."""
     gone = np.zeros((len(search.load), len(here)))
@@ -225,7 +225,7 @@ def _bytes_returning(
     returned = float(gone[BYTES_ROW, short[here]].sum())
     left = search.load[:, here] - gone
     fills = search.problem.gives[here] & ~search.problem.leaving[here] & ~short[here]
-    lack = np.where(fills, np.maximum(wanted[:, here] - left, 0)[RATE_ROW], 0.0)
-    gives = fills & (search.load[BYTES_ROW, here] > wanted[BYTES_ROW, here])
+    lack = np.where(fills, np.maximum(wanted_load[:, here] - left, 0)[RATE_ROW], 0.0)
+    gives = fills & (search.load[BYTES_ROW, here] > wanted_load[BYTES_ROW, here])
     returning: Floats = np.where(gives, lack * (returned / max(float(lack.sum()), 1.0)), 0.0)
     return returning

@@ -121,8 +121,8 @@ class Search:
         """The movable replicas that these brokers hold, ascending."""
         mine = np.zeros(len(self.problem.gives) + 1, bool)  # the last one is that of NONE
         mine[brokers] = self.problem.gives[brokers]
-        held: Ints = np.flatnonzero(mine[self.rows] & self.problem.partitions[:, None])
-        return held
+        replicas: Ints = np.flatnonzero(mine[self.rows] & self.problem.partitions[:, None])
+        return replicas
 
     def holders(self, replicas: Ints) -> Ints:
         """(n,) the brokers that hold these replicas."""
@@ -315,16 +315,16 @@ class Search:
 
     def saved(self) -> State:
         """The state as it is, for :meth:`restore`."""
-        held = self.topic_counts.held.copy() if self.topic_counts else None
+        topic_replicas = self.topic_counts.held.copy() if self.topic_counts else None
         moved = self.flat.copy(), self.load.copy(), self._incoming.copy()
-        return *moved, self._packing.saved(), held
+        return *moved, self._packing.saved(), topic_replicas
 
     def restore(self, state: State) -> None:
         """Go back to a saved state."""
-        self.flat[:], self.load[:], self._incoming[:], counts, held = state
+        self.flat[:], self.load[:], self._incoming[:], counts, topic_replicas = state
         self._packing.restore(counts)
-        if self.topic_counts and held is not None:
-            self.topic_counts.held[:] = held
+        if self.topic_counts and topic_replicas is not None:
+            self.topic_counts.held[:] = topic_replicas
 
     def move(self, replica: int, broker: int) -> None:
         """Put one replica on another broker."""

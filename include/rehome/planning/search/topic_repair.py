@@ -263,8 +263,10 @@ class _Rounds:
             every: Ints = order[:, None] * width + np.arange(width)
             return every.reshape(-1)
         starts = np.searchsorted(movable, partitions * width)
-        held = np.diff(starts, append=len(movable))
-        return np.repeat(starts[order], held[order]) + rank(np.repeat(order, held[order]))
+        replicas_each = np.diff(starts, append=len(movable))
+        return np.repeat(starts[order], replicas_each[order]) + rank(
+            np.repeat(order, replicas_each[order])
+        )
 
     def _next_best(self, lack: Floats, among: Mask, number: int, *, giving: bool) -> Ints:
         """Cells inside their bands that can give a replica, or take one, for groups with a
@@ -275,9 +277,13 @@ class _Rounds:
         counts, brokers = self._counts, self._counts.brokers
         lacking = (lack > 0).reshape(-1, self._domains)
         rows = np.flatnonzero(lacking.any(axis=1))
-        held, low, high = (of[rows] for of in (self._held, self._low, self._high))
+        replicas, low, high = (of[rows] for of in (self._held, self._low, self._high))
         inside = lacking[rows][:, self._domain] & among
-        inside &= (held > low) & (held <= high) if giving else (held < high) & (held >= low)
+        inside &= (
+            (replicas > low) & (replicas <= high)
+            if giving
+            else (replicas < high) & (replicas >= low)
+        )
         row, broker = np.nonzero(inside)
         cells: Ints = rows[row] * brokers + broker
         if not len(cells):
@@ -296,8 +302,8 @@ class _Rounds:
         loads share a rank.
         """
         search = self._search
-        held = sign * (search.load * search.scale).sum(axis=0)
-        places: Ints = np.unique(held, return_inverse=True)[1]
+        load = sign * (search.load * search.scale).sum(axis=0)
+        places: Ints = np.unique(load, return_inverse=True)[1]
         return places
 
     def _replicas(self, units: Ints, number: int) -> Ints:
@@ -305,8 +311,8 @@ class _Rounds:
         starts with replicas that have moved already; later rounds take others.
         """
         search = self._search
-        wanted = np.bincount(units, minlength=len(self._group))
-        places = np.flatnonzero((wanted > 0)[self._cells])
+        units_per_cell = np.bincount(units, minlength=len(self._group))
+        places = np.flatnonzero((units_per_cell > 0)[self._cells])
         key = self._cells[places]
         if number % 2 == 0:
             replicas = self._movable[places]
@@ -318,9 +324,9 @@ class _Rounds:
         cells = self._cells[places]
         place, later = rank(cells), 0 if self._anywhere else number // 2
         if later:
-            count = np.maximum(np.bincount(cells, minlength=len(wanted))[cells], 1)
-            place = (place - later * wanted[cells]) % count
-        chosen: Ints = places[place < wanted[cells]]
+            count = np.maximum(np.bincount(cells, minlength=len(units_per_cell))[cells], 1)
+            place = (place - later * units_per_cell[cells]) % count
+        chosen: Ints = places[place < units_per_cell[cells]]
         return chosen
 
     def _accepted(self, replicas: Ints, targets: Ints) -> Mask:
