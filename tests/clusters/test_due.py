@@ -24,7 +24,7 @@ def test_a_cluster_is_due_before_its_next_window() -> None:
     assert why_not_due(FRESH, NOON) is None
     later = replace(FRESH, windows=(replace(NIGHT, cron="1 0 * * *"),))
     assert why_not_due(later, NOON) is NotDue.WINDOW_FAR
-    assert why_not_due(later, NOON, named=True) is None
+    assert why_not_due(later, NOON, is_named=True) is None
     two = replace(later, windows=(*later.windows, DAY))
     assert why_not_due(two, NOON) is None, "the nearest counts"
 

@@ -144,11 +144,11 @@ class ClusterGateway:
         :raises MissingRightError: every broker that is alive refuses: Cluster Describe
             is missing.
         """
-        asked = brokers if brokers is not None else self.describe_cluster().brokers
+        broker_ids = brokers if brokers is not None else self.describe_cluster().brokers
         request = messages.describe_log_dirs_request(partitions)
         answers, missing = self.clients.ask(
             Call.DESCRIBE_LOG_DIRS,
-            lambda: self.clients.reads.ask_each(dict.fromkeys(asked, request)),
+            lambda: self.clients.reads.ask_each(dict.fromkeys(broker_ids, request)),
         )
         dirs: list[LogDir] = []
         refusals = {broker: a.error_code for broker, a in answers.items() if a.error_code}
@@ -159,9 +159,9 @@ class ClusterGateway:
                 error = broker_error(refusals[broker])
                 missing[broker] = naming_right(error, Call.DESCRIBE_LOG_DIRS)
                 continue
-            found = messages.read_log_dirs(broker, answer)
-            dirs += found
-            if not found:
+            broker_dirs = messages.read_log_dirs(broker, answer)
+            dirs += broker_dirs
+            if not broker_dirs:
                 # Brokers before 3.3 have no other way to say that the right is missing.
                 missing[broker] = broker_error(
                     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -182,15 +182,15 @@ class ClusterGateway:
 
         Of brokers that do not know of tiers the log start offset, which is the same there.
         """
-        found = self.offsets(replicas, messages.EARLIEST_LOCAL)
+        offsets = self.offsets(replicas, messages.EARLIEST_LOCAL)
         old = {
-            b for b, error in found.missing.items() if error.code == ErrorCode.UNSUPPORTED_VERSION
+            b for b, error in offsets.missing.items() if error.code == ErrorCode.UNSUPPORTED_VERSION
         }
         if not old:
-            return found
+            return offsets
         rest = self.offsets([r for r in replicas if r.broker in old], messages.EARLIEST)
-        missing = {broker: e for broker, e in found.missing.items() if broker not in old}
-        return Partial(found.value | rest.value, {**missing, **rest.missing})
+        missing = {broker: e for broker, e in offsets.missing.items() if broker not in old}
+        return Partial(offsets.value | rest.value, {**missing, **rest.missing})
 
     def offsets(
         self, replicas: Collection[ReplicaId], timestamp: int

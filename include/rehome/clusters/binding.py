@@ -140,8 +140,10 @@ def entries_for(cluster_id: str, file: ClustersFile, bindings: Bindings) -> list
 
 def all_misled(file: ClustersFile, bindings: Bindings) -> list[Misled]:
     """Every connection through which nothing acts, by where each was last seen to lead."""
-    found = (misled_through(name, leads, file, bindings) for name, leads in bindings.leads.items())
-    return [each for each in found if each is not None]
+    verdicts = (
+        misled_through(name, leads, file, bindings) for name, leads in bindings.leads.items()
+    )
+    return [each for each in verdicts if each is not None]
 
 
 def _bound_to(connection: str, bindings: Bindings) -> str | None:

@@ -90,14 +90,14 @@ def maintenance_window(value: Any) -> CronWindow:
     :raises ValueError: with the cause, to be read after the window's name.
     """
     try:
-        found = window_from_json(value)
+        window = window_from_json(value)
     except TypeError as error:
         raise ValueError(str(error)) from None
-    if not isinstance(found, CronWindow):
+    if not isinstance(window, CronWindow):
         raise ValueError("opens once only; write a cron that repeats, hours (and timezone)")
-    if problem := cron_problem(found.cron):
-        raise ValueError(f"has cron={found.cron!r}, which {problem}")
-    return found
+    if problem := cron_problem(window.cron):
+        raise ValueError(f"has cron={window.cron!r}, which {problem}")
+    return window
 
 
 def _watch(value: Any) -> WatchRules:
@@ -224,8 +224,8 @@ class ClusterEntry(BaseModel):
             limits["caps"] = caps_to_json(self.caps)
         if self.broker_sets:
             limits["broker_sets"] = broker_sets_to_json(self.broker_sets)
-        known = Settings.model_fields
-        return {**self.settings, **{n: value for n, value in limits.items() if n in known}}
+        setting_fields = Settings.model_fields
+        return {**self.settings, **{n: value for n, value in limits.items() if n in setting_fields}}
 
 
 class ClustersFile(BaseModel):
@@ -240,10 +240,10 @@ class ClustersFile(BaseModel):
 
     @model_validator(mode="after")
     def _connections_differ(self) -> ClustersFile:
-        seen: dict[str, str] = {}
+        first_by_connection: dict[str, str] = {}
         problems = []
         for name, entry in self.clusters.items():
-            first = seen.setdefault(entry.connection, name)
+            first = first_by_connection.setdefault(entry.connection, name)
             if first != name:
                 problems.append(
                     f"clusters.{name}.connection: {entry.connection} is that of {first}, too."
@@ -331,8 +331,8 @@ def _sentences(error: ValidationError) -> Iterator[str]:
         cause = problem.get("ctx", {}).get("error")
         match problem["type"]:
             case "extra_forbidden":
-                known = ClusterEntry if len(problem["loc"]) > 1 else ClustersFile
-                names = ", ".join(known.model_fields)
+                model = ClusterEntry if len(problem["loc"]) > 1 else ClustersFile
+                names = ", ".join(model.model_fields)
                 yield f"{place}: there is no such key; known: {names}."
             case "missing":
                 yield f"{place}: is needed."

@@ -58,10 +58,10 @@ class DueFacts:
     max_snapshot_age: timedelta = timedelta(hours=1)
 
 
-def why_not_due(state: DueFacts, now: datetime, *, named: bool = False) -> NotDue | None:
+def why_not_due(state: DueFacts, now: datetime, *, is_named: bool = False) -> NotDue | None:
     """Why a cluster is not to be planned now; None = it is due.
 
-    :param named: a person has named it: its window may be far ahead.
+    :param is_named: a person has named it: its window may be far ahead.
     """
     windows = CronWindows(tuple(state.windows))
     if windows.open_at(now) is not None:
@@ -69,7 +69,7 @@ def why_not_due(state: DueFacts, now: datetime, *, named: bool = False) -> NotDu
     window = windows.next_after(now)
     if window is None:
         return NotDue.NO_WINDOW
-    if window.begins - now > AHEAD and not named:
+    if window.begins - now > AHEAD and not is_named:
         return NotDue.WINDOW_FAR
     if state.active:
         return NotDue.PLAN_ACTIVE

@@ -28,11 +28,11 @@ def request_by(
     connection = str(params.get("kafka_config_id") or "")
     entry = file.through(connection)
     if entry is None:
-        named = (
+        subject = (
             f"kafka_config_id={connection!r}" if connection else "kafka_config_id is missing: it"
         )
         raise InvalidRequestError(
-            [f"{named} names no connection of the clusters file."],
+            [f"{subject} names no connection of the clusters file."],
             next_step="Set kafka_config_id to the connection that the clusters file has for the "
             "cluster, then ask again.",
         )

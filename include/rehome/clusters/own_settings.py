@@ -31,12 +31,12 @@ OF_THE_INSTALLATION = (
 
 def settings_problems(overrides: Mapping[str, Any]) -> list[str]:
     """What is wrong with settings of a cluster: a sentence for each problem, [] = nothing."""
-    known = known_settings()
+    setting_names = known_settings()
     shared = [name for name in overrides if name in OF_THE_INSTALLATION]
-    unknown = [name for name in without_removed(overrides) if name not in known]
+    unknown = [name for name in without_removed(overrides) if name not in setting_names]
     problems = [f"Setting {name} holds for all clusters: it cannot be set here." for name in shared]
     try:
-        Settings.model_validate({n: v for n, v in overrides.items() if n in known})
+        Settings.model_validate({n: v for n, v in overrides.items() if n in setting_names})
     except ValidationError as error:
-        problems += problems_of(error, overrides, known)
-    return problems + [unknown_setting(name, known) for name in unknown]
+        problems += problems_of(error, overrides, setting_names)
+    return problems + [unknown_setting(name, setting_names) for name in unknown]

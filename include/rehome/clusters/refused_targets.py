@@ -18,7 +18,7 @@ def refused_target_notes(file: ClustersFile) -> list[str]:
         if entry.policy is None or not entry.targets:
             continue
         pace = read_params(ReassignmentParams, dict(entry.targets)).values
-        refused = entry.policy.refused_pace(
+        refusals = entry.policy.refused_pace(
             pace.throttle if isinstance(pace.throttle, int) else None,
             unthrottled=pace.unthrottled,
             by_broker=pace.throttle_by_broker,
@@ -26,6 +26,6 @@ def refused_target_notes(file: ClustersFile) -> list[str]:
         notes += [
             f"clusters.{name}.targets: {refusal_text(cause)} The policy of this cluster refuses "
             "every run that takes this target: change one of them."
-            for cause in refused
+            for cause in refusals
         ]
     return notes

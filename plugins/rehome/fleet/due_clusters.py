@@ -78,7 +78,7 @@ def _state_of(
 ) -> Due | NotDue:
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
-        return why_not_due(DueFacts(entry.windows), now, named=named) or NotDue.NO_SNAPSHOT
+        return why_not_due(DueFacts(entry.windows), now, is_named=named) or NotDue.NO_SNAPSHOT
     taken = ledger.newest_snapshot(cluster_id)
     age_s = installation.settings(entry.connection).max_snapshot_age_s
     plans = ledger.plans(cluster_id)
@@ -90,7 +90,7 @@ def _state_of(
         snapshot_taken_at=None if taken is None else taken.taken_at,
         max_snapshot_age=timedelta(seconds=age_s),
     )
-    why = why_not_due(state, now, named=named)
+    why = why_not_due(state, now, is_named=named)
     if why is not None or taken is None:
         return why or NotDue.NO_SNAPSHOT
     return Due(name, entry.connection, cluster_id, taken)

@@ -22,12 +22,12 @@ def describe(
     clients: Clients, resources: Collection[ConfigResource], keys: Collection[str] | None
 ) -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
     """Configs of each resource, or why there are none."""
-    found: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
+    configs: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
     own, others = _of_brokers(resources)
     for batch in batches(others, RESOURCES_PER_REQUEST):
         request = messages.describe_configs_request(batch, keys)
         answer = clients.ask(Call.DESCRIBE_CONFIGS, partial(clients.reads.ask_any, request))
-        found |= messages.read_describe_configs(answer)
+        configs |= messages.read_describe_configs(answer)
     if own:
         requests = {
             broker: messages.describe_configs_request([resource], keys)
@@ -37,11 +37,11 @@ def describe(
             Call.DESCRIBE_CONFIGS, lambda: clients.reads.ask_each(requests)
         )
         for answer in answers.values():
-            found |= messages.read_describe_configs(answer)
-        found |= {own[broker]: error for broker, error in missing.items()}
+            configs |= messages.read_describe_configs(answer)
+        configs |= {own[broker]: error for broker, error in missing.items()}
     return {
         resource: naming_right(
-            found.get(resource, UNANSWERED), Call.DESCRIBE_CONFIGS, _topic(resource)
+            configs.get(resource, UNANSWERED), Call.DESCRIBE_CONFIGS, _topic(resource)
         )
         for resource in resources
     }
@@ -51,14 +51,14 @@ def alter(
     clients: Clients, changes: Sequence[ConfigChange], *, validate_only: bool
 ) -> dict[ConfigResource, BrokerError | None]:
     """The verdict per resource: of the controller, or of the broker whose own configs they are."""
-    wanted: dict[ConfigResource, list[ConfigChange]] = {}
+    changes_by_resource: dict[ConfigResource, list[ConfigChange]] = {}
     for change in changes:
-        wanted.setdefault(change.resource, []).append(change)
-    own, others = _of_brokers(wanted)
+        changes_by_resource.setdefault(change.resource, []).append(change)
+    own, others = _of_brokers(changes_by_resource)
     verdicts: dict[ConfigResource, BrokerError | None] = {}
     for batch in batches(others, RESOURCES_PER_REQUEST):
         request = messages.alter_configs_request(
-            [change for resource in batch for change in wanted[resource]],
+            [change for resource in batch for change in changes_by_resource[resource]],
             validate_only=validate_only,
         )
         verdicts |= messages.read_alter_configs(
@@ -66,7 +66,9 @@ def alter(
         )
     if own:
         requests = {
-            broker: messages.alter_configs_request(wanted[resource], validate_only=validate_only)
+            broker: messages.alter_configs_request(
+                changes_by_resource[resource], validate_only=validate_only
+            )
             for broker, resource in own.items()
         }
         verdicts |= _alter_at_brokers(clients, own, requests)
@@ -74,7 +76,7 @@ def alter(
         resource: naming_right(
             verdicts.get(resource, UNANSWERED), Call.ALTER_CONFIGS, _topic(resource)
         )
-        for resource in wanted
+        for resource in changes_by_resource
     }
 
 

@@ -48,27 +48,31 @@ def consumer_groups(clients: Clients, brokers: Iterable[BrokerId]) -> Partial[li
         else:
             listed += read_groups(broker, answer)
     offsets = _offsets(clients, [group for group in listed if group.error is None])
-    found = [replace(group, **offsets.get(group.name, {})) for group in listed]
-    return Partial(sorted(found, key=lambda group: group.name), missing)
+    groups = [replace(group, **offsets.get(group.name, {})) for group in listed]
+    return Partial(sorted(groups, key=lambda group: group.name), missing)
 
 
 def _offsets(clients: Clients, groups: Iterable[ConsumerGroup]) -> dict[str, dict[str, Any]]:
     """Per group its ``committed`` and ``error``; all coordinators are asked at once."""
-    named: dict[BrokerId, list[str]] = defaultdict(list)
+    names_by_broker: dict[BrokerId, list[str]] = defaultdict(list)
     for group in groups:
-        named[group.coordinator].append(group.name)
-    found: dict[str, dict[str, Any]] = {}
-    rounds = (batches(names, GROUPS_PER_REQUEST) for names in named.values())
+        names_by_broker[group.coordinator].append(group.name)
+    offsets_by_group: dict[str, dict[str, Any]] = {}
+    rounds = (batches(names, GROUPS_PER_REQUEST) for names in names_by_broker.values())
     for one_each in zip_longest(*rounds):
-        asked = {b: batch for b, batch in zip(named, one_each, strict=True) if batch}
-        requests = {broker: offset_fetch_request(batch) for broker, batch in asked.items()}
+        batches_by_broker = {
+            b: batch for b, batch in zip(names_by_broker, one_each, strict=True) if batch
+        }
+        requests = {
+            broker: offset_fetch_request(batch) for broker, batch in batches_by_broker.items()
+        }
         answers, missing = clients.ask(Call.OFFSET_FETCH, partial(clients.reads.ask_each, requests))
-        for broker, batch in asked.items():
+        for broker, batch in batches_by_broker.items():
             error = missing.get(broker, UNANSWERED)
-            found |= {name: {"committed": {}, "error": error} for name in batch}
+            offsets_by_group |= {name: {"committed": {}, "error": error} for name in batch}
         for answer in answers.values():
-            found |= read_offsets(answer)
-    return found
+            offsets_by_group |= read_offsets(answer)
+    return offsets_by_group
 
 
 def list_groups_request() -> Any:
@@ -118,7 +122,7 @@ def read_offsets(response: Any) -> dict[str, dict[str, Any]]:
 
     One partition's error makes a group's: what it has committed there is not known.
     """
-    found: dict[str, dict[str, Any]] = {}
+    offsets_by_group: dict[str, dict[str, Any]] = {}
     for group in response.groups:
         parts = [(topic.name, part) for topic in group.topics for part in topic.partitions]
         code = group.error_code or next((p.error_code for _, p in parts if p.error_code), 0)
@@ -128,5 +132,5 @@ def read_offsets(response: Any) -> dict[str, dict[str, Any]]:
             if not part.error_code and part.committed_offset >= 0
         }
         error = naming_right(verdict(code), Call.OFFSET_FETCH, group.group_id)
-        found[group.group_id] = {"committed": committed, "error": error}
-    return found
+        offsets_by_group[group.group_id] = {"committed": committed, "error": error}
+    return offsets_by_group

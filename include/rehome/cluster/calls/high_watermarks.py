@@ -39,14 +39,14 @@ def high_watermarks(
         for leader, led in by_leader.items()
     }
     answers, missing = clients.ask(Call.LIST_OFFSETS, lambda: clients.reads.ask_each(requests))
-    found: Found = {}
+    watermarks: Found = {}
     for answer in answers.values():
         for topic in answer.topics:
             for part in topic.partitions:
                 error = broker_error(part.error_code) if part.error_code else None
-                found[TopicPartition(topic.name, part.partition_index)] = naming_right(
+                watermarks[TopicPartition(topic.name, part.partition_index)] = naming_right(
                     error or HighWatermark(part.offset, part.leader_epoch),
                     Call.LIST_OFFSETS,
                     topic.name,
                 )
-    return Partial(found, missing)
+    return Partial(watermarks, missing)

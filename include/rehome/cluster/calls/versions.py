@@ -22,11 +22,11 @@ def supported_versions(
         Call.API_VERSIONS,
         lambda: clients.reads.ask_each(dict.fromkeys(brokers, messages.features_request())),
     )
-    found: dict[BrokerId, SupportedVersions] = {}
+    versions: dict[BrokerId, SupportedVersions] = {}
     for broker, answer in answers.items():
         error = verdict(answer.error_code)
         if error is not None:
             missing[broker] = error
         else:
-            found[broker] = messages.read_supported_versions(answer)
-    return Partial(found, missing)
+            versions[broker] = messages.read_supported_versions(answer)
+    return Partial(versions, missing)

@@ -110,8 +110,8 @@ class Wire:
             cluster is always asked.
         :raises NoAnswerError: when no broker answers; the reason of the last one.
         """
-        wanted = None if topics is None else list(topics)
-        return self._run(lambda: self._metadata(wanted, operations))
+        names = None if topics is None else list(topics)
+        return self._run(lambda: self._metadata(names, operations))
 
     def ask_each(
         self, requests: Mapping[int, Any]
@@ -147,11 +147,11 @@ class Wire:
 
     async def _race(self) -> tuple[Any, NodeId]:
         """Who is there, by the first of several nodes to answer: known brokers, else bootstrap."""
-        known = [broker.node_id for broker in self._manager.cluster.brokers()]
-        random.shuffle(known)
+        brokers = [broker.node_id for broker in self._manager.cluster.brokers()]
+        random.shuffle(brokers)
         bootstrap = [broker.node_id for broker in self._manager.cluster.bootstrap_brokers()]
         failure = ErrorCode.BROKER_NOT_AVAILABLE.error("no bootstrap server is known")
-        for nodes in filter(None, (known[:RACERS], bootstrap)):
+        for nodes in filter(None, (brokers[:RACERS], bootstrap)):
             try:
                 response, node = await self._manager.wait_for(
                     self._first_of(nodes), self._connect_timeout_ms

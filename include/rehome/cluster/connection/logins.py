@@ -166,7 +166,7 @@ def _by_client_credentials(given: Mapping[str, str], problems: list[str]) -> Log
         f"{_PREFIX}{key}" for key in ("token.endpoint.url", "client.id", "client.secret")
     )
     _require(given, (url, name, secret), _OAUTH, problems)
-    asked = ClientCredentials(
+    credentials = ClientCredentials(
         url=given.get(url, ""),
         client_id=given.get(name, ""),
         client_secret=given.get(secret, ""),
@@ -174,16 +174,16 @@ def _by_client_credentials(given: Mapping[str, str], problems: list[str]) -> Log
         ca_location=given.get("https.ca.location"),
         ca_pem=given.get("https.ca.pem"),
     )
-    address = urlsplit(asked.url)
-    if asked.url and address.scheme not in ("https", "http"):
-        problems.append(f"{url} is {asked.url!r}; it begins with https://.")
+    address = urlsplit(credentials.url)
+    if credentials.url and address.scheme not in ("https", "http"):
+        problems.append(f"{url} is {credentials.url!r}; it begins with https://.")
     elif address.scheme == "http" and address.hostname not in _THIS_MACHINE:
         problems.append(
-            f"{url} is {asked.url!r}: the client's secret could be read on the way. Write https://."
+            f"{url} is {credentials.url!r}: the client's secret could be read on the way. Write https://."
         )
     extensions = _extensions(given.get(f"{_PREFIX}extensions", ""), problems)
     return TokenLogin(
-        _OAUTH, Tokens(asked.fetch, f"the OAuth client {asked.client_id}", extensions)
+        _OAUTH, Tokens(credentials.fetch, f"the OAuth client {credentials.client_id}", extensions)
     )
 
 

@@ -190,7 +190,7 @@ class Connection:
 
 
 def _tls(given: Mapping[str, str], problems: list[str]) -> Tls:
-    found = Tls(
+    tls = Tls(
         ca_location=given.get("ssl.ca.location"),
         ca_pem=given.get("ssl.ca.pem"),
         certificate_location=given.get("ssl.certificate.location"),
@@ -204,11 +204,11 @@ def _tls(given: Mapping[str, str], problems: list[str]) -> Tls:
     for text in ("ssl.ca", "ssl.certificate", "ssl.key", "https.ca"):
         if given.get(f"{text}.location") and given.get(f"{text}.pem"):
             problems.append(f"{text}.location and {text}.pem name the same: leave one out.")
-    if (found.key_location or found.key_pem) and not found.has_certificate:
+    if (tls.key_location or tls.key_pem) and not tls.has_certificate:
         problems.append(
             "ssl.key.location and ssl.key.pem need ssl.certificate.location or ssl.certificate.pem."
         )
-    return found
+    return tls
 
 
 def _known_settings(settings: Mapping[str, Any], problems: list[str]) -> dict[str, str]:

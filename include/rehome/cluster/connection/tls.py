@@ -76,8 +76,8 @@ class Tls:
             else:
                 context.load_default_certs()
         except (OSError, ssl.SSLError) as error:
-            named = f"ssl.ca.location {self.ca_location}" if self.ca_location else "ssl.ca.pem"
-            raise InvalidRequestError([f"{named} cannot be used: {error}."]) from error
+            source = f"ssl.ca.location {self.ca_location}" if self.ca_location else "ssl.ca.pem"
+            raise InvalidRequestError([f"{source} cannot be used: {error}."]) from error
 
     def _present(self, context: ssl.SSLContext) -> None:
         """Python's TLS reads certificates from files only: text is in one for a moment."""
@@ -91,8 +91,8 @@ class Tls:
                 key = _file(scratch, self.key_pem, self.key_location)
                 context.load_cert_chain(str(certificate), key, password)
         except (OSError, ssl.SSLError) as error:
-            named = self.certificate_location or "(ssl.certificate.pem)"
-            raise InvalidRequestError([f"ssl.certificate.location {named}: {error}."]) from error
+            location = self.certificate_location or "(ssl.certificate.pem)"
+            raise InvalidRequestError([f"ssl.certificate.location {location}: {error}."]) from error
 
 
 def _file(folder: str, text: str | None, location: str | None) -> str | None:

@@ -96,8 +96,8 @@ class Tokens:
 
 def region_of(host: str) -> str | None:
     """The region that a broker's host name has, where it is one of Amazon's."""
-    found = _MSK_HOST.search(host.lower())
-    return found[1] if found else None
+    match = _MSK_HOST.search(host.lower())
+    return match[1] if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +172,13 @@ class ClientCredentials:
 
         :raises ClusterUnreachableError: there is none, and why.
         """
-        asked = {"grant_type": "client_credentials"}
+        form = {"grant_type": "client_credentials"}
         if self.scope:
-            asked["scope"] = self.scope
+            form["scope"] = self.scope
         try:
             answer = httpx.post(
                 self.url,
-                data=asked,
+                data=form,
                 auth=httpx.BasicAuth(self.client_id, self.client_secret),
                 headers={"accept": "application/json"},
                 verify=self._tls_context(),

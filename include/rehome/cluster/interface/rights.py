@@ -105,9 +105,9 @@ def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) ->
         f"Cluster {readable(operation)}"
         for operation in _lacking(_CLUSTER[role], _cluster_operations(cluster))
     ]
-    found = cluster.describe_topics(topics, operations=True) if topics else {}
-    for name in sorted(found):
-        topic = found[name]
+    topics_by_name = cluster.describe_topics(topics, operations=True) if topics else {}
+    for name in sorted(topics_by_name):
+        topic = topics_by_name[name]
         if topic.error is not None:
             if topic.error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 lacking.append(f"Topic Describe on {name}")
@@ -127,10 +127,10 @@ def rights_to_start(cluster: ClusterPort, role: Role) -> list[str]:
     granted Topic AlterConfigs, which implies DescribeConfigs. Topics that are hidden altogether
     only show in the log dirs (:func:`hidden_topics`).
     """
-    seen = cluster.describe_topics(operations=True)
+    topics_by_name = cluster.describe_topics(operations=True)
     unreadable = [
         name
-        for name, topic in sorted(seen.items())
+        for name, topic in sorted(topics_by_name.items())
         if topic.error is None and _lacking(_TOPIC[Role.PLANNER], topic.operations)
     ]
     return missing_rights(cluster, unreadable, role)

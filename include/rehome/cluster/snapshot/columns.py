@@ -103,10 +103,10 @@ def brokers_table(
 def _rates(configs: Mapping[str, ConfigValue] | BrokerError | None) -> dict[str, Any]:
     if configs is None or isinstance(configs, BrokerError):
         return {"config_error": _NOT_READ if configs is None else str(configs)}
-    found = {column: configs.get(key) for column, key in RATE_COLUMNS.items()}
+    config_values = {column: configs.get(key) for column, key in RATE_COLUMNS.items()}
     return {
         column: int(value.value)
-        for column, value in found.items()
+        for column, value in config_values.items()
         if value is not None and value.source in DYNAMIC and value.value is not None
     }
 
@@ -234,8 +234,8 @@ def group_offsets_table(groups: Iterable[ConsumerGroup]) -> pa.Table:
 def _known_offsets(
     offsets: Mapping[ReplicaId, int | BrokerError], ids: Iterable[ReplicaId]
 ) -> list[int | None]:
-    found = (offsets.get(replica) for replica in ids)
-    return [offset if isinstance(offset, int) else None for offset in found]
+    answers = (offsets.get(replica) for replica in ids)
+    return [offset if isinstance(offset, int) else None for offset in answers]
 
 
 def _partitions(
@@ -278,5 +278,5 @@ def _is_stray(
 
 
 def _value(values: Mapping[str, ConfigValue], key: str) -> str | None:
-    found = values.get(key)
-    return None if found is None else found.value
+    config = values.get(key)
+    return None if config is None else config.value

@@ -76,8 +76,8 @@ def _hidden_topics(
     while we were reading is not taken for one.
     """
     unseen = hidden_topics(log_dirs, topics)
-    named = cluster.describe_topics(unseen)
-    errors = {name: named[name].error for name in unseen if name in named}
+    topics_by_name = cluster.describe_topics(unseen)
+    errors = {name: topics_by_name[name].error for name in unseen if name in topics_by_name}
     return tuple(
         name
         for name, error in errors.items()
