@@ -87,10 +87,12 @@ def import_ledger(ledger: Ledger, file: BinaryIO) -> dict[str, int]:
             while some := [_typed_row(table, row) for _, row in islice(rows, LEDGER_ROWS_AT_ONCE)]:
                 connection.execute(insert(table), some)
         _count_on(connection)
-        found = {name: rows for name, rows in _row_counts(connection, all_of=True).items() if rows}
-        if found != counts:
+        counts_after = {
+            name: rows for name, rows in _row_counts(connection, all_of=True).items() if rows
+        }
+        if counts_after != counts:
             raise LedgerFileError(
-                f"Rows by table would be {found}, and the file says {counts}",
+                f"Rows by table would be {counts_after}, and the file says {counts}",
                 state_left=UNCHANGED,
                 next_step="Report it: the file is as it was written.",
             )
@@ -125,10 +127,10 @@ def _checked_counts(file: BinaryIO) -> dict[str, int]:
 def _check_header(line: bytes) -> None:
     try:
         header = json.loads(line)
-        known = header["rehome_ledger"] == FILE_FORMAT
+        is_export = header["rehome_ledger"] == FILE_FORMAT
     except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
+        is_export = False
+    if not is_export:
         raise LedgerFileError(
             "The file is no export of a ledger",
             state_left=UNCHANGED,
@@ -148,9 +150,9 @@ def _check_header(line: bytes) -> None:
 def _rows(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each row with the name of its table: what is neither header nor end."""
     for line in file:
-        found = json.loads(line)
-        if isinstance(found, list):
-            name, row = found
+        entry = json.loads(line)
+        if isinstance(entry, list):
+            name, row = entry
             yield name, row
 
 

@@ -281,18 +281,18 @@ def _migrate(engine: Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
-    if current is not None and current < min(known):
+    if current is not None and current < min(revisions):
         raise LedgerNotOpenError(
             f"The ledger has the schema {current}, and this version of Rehome upgrades ledgers "
-            f"from the schema {min(known)} on",
+            f"from the schema {min(revisions)} on",
             state_left="Nothing in it was changed.",
             next_step=f"Open it once with {PASS_THROUGH}, as by `rehome audit export --out "
             "FILE`: that upgrades it. Then use this version.",
         )
-    if current is not None and current not in known:
+    if current is not None and current not in revisions:
         raise LedgerNotOpenError(
             f"The ledger has the schema {current}, which a newer version of Rehome wrote",
             state_left="Nothing in it was changed.",

@@ -90,14 +90,14 @@ class MoveLine:
     @property
     def bytes_behind(self) -> int | None:
         """Bytes that its copies in flight lack; None = nothing is in flight, or it is not known."""
-        known = [s.bytes_behind for s in self.statuses if s.bytes_behind is not None]
-        return sum(known) if known and self.state is MoveState.ADMITTED else None
+        lags = [s.bytes_behind for s in self.statuses if s.bytes_behind is not None]
+        return sum(lags) if lags and self.state is MoveState.ADMITTED else None
 
     @property
     def messages_behind(self) -> int | None:
         """The same in messages."""
-        known = [s.messages_behind for s in self.statuses if s.messages_behind is not None]
-        return sum(known) if known and self.state is MoveState.ADMITTED else None
+        lags = [s.messages_behind for s in self.statuses if s.messages_behind is not None]
+        return sum(lags) if lags and self.state is MoveState.ADMITTED else None
 
 
 @dataclass(frozen=True, slots=True)

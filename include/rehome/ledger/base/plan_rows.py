@@ -38,8 +38,8 @@ def record_of(row: RowMapping) -> PlanRecord:
     values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])
     if row["approval"] is not None:
         values["approval"] = Approval.from_json(row["approval"])
-    asked = row["terms_asked_by"] or {}
-    values["terms_asked_by"] = {Term(term): who for term, who in asked.items()}
+    askers = row["terms_asked_by"] or {}
+    values["terms_asked_by"] = {Term(term): who for term, who in askers.items()}
     values["requested_rates_by_broker"] = rates_asked(row)
     values["refused_cancels"] = refused_from_json(row["refused_cancels"])
     return PlanRecord(**values)
@@ -47,8 +47,8 @@ def record_of(row: RowMapping) -> PlanRecord:
 
 def rates_asked(row: RowMapping) -> BrokerRates | None:
     """Rates of single brokers that were asked for in mid-run; None = none were."""
-    asked = row["requested_rates_by_broker"]
-    return None if asked is None else BrokerRates.from_json(asked)
+    rates = row["requested_rates_by_broker"]
+    return None if rates is None else BrokerRates.from_json(rates)
 
 
 def unknown_plan(plan_id: str) -> PlanConflictError:

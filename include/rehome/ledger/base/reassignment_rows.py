@@ -50,11 +50,13 @@ def started_row(
 
     :param target: of the move's next step; None = it has one.
     """
-    seen = observation.partitions.get(move.partition)
+    partition_state = observation.partitions.get(move.partition)
     data = observation.high_watermarks.get(move.partition)
-    known = data if isinstance(data, HighWatermark) else None
-    if move.end_offset > (known.offset if known else 0):
-        known = HighWatermark(move.end_offset, known.leader_epoch if known else 0)
+    high_watermark = data if isinstance(data, HighWatermark) else None
+    if move.end_offset > (high_watermark.offset if high_watermark else 0):
+        high_watermark = HighWatermark(
+            move.end_offset, high_watermark.leader_epoch if high_watermark else 0
+        )
     return {
         "reassignment_id": new_id(),
         "plan_id": plan_id,
@@ -62,13 +64,13 @@ def started_row(
         "partition": move.partition.partition,
         "topic_id": move.topic_id or None,
         "started_at": now,
-        "first_leader": seen.leader if seen else None,
-        "replicas_before": list(seen.replicas if seen else move.current),
+        "first_leader": partition_state.leader if partition_state else None,
+        "replicas_before": list(partition_state.replicas if partition_state else move.current),
         "replicas_target": list(move.target if target is None else target),
         "rate_bytes_per_s": rate_bytes_per_s,
         "detail": "",
-        "high_watermark": known and known.offset,
-        "leader_epoch": known and known.leader_epoch,
+        "high_watermark": high_watermark and high_watermark.offset,
+        "leader_epoch": high_watermark and high_watermark.leader_epoch,
     }
 
 

@@ -130,8 +130,8 @@ class PlanRecord:
     @property
     def asked_rate_bytes_per_s(self) -> int | None:
         """The throttle that was asked for, at last or with the plan; None = Rehome finds it."""
-        asked = self.request.get("throttle")
-        return self.requested_rate_bytes_per_s or (asked if isinstance(asked, int) else None)
+        throttle = self.request.get("throttle")
+        return self.requested_rate_bytes_per_s or (throttle if isinstance(throttle, int) else None)
 
     @property
     def asked_rates_by_broker(self) -> BrokerRates:
@@ -143,18 +143,22 @@ class PlanRecord:
     @property
     def asked_moves_per_broker(self) -> int | None:
         """How many moves at once were asked for, at last or with the plan; None = not known."""
-        asked = self.request.get("max_moves_per_broker")
-        return self.requested_moves_per_broker or (asked if isinstance(asked, int) else None)
+        moves_at_once = self.request.get("max_moves_per_broker")
+        return self.requested_moves_per_broker or (
+            moves_at_once if isinstance(moves_at_once, int) else None
+        )
 
-    def raises_rate(self, rate_bytes_per_s: int | None, actor: str, found: int | None) -> bool:
+    def raises_rate(
+        self, rate_bytes_per_s: int | None, actor: str, dry_run_rate: int | None
+    ) -> bool:
         """Whether who names a throttle has asked for it (:func:`asks_for_rate`).
 
-        :param found: bytes per second that the dry run has found; None = it is not known.
+        :param dry_run_rate: bytes per second that the dry run has found; None = it is not known.
         """
         before = self.asked_rate_bytes_per_s
         if before is None and rate_bytes_per_s is not None:
             approved = self.approval.terms.rate_bytes_per_s if self.approval else None
-            before = found or approved
+            before = dry_run_rate or approved
         return asks_for_rate(before, rate_bytes_per_s, own=actor == self.actor)
 
     def askers(self, run: str | None) -> Askers:

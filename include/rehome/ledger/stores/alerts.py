@@ -59,7 +59,7 @@ class AlertStore(Database):
 
     def raise_alerts(
         self,
-        found: Collection[RaisedAlert],
+        alerts: Collection[RaisedAlert],
         over: Collection[_Key] = (),
         *,
         quiet_s: float = 0.0,
@@ -70,7 +70,7 @@ class AlertStore(Database):
         Of several processes that find the same, one gets it. It says by :meth:`record_sent` how
         that went; where it does not, the next one that finds it gets it after ``CLAIM_S``.
 
-        :param found: each as long as it lasts.
+        :param alerts: each as long as it lasts.
         :param over: what is not found any more, by kind and subject.
         :param quiet_s: what is over is closed when it was not found for so long: something that
             comes and goes is sent once.
@@ -78,15 +78,15 @@ class AlertStore(Database):
         """
         now = self._clock()
         with self.reading() as connection:
-            rows = _rows(connection, [*(item.key for item in found), *over])
-        if not any(_notable(rows.get(item.key), item, now) for item in found) and not any(
+            rows = _rows(connection, [*(item.key for item in alerts), *over])
+        if not any(_notable(rows.get(item.key), item, now) for item in alerts) and not any(
             _closable(rows.get(key), now, quiet_s) for key in over
         ):
             return []
         due: list[DueAlert] = []
         with self.writing() as connection:
-            rows = _rows(connection, [*(item.key for item in found), *over])
-            for item in found:
+            rows = _rows(connection, [*(item.key for item in alerts), *over])
+            for item in alerts:
                 due += _raise_one(connection, rows.get(item.key), item, now, claimed=claimed)
             for key in over:
                 if _closable(rows.get(key), now, quiet_s):
@@ -122,11 +122,11 @@ class AlertStore(Database):
         with self.writing() as connection:
             for row in connection.execute(_NEWER, newer).mappings().all():
                 if _left_over(row, now):
-                    found = _due(row, row["alert"])
+                    due_alert = _due(row, row["alert"])
                     claim = now + timedelta(seconds=CLAIM_S)
-                    values = {"claimed_until": claim, "message_id": found.message_id}
-                    _change(connection, (found.kind, found.subject), values)
-                    due.append(found)
+                    values = {"claimed_until": claim, "message_id": due_alert.message_id}
+                    _change(connection, (due_alert.kind, due_alert.subject), values)
+                    due.append(due_alert)
         return due
 
     def unsent_since(self) -> datetime | None:

@@ -51,21 +51,25 @@ _SEEN = _SEEN.order_by(_STARTS.started_at)
 class DataSeenStore(Database):
     """High watermarks of what moves, and offsets that were there and are gone."""
 
-    def record_data_seen(self, plan_id: str, seen: Mapping[TopicPartition, DataSeen]) -> None:
+    def record_data_seen(
+        self, plan_id: str, data_by_partition: Mapping[TopicPartition, DataSeen]
+    ) -> None:
         """Record what a poll has read of moves in flight. What is newly lost gets an event."""
-        if not seen:
+        if not data_by_partition:
             return
         starts = REASSIGNMENTS.c
         with self.writing() as connection:
-            connection.execute(_READ, [{"of": plan_id} | _row(*item) for item in seen.items()])
+            connection.execute(
+                _READ, [{"of": plan_id} | _row(*item) for item in data_by_partition.items()]
+            )
             now = self._clock()
-            for partition, found in seen.items():
-                if not found.lost:
+            for partition, data in data_by_partition.items():
+                if not data.lost:
                     continue
-                known = or_(
+                loss_differs = or_(
                     starts.lost_from.is_(None),
-                    starts.lost_from != found.lost.start,
-                    starts.lost_until != found.lost.stop,
+                    starts.lost_from != data.lost.start,
+                    starts.lost_until != data.lost.stop,
                 )
                 changed = connection.execute(
                     update(REASSIGNMENTS)
@@ -74,12 +78,12 @@ class DataSeenStore(Database):
                         starts.topic == partition.topic,
                         starts.partition == partition.partition,
                         starts.ended_at.is_(None),
-                        known,
+                        loss_differs,
                     )
-                    .values(lost_from=found.lost.start, lost_until=found.lost.stop)
+                    .values(lost_from=data.lost.start, lost_until=data.lost.stop)
                 )
                 if changed.rowcount:
-                    detail = f"{partition}: {found.lost_text}"
+                    detail = f"{partition}: {data.lost_text}"
                     write_event(connection, now, EventKind.DATA_LOST, detail, plan_id=plan_id)
 
     def data_seen(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
@@ -112,11 +116,11 @@ def open_starts(
     of the plan's.
     """
     if of is None:
-        found = connection.execute(_OPEN_STARTS, {"of": plan_id})
+        cursor = connection.execute(_OPEN_STARTS, {"of": plan_id})
     else:
         place = {"of": plan_id, "of_topic": of.topic, "of_partition": of.partition}
-        found = connection.execute(_OPEN_START, place)
-    rows = found.mappings().all()
+        cursor = connection.execute(_OPEN_START, place)
+    rows = cursor.mappings().all()
     return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
 
 
@@ -125,19 +129,19 @@ def step_of(row: RowMapping) -> MoveStep:
     return MoveStep(tuple(row["replicas_before"]), tuple(row["replicas_target"]))
 
 
-def unless_lost(connection: Connection, plan_id: str, found: Settle) -> Settle:
+def unless_lost(connection: Connection, plan_id: str, settlement: Settle) -> Settle:
     """What becomes of a move whose messages are known to be lost: it is neither done nor tried
     again.
     """
-    if found.state not in (MoveState.DONE, MoveState.PENDING):
-        return found
-    row = open_starts(connection, plan_id, found.partition).get(found.partition)
+    if settlement.state not in (MoveState.DONE, MoveState.PENDING):
+        return settlement
+    row = open_starts(connection, plan_id, settlement.partition).get(settlement.partition)
     lost = "" if row is None else data_of(row).lost_text
-    return replace(found, state=MoveState.FAILED, detail=lost) if lost else found
+    return replace(settlement, state=MoveState.FAILED, detail=lost) if lost else settlement
 
 
-def _row(partition: TopicPartition, found: DataSeen) -> dict[str, object]:
-    read = found.high_watermark
+def _row(partition: TopicPartition, data: DataSeen) -> dict[str, object]:
+    read = data.high_watermark
     return {
         "of_topic": partition.topic,
         "of_partition": partition.partition,

@@ -109,24 +109,24 @@ class EventStore(Database):
         self.add_event(kind, detail, plan_id=plan_id)
 
     def note_foreign_reassignments(
-        self, plan_id: str, seen: Mapping[TopicPartition, tuple[BrokerId, ...]]
+        self, plan_id: str, targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
     ) -> None:
         """Write down, once each, what is reassigned while a plan runs, and is none of its moves.
 
-        :param seen: the target of each. What the plan has admitted meanwhile is its own.
+        :param targets: the target of each. What the plan has admitted meanwhile is its own.
         """
         with self.reading() as connection:
-            if not _unreported_ones(seen, _reported_ones(connection, plan_id)):
+            if not _unreported_ones(targets, _reported_ones(connection, plan_id)):
                 return
         own = select(MOVES.c.topic, MOVES.c.partition).where(
             MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED
         )
         with self.writing() as connection:
             admitted = {TopicPartition(*row) for row in connection.execute(own)}
-            others = {p: target for p, target in seen.items() if p not in admitted}
-            known = _reported_ones(connection, plan_id)
+            others = {p: target for p, target in targets.items() if p not in admitted}
+            reports = _reported_ones(connection, plan_id)
             for number, (partition, target) in enumerate(
-                _unreported_ones(others, known), len(known)
+                _unreported_ones(others, reports), len(reports)
             ):
                 connection.execute(
                     FOREIGN_REASSIGNMENTS.insert().values(
@@ -191,8 +191,8 @@ def _reported_ones(connection: Connection, plan_id: str) -> set[_Reassignment]:
 
 
 def _unreported_ones(
-    seen: Mapping[TopicPartition, tuple[BrokerId, ...]], known: Collection[_Reassignment]
+    targets: Mapping[TopicPartition, tuple[BrokerId, ...]], reports: Collection[_Reassignment]
 ) -> list[_Reassignment]:
     """Those that are not in the ledger, as far as there is place for them."""
-    new = [item for item in sorted(seen.items()) if item not in known]
-    return new[: FOREIGN_NAMED - len(known)]
+    new = [item for item in sorted(targets.items()) if item not in reports]
+    return new[: FOREIGN_NAMED - len(reports)]

@@ -89,8 +89,8 @@ class LeaseStore(Database):
     def release_lease(self, lease: Lease) -> None:
         """Give the lease back; nothing, when another run has taken it over."""
         with self.writing() as connection:
-            held = {"of": lease.cluster_id, "as": lease.epoch, "until": self._clock()}
-            connection.execute(_RELEASE, held)
+            values = {"of": lease.cluster_id, "as": lease.epoch, "until": self._clock()}
+            connection.execute(_RELEASE, values)
 
     def holder(self, cluster_id: str) -> Lease | None:
         """The lease as it is held now; None when no run holds it, or its owner is silent."""
@@ -107,8 +107,8 @@ def take(
     """As :meth:`LeaseStore.acquire_lease`, inside a transaction that writes something else too."""
     now = store._clock()
     row = _select(connection, cluster_id)
-    held = row is not None and row["owner"] not in (NO_OWNER, owner) and row["expires_at"] > now
-    if row is not None and held:
+    is_held = row is not None and row["owner"] not in (NO_OWNER, owner) and row["expires_at"] > now
+    if row is not None and is_held:
         raise LeaseHeldError(
             f"{row['owner']} holds cluster {cluster_id}, so that nothing else changes it. This "
             "ends at "
@@ -137,7 +137,7 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
     if silence <= timedelta(0):
         return
     plans = connection.execute(_SILENT, {"of": lease["cluster_id"]})
-    for plan_id, dag_id, run_id, last, held in plans.all():
+    for plan_id, dag_id, run_id, last, held_at in plans.all():
         if driver_name(dag_id, run_id) != owner:
             continue
         connection.execute(
@@ -145,7 +145,7 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
             .where(PLANS.c.plan_id == plan_id)
             .values(
                 last_progress_at=min(now, last + silence),
-                held_at=None if held is None else min(now, held + silence),
+                held_at=None if held_at is None else min(now, held_at + silence),
             )
         )
 

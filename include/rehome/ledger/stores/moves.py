@@ -184,7 +184,7 @@ class MoveStore(Database):
         """As :meth:`settle_all` of one move; False when that had been recorded before."""
         return bool(self.settle_all(plan_id, [Settle(partition, state, detail)]))
 
-    def settle_all(self, plan_id: str, found: Collection[Settle]) -> list[TopicPartition]:
+    def settle_all(self, plan_id: str, settlements: Collection[Settle]) -> list[TopicPartition]:
         """Record what became of moves, all in one transaction.
 
         PENDING takes an admitted move back, to be taken up again later; that is no progress. A
@@ -193,29 +193,31 @@ class MoveStore(Database):
 
         :returns: those of which that had not been recorded before.
         """
-        return self._settle_all(plan_id, found, OPEN_STATES)
+        return self._settle_all(plan_id, settlements, OPEN_STATES)
 
-    def settle_needless(self, plan_id: str, found: Collection[Settle]) -> list[TopicPartition]:
+    def settle_needless(
+        self, plan_id: str, settlements: Collection[Settle]
+    ) -> list[TopicPartition]:
         """Record that moves need no moving any more that had not ended well: DONE or GONE.
 
         What their reassignments ended as stays. A move whose messages are lost stays FAILED.
 
         :returns: those of which that had not been recorded before.
         """
-        return self._settle_all(plan_id, found, UNWELL)
+        return self._settle_all(plan_id, settlements, UNWELL)
 
     def _settle_all(
-        self, plan_id: str, found: Collection[Settle], of: Collection[MoveState]
+        self, plan_id: str, settlements: Collection[Settle], of: Collection[MoveState]
     ) -> list[TopicPartition]:
-        if not found:
+        if not settlements:
             return []
         with self.writing() as connection:
             now, version = self._clock(), next_version(connection, plan_id)
-            copies = brought(connection, plan_id, {each.partition for each in found})
+            copies = brought(connection, plan_id, {each.partition for each in settlements})
             wholes = {partition: copy.whole for partition, copy in copies.items()}
             settled = [
                 each
-                for each in found
+                for each in settlements
                 if _settle(connection, plan_id, each, wholes, now, version, of)
             ]
             add_taken_back(connection, plan_id, settled, copies)
@@ -236,16 +238,16 @@ class MoveStore(Database):
         with self.writing() as connection:
             of_plan = PLANS.c.plan_id == plan_id
             row = connection.execute(select(PLANS.c.refused_cancels).where(of_plan)).scalar_one()
-            known, now = refused_from_json(row), self._clock()
-            kept = {p: refused for p, refused in known.items() if p not in over}
+            refusals, now = refused_from_json(row), self._clock()
+            kept = {p: refusal for p, refusal in refusals.items() if p not in over}
             for partition, answer in answers.items():
-                before = known.get(partition)
+                before = refusals.get(partition)
                 if before is None or before.answer != answer:
-                    told = f"{partition}: {answer}"
-                    write_event(connection, now, EventKind.NOT_CANCELLED, told, plan_id=plan_id)
+                    text = f"{partition}: {answer}"
+                    write_event(connection, now, EventKind.NOT_CANCELLED, text, plan_id=plan_id)
                 first = RefusedCancel(now, now, 1, answer)
                 kept[partition] = first if before is None else before.again(answer, now)
-            if kept != known:
+            if kept != refusals:
                 value = refused_to_json(kept) or None
                 connection.execute(update(PLANS).where(of_plan).values(refused_cancels=value))
 
@@ -274,8 +276,8 @@ class MoveStore(Database):
         """
         query = select(func.min(MOVES.c.bytes_to_move)).where(MOVES.c.plan_id == plan_id)
         with self.reading() as connection:
-            found: int | None = connection.execute(query).scalar_one()
-        return found
+            smallest: int | None = connection.execute(query).scalar_one()
+        return smallest
 
     def last_done_at(self, plan_id: str) -> datetime | None:
         """When the last move of the plan was done; None = none is."""
@@ -283,8 +285,8 @@ class MoveStore(Database):
             MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.DONE
         )
         with self.reading() as connection:
-            found: datetime | None = connection.execute(query).scalar()
-        return found
+            done_at: datetime | None = connection.execute(query).scalar()
+        return done_at
 
     def stopped_with_admitted(self, cluster_id: str) -> list[str]:
         """Plans of a cluster that do not run, and of which moves could not be cancelled."""
@@ -310,7 +312,7 @@ class MoveStore(Database):
 def _settle(
     connection: Connection,
     plan_id: str,
-    found: Settle,
+    settlement: Settle,
     wholes: Mapping[TopicPartition, int | None],
     now: datetime,
     version: int,
@@ -320,8 +322,8 @@ def _settle(
 
     :param wholes: what copies hold if their move is done; None = not known.
     """
-    found = unless_lost(connection, plan_id, found)
-    partition, state, detail = found.partition, found.state, found.detail
+    settlement = unless_lost(connection, plan_id, settlement)
+    partition, state, detail = settlement.partition, settlement.state, settlement.detail
     in_place = wholes.get(partition) if state is MoveState.DONE else None
     values: dict[str, Any] = {"state": state, "detail": detail, "bytes_in_place": in_place}
     values |= {"changed_at": now, "version": version}

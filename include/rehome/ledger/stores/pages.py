@@ -101,9 +101,9 @@ _MARK = select(
 class PageStore(Database):
     """Reads for people: never more rows than a page shows, however many there are."""
 
-    def plan_page(self, wanted: PlanFilter, offset: int, limit: int) -> Page[PlanLine]:
+    def plan_page(self, plan_filter: PlanFilter, offset: int, limit: int) -> Page[PlanLine]:
         """Plans, newest first."""
-        query = select(PLANS).where(*_plan_conditions(wanted))
+        query = select(PLANS).where(*_plan_conditions(plan_filter))
         newest = query.order_by(PLANS.c.created_at.desc(), PLANS.c.plan_id)
         with self.reading() as connection:
             rows = connection.execute(newest.offset(offset).limit(limit)).mappings().all()
@@ -139,20 +139,20 @@ class PageStore(Database):
         """The newest plan that a DAG run has made or drives; None = there is none."""
         query = select(PLANS.c.plan_id).where(PLANS.c.dag_id == dag_id, PLANS.c.run_id == run_id)
         with self.reading() as connection:
-            found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
-            return found.scalar_one_or_none()
+            cursor = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
+            return cursor.scalar_one_or_none()
 
     def plan_that_ends(self, ending: str) -> str | None:
         """The newest plan whose id ends so: with what names the run that made it."""
         query = select(PLANS.c.plan_id).where(PLANS.c.plan_id.endswith(ending, autoescape=True))
         with self.reading() as connection:
-            found = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
-            return found.scalar_one_or_none()
+            cursor = connection.execute(query.order_by(PLANS.c.created_at.desc()).limit(1))
+            return cursor.scalar_one_or_none()
 
     def move_page(
         self,
         plan_id: str,
-        wanted: MoveFilter,
+        move_filter: MoveFilter,
         offset: int,
         limit: int,
         counts: Mapping[MoveState, int] | None = None,
@@ -164,8 +164,8 @@ class PageStore(Database):
         """
         with self.reading() as connection:
             if counts is None:
-                counts = _counts(connection, plan_id, wanted)
-            rows = _move_rows(connection, plan_id, wanted, offset, limit, counts)
+                counts = _counts(connection, plan_id, move_filter)
+            rows = _move_rows(connection, plan_id, move_filter, offset, limit, counts)
             partitions = [(row["topic"], row["partition"]) for row in rows]
             starts = _starts(connection, plan_id, partitions)
             statuses = _statuses(connection, plan_id, partitions)
@@ -243,24 +243,24 @@ class PageStore(Database):
         return None if row is None else Mark(*row)
 
 
-def _plan_conditions(wanted: PlanFilter) -> Iterable[ColumnElement[bool]]:
-    if wanted.states:
-        yield PLANS.c.state.in_(wanted.states)
-    if wanted.dag_ids is not None:
-        yield or_(PLANS.c.dag_id.is_(None), PLANS.c.dag_id.in_(wanted.dag_ids))
-    if wanted.text:
-        named = PLANS.c.plan_id, PLANS.c.action, PLANS.c.run_id, PLANS.c.actor, PLANS.c.cluster_id
-        yield or_(*(column.icontains(wanted.text, autoescape=True) for column in named))
+def _plan_conditions(plan_filter: PlanFilter) -> Iterable[ColumnElement[bool]]:
+    if plan_filter.states:
+        yield PLANS.c.state.in_(plan_filter.states)
+    if plan_filter.dag_ids is not None:
+        yield or_(PLANS.c.dag_id.is_(None), PLANS.c.dag_id.in_(plan_filter.dag_ids))
+    if plan_filter.text:
+        columns = PLANS.c.plan_id, PLANS.c.action, PLANS.c.run_id, PLANS.c.actor, PLANS.c.cluster_id
+        yield or_(*(column.icontains(plan_filter.text, autoescape=True) for column in columns))
 
 
-def _move_conditions(wanted: MoveFilter) -> Iterable[ColumnElement[bool]]:
-    if wanted.states:
-        yield MOVES.c.state.in_(wanted.states)
-    if wanted.topic:
-        yield MOVES.c.topic.startswith(wanted.topic, autoescape=True)
-    if wanted.broker is not None:
+def _move_conditions(move_filter: MoveFilter) -> Iterable[ColumnElement[bool]]:
+    if move_filter.states:
+        yield MOVES.c.state.in_(move_filter.states)
+    if move_filter.topic:
+        yield MOVES.c.topic.startswith(move_filter.topic, autoescape=True)
+    if move_filter.broker is not None:
         sides = MOVES.c.replicas_current, MOVES.c.replicas_target
-        yield or_(*(_names(side, wanted.broker) for side in sides))
+        yield or_(*(_names(side, move_filter.broker) for side in sides))
 
 
 def _names(brokers: ColumnElement[Any], broker: BrokerId) -> ColumnElement[bool]:
@@ -269,28 +269,28 @@ def _names(brokers: ColumnElement[Any], broker: BrokerId) -> ColumnElement[bool]
     return or_(*(text.like(form.format(broker)) for form in ("[{}]", "[{},%", "%, {},%", "%, {}]")))
 
 
-def _counts(connection: Connection, plan_id: str, wanted: MoveFilter) -> dict[MoveState, int]:
+def _counts(connection: Connection, plan_id: str, move_filter: MoveFilter) -> dict[MoveState, int]:
     query = select(MOVES.c.state, func.count()).group_by(MOVES.c.state)
-    query = query.where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
+    query = query.where(MOVES.c.plan_id == plan_id, *_move_conditions(move_filter))
     return {MoveState(state): count for state, count in connection.execute(query)}
 
 
 def _move_rows(
     connection: Connection,
     plan_id: str,
-    wanted: MoveFilter,
+    move_filter: MoveFilter,
     offset: int,
     limit: int,
     counts: Mapping[MoveState, int],
 ) -> list[RowMapping]:
-    query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(wanted))
-    if wanted.order is not MoveOrder.STATE:
-        ordered = _in_order(query, plan_id, wanted).offset(offset).limit(limit)
+    query = select(MOVES).where(MOVES.c.plan_id == plan_id, *_move_conditions(move_filter))
+    if move_filter.order is not MoveOrder.STATE:
+        ordered = _in_order(query, plan_id, move_filter).offset(offset).limit(limit)
         return list(connection.execute(ordered).mappings())
     # State by state, each along the index: no sort of all the moves.
     rows: list[RowMapping] = []
-    by_size = MOVES.c.bytes_to_move.asc() if wanted.reverse else MOVES.c.bytes_to_move.desc()
-    for state in BY_URGENCY[::-1] if wanted.reverse else BY_URGENCY:
+    by_size = MOVES.c.bytes_to_move.asc() if move_filter.reverse else MOVES.c.bytes_to_move.desc()
+    for state in BY_URGENCY[::-1] if move_filter.reverse else BY_URGENCY:
         count = counts.get(state, 0)
         if offset < count and len(rows) < limit:
             part = query.where(MOVES.c.state == state)
@@ -301,10 +301,10 @@ def _move_rows(
     return rows
 
 
-def _in_order(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[Any]:
+def _in_order(query: Select[Any], plan_id: str, move_filter: MoveFilter) -> Select[Any]:
     """Sorted as wanted, and what is alike by partition, so that pages do not overlap."""
     partition = MOVES.c.topic, MOVES.c.partition
-    match wanted.order:
+    match move_filter.order:
         case MoveOrder.SIZE:
             keys = [-MOVES.c.bytes_to_move]
         case MoveOrder.CHANGED:
@@ -318,8 +318,8 @@ def _in_order(query: Select[Any], plan_id: str, wanted: MoveFilter) -> Select[An
             )
             keys = [-func.coalesce(behind.c.bytes_behind, 0)]
         case _:
-            return query.order_by(*_directions(partition, reverse=wanted.reverse))
-    return query.order_by(*_directions(keys, reverse=wanted.reverse), *partition)
+            return query.order_by(*_directions(partition, reverse=move_filter.reverse))
+    return query.order_by(*_directions(keys, reverse=move_filter.reverse), *partition)
 
 
 def _directions(keys: Collection[ColumnElement[Any]], *, reverse: bool) -> list[ColumnElement[Any]]:
@@ -372,7 +372,7 @@ def _statuses(
     query = select(REPLICA_STATUSES).where(
         replicas.plan_id == plan_id, tuple_(replicas.topic, replicas.partition).in_(partitions)
     )
-    found: dict[tuple[str, int], list[ReplicaStatus]] = {}
+    statuses: dict[tuple[str, int], list[ReplicaStatus]] = {}
     for row in connection.execute(query.order_by(replicas.broker)).mappings():
-        found.setdefault((row["topic"], row["partition"]), []).append(status_of(row))
-    return found
+        statuses.setdefault((row["topic"], row["partition"]), []).append(status_of(row))
+    return statuses

@@ -74,16 +74,16 @@ class PlannedMoveStore(Database):
         query = query.where(made.c.plan_id == plan_id, by.c.plan_id != plan_id)
         query = query.where(by.c.started_at.is_not(None), since, moved).order_by(by.c.plan_id)
         with self.reading() as connection:
-            found: str | None = connection.execute(query.limit(1)).scalar_one_or_none()
-        return found
+            other_id: str | None = connection.execute(query.limit(1)).scalar_one_or_none()
+        return other_id
 
     def not_recorded(self, plan_ids: Collection[str]) -> list[str]:
         """Those of the plans that this ledger knows nothing of, in order: it is a new one, or was
         restored from a backup of before.
         """
         with self.reading() as connection:
-            known = set(connection.scalars(select(PLANS.c.plan_id))) if plan_ids else set()
-        return sorted(set(plan_ids) - known)
+            recorded_ids = set(connection.scalars(select(PLANS.c.plan_id))) if plan_ids else set()
+        return sorted(set(plan_ids) - recorded_ids)
 
 
 def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:

@@ -73,11 +73,11 @@ class PlanStore(Database):
         :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self.writing() as connection:
-            if known := select_plan(connection, plan.plan_id):
-                if known["plan_hash"] == plan.plan_hash:
+            if row := select_plan(connection, plan.plan_id):
+                if row["plan_hash"] == plan.plan_hash:
                     return
                 raise PlanConflictError(
-                    f"Plan {plan.plan_id} is recorded already, with the state {known['state']}: "
+                    f"Plan {plan.plan_id} is recorded already, with the state {row['state']}: "
                     "this attempt of the task has planned other moves",
                     state_left="The recorded plan stays as it is; the other moves are dropped.",
                     next_step="Trigger a new run: it gets a plan id of its own.",
@@ -160,8 +160,8 @@ class PlanStore(Database):
     def was_planned_through(self, kafka_config_id: str) -> bool:
         """Whether a plan was made through a connection, or through one that is not known."""
         with self.reading() as connection:
-            found = connection.execute(_THROUGH, {"connection": kafka_config_id})
-            return found.first() is not None
+            cursor = connection.execute(_THROUGH, {"connection": kafka_config_id})
+            return cursor.first() is not None
 
     def active_plan(self, cluster_id: str) -> PlanRecord | None:
         """The plan that holds the cluster (running or paused), or None."""

@@ -75,8 +75,8 @@ class RateStore(Database):
             now = self._clock()
             target = target_bytes_per_s or rate_bytes_per_s
             before = select_changes(connection, plan_id, newest=1)
-            known = {each for change in before for each in change.own}
-            own = [each if each in known else replace(each, at=now) for each in own]
+            rates_before = {each for change in before for each in change.own}
+            own = [each if each in rates_before else replace(each, at=now) for each in own]
             row = {
                 "plan_id": plan_id,
                 "at": now,
@@ -128,10 +128,10 @@ def select_changes(
 ) -> list[RateChange]:
     """The plan's changes of rate, oldest first; or only the newest so many of them."""
     if newest is None:
-        found = connection.execute(_CHANGES, {"of": plan_id})
+        cursor = connection.execute(_CHANGES, {"of": plan_id})
     else:
-        found = connection.execute(_NEWEST_CHANGES, {"of": plan_id, "newest": newest})
-    rows = found.mappings().all()
+        cursor = connection.execute(_NEWEST_CHANGES, {"of": plan_id, "newest": newest})
+    rows = cursor.mappings().all()
     return [_change(row) for row in reversed(rows)]
 
 
@@ -141,10 +141,10 @@ def select_flows(
     """The newest samples that still have single brokers, oldest first; of polls ``after`` one."""
     about = {"of": plan_id, "newest": newest}
     if after is None:
-        found = connection.execute(_FLOWS, about)
+        cursor = connection.execute(_FLOWS, about)
     else:
-        found = connection.execute(_NEW_FLOWS, about | {"after": after})
-    rows = found.mappings().all()
+        cursor = connection.execute(_NEW_FLOWS, about | {"after": after})
+    rows = cursor.mappings().all()
     return [_flow_sample(row) for row in reversed(rows)]
 
 

@@ -135,8 +135,8 @@ class RequestStore(Database):
         )
         query = query.order_by(PLANS.c.for_window_at, PLANS.c.plan_id)
         with self.reading() as connection:
-            found = [record_of(row) for row in connection.execute(query).mappings()]
-        return [record for record in found if record.may_be_begun_by(dag_id)]
+            records = [record_of(row) for row in connection.execute(query).mappings()]
+        return [record for record in records if record.may_be_begun_by(dag_id)]
 
     def withdraw_pause(self, plan_id: str, actor: str) -> None:
         """Take back that the plan is to pause, or is to stay paused."""
@@ -224,8 +224,8 @@ class RequestStore(Database):
         """
         query = select(TAKEN_UP_PLANS.c.plan_id).where(*_of_run(dag_id, run_id))
         with self.reading() as connection:
-            found: str | None = connection.execute(query).scalar_one_or_none()
-        return found
+            plan_id: str | None = connection.execute(query).scalar_one_or_none()
+        return plan_id
 
     def _request(
         self,
@@ -251,8 +251,8 @@ class RequestStore(Database):
 
 
 def _record_taken_up(connection: Connection, dag_id: str, run_id: str, plan_id: str) -> None:
-    known = update(TAKEN_UP_PLANS).where(*_of_run(dag_id, run_id))
-    if not connection.execute(known.values(plan_id=plan_id)).rowcount:
+    statement = update(TAKEN_UP_PLANS).where(*_of_run(dag_id, run_id))
+    if not connection.execute(statement.values(plan_id=plan_id)).rowcount:
         of_run = {"dag_id": dag_id, "run_id": run_id}
         connection.execute(insert(TAKEN_UP_PLANS).values(plan_id=plan_id, **of_run))
 

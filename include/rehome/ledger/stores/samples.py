@@ -58,14 +58,14 @@ def _in_flight() -> Executable:
     replicas = REPLICA_STATUSES.c
     of_plan = select(REPLICA_STATUSES).where(replicas.plan_id == bindparam("of"))
     newest = _SAMPLES.with_only_columns(PROGRESS_SAMPLES.c.sampled_at).limit(1)
-    seen = of_plan.where(replicas.status_at == newest.scalar_subquery())
+    newest_replicas = of_plan.where(replicas.status_at == newest.scalar_subquery())
     admitted = of_plan.join(
         MOVES,
         (MOVES.c.plan_id == replicas.plan_id)
         & (MOVES.c.topic == replicas.topic)
         & (MOVES.c.partition == replicas.partition),
     ).where(MOVES.c.state == MoveState.ADMITTED)
-    return union(seen, admitted)
+    return union(newest_replicas, admitted)
 
 
 _SAMPLES = (
@@ -163,10 +163,10 @@ def newest_samples(
 ) -> list[ProgressSample]:
     """The newest samples of a plan, oldest first; None = all."""
     if newest is None:
-        found = connection.execute(_SAMPLES, {"of": plan_id})
+        cursor = connection.execute(_SAMPLES, {"of": plan_id})
     else:
-        found = connection.execute(_NEWEST, {"of": plan_id, "newest": newest})
-    rows = found.mappings().all()
+        cursor = connection.execute(_NEWEST, {"of": plan_id, "newest": newest})
+    rows = cursor.mappings().all()
     return [_sample(row) for row in reversed(rows)]
 
 
@@ -247,8 +247,8 @@ class TimingStore(Database):
         )
         with self.reading() as connection:
             plans = connection.execute(done).mappings().all()
-            found = [_timing(connection, plan) for plan in plans]
-        return [timing for timing in found if timing is not None]
+            timings = [_timing(connection, plan) for plan in plans]
+        return [timing for timing in timings if timing is not None]
 
 
 def _timing(connection: Connection, plan: RowMapping) -> RunTiming | None:

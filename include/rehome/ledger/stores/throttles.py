@@ -85,11 +85,11 @@ class ThrottleStore(Database):
         if not entries:
             return
         with self.writing() as connection:
-            now, known = self._clock(), _rows_of(connection, entries)
+            now, rows_by_place = self._clock(), _rows_of(connection, entries)
             places = set(map(_place, gone))
             new, changed = [], []
             for entry in entries:
-                row = known.get(_place(entry))
+                row = rows_by_place.get(_place(entry))
                 if _place(entry) in places:
                     entry = replace(entry, times_gone=entry.times_gone + 1)
                     _tell(connection, now, EventKind.THROTTLE_GONE, entry)
@@ -113,10 +113,10 @@ class ThrottleStore(Database):
         if not entries:
             return
         with self.writing() as connection:
-            now, known = self._clock(), _rows_of(connection, entries)
+            now, rows_by_place = self._clock(), _rows_of(connection, entries)
             changed = []
             for entry in entries:
-                row = known.get(_place(entry))
+                row = rows_by_place.get(_place(entry))
                 if row is None or all(row[name] == getattr(entry, name) for name in _MARKS):
                     continue
                 marks = {name: getattr(entry, name) for name in _MARKS}
@@ -141,11 +141,11 @@ class ThrottleStore(Database):
         :param keys: likewise.
         """
         about = {"of_plan": plan_id, "of_cluster": cluster_id, "of_keys": keys}
-        asked = {name: value for name, value in about.items() if value is not None}
+        conditions = {name: value for name, value in about.items() if value is not None}
         with self.reading() as connection:
             rows: list[RowMapping] = []
             for part in _parts(resources):
-                about = asked | part
+                about = conditions | part
                 rows += connection.execute(_entries(frozenset(about), open_only), about).mappings()
         return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
 
@@ -160,29 +160,29 @@ class ThrottleStore(Database):
     def mark_throttles_reported(self, entries: Sequence[ThrottleEntry]) -> None:
         """Record that these entries were reported, and how often each was gone by then."""
         with self.writing() as connection:
-            known = _rows_of(connection, entries)
+            rows_by_place = _rows_of(connection, entries)
             for entry in entries:
-                at = {"at": known[_place(entry)]["entry_id"]}
+                at = {"at": rows_by_place[_place(entry)]["entry_id"]}
                 connection.execute(_UPDATE, at | {"times_alerted": entry.times_gone})
 
 
-def _merge(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
-    if not known.state.open:
+def _merge(before: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
+    if not before.state.open:
         return new
-    if known.state is ThrottleState.INTENDED:
-        times = known.times_gone + new.times_gone
-        return replace(new, times_gone=times, times_alerted=known.times_alerted)
+    if before.state is ThrottleState.INTENDED:
+        times = before.times_gone + new.times_gone
+        return replace(new, times_gone=times, times_alerted=before.times_alerted)
     return ThrottleEntry(
-        plan_id=known.plan_id,
-        cluster_id=known.cluster_id,
-        resource=known.resource,
-        key=known.key,
-        ours=tuple(dict.fromkeys((*known.ours, *new.ours))),
-        prior_value=(new if revises else known).prior_value,
-        prior_source=(new if revises else known).prior_source,
+        plan_id=before.plan_id,
+        cluster_id=before.cluster_id,
+        resource=before.resource,
+        key=before.key,
+        ours=tuple(dict.fromkeys((*before.ours, *new.ours))),
+        prior_value=(new if revises else before).prior_value,
+        prior_source=(new if revises else before).prior_source,
         detail=new.detail,
-        times_gone=known.times_gone + new.times_gone,
-        times_alerted=known.times_alerted,
+        times_gone=before.times_gone + new.times_gone,
+        times_alerted=before.times_alerted,
     )
 
 
@@ -191,13 +191,13 @@ def _rows_of(
 ) -> dict[_Place, RowMapping]:
     """The rows of these entries that there are, by place."""
     places = sorted({_place(entry) for entry in entries})
-    found: dict[_Place, RowMapping] = {}
+    rows_by_place: dict[_Place, RowMapping] = {}
     for at in range(0, len(places), _CHUNK):
         these = {"places": places[at : at + _CHUNK]}
         for row in connection.execute(_AT_PLACES, these).mappings():
             where = (row["plan_id"], row["resource_type"], row["resource_name"], row["key"])
-            found[where] = row
-    return found
+            rows_by_place[where] = row
+    return rows_by_place
 
 
 @cache

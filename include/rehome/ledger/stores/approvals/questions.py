@@ -121,11 +121,13 @@ def _record(row: RowMapping) -> QuestionRecord:
     values["not_asked"] = row["not_asked"] and NoQuestion(row["not_asked"])
     answered = None
     if row["answer"] is not None:
-        known = row["answered_by_id"] is not None or row["answered_by_name"] is not None
+        has_person = row["answered_by_id"] is not None or row["answered_by_name"] is not None
         answered = Answered(
             row["question_id"],
             AnswerKind(row["answer"]),
-            Person(row["answered_by_id"] or "", row["answered_by_name"] or "") if known else None,
+            Person(row["answered_by_id"] or "", row["answered_by_name"] or "")
+            if has_person
+            else None,
             row["answered_at"],
             row["detail"] or "",
         )

@@ -102,8 +102,8 @@ class WrittenFileStore(Database):
         newest = newest.order_by(DRY_RUNS.c.dry_run_id.desc()).limit(1)
         with self.reading() as connection:
             dry_run = connection.execute(newest).scalar_one_or_none()
-        found = self.recorded_files(plan_id)
-        return found if dry_run is None else {**found, _DRY_RUN: dry_run}
+        files = self.recorded_files(plan_id)
+        return files if dry_run is None else {**files, _DRY_RUN: dry_run}
 
 
 def _dry_run(row: RowMapping) -> DryRun:

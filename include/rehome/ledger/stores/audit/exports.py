@@ -36,8 +36,8 @@ class _Range:
     last: dict[str, int] = field(default_factory=dict)
 
     def covers(self, table: Table) -> list[Any]:
-        found = [table.c.at < self.until, _key(table) <= self.last[table.name]]
-        return found if self.since is None else [*found, table.c.at >= self.since]
+        conditions = [table.c.at < self.until, _key(table) <= self.last[table.name]]
+        return conditions if self.since is None else [*conditions, table.c.at >= self.since]
 
 
 class AuditExportStore(Database):
@@ -125,8 +125,8 @@ class AuditExportStore(Database):
         digest = sha256()
         while part := file.read(1 << 20):
             digest.update(part)
-        found = [export for export in self.audit_exports() if export.digest == digest.hexdigest()]
-        return found[0] if found else None
+        exports = [export for export in self.audit_exports() if export.digest == digest.hexdigest()]
+        return exports[0] if exports else None
 
 
 def _key(table: Table) -> Column[Any]:

@@ -63,8 +63,8 @@ class RequestedRunStore(Database):
         """
         values = {**asdict(request), "conf": json.loads(_as_json(request.conf))}
         with self.writing() as connection:
-            found = select(REQUESTED_RUNS.c.run_id).where(*_keys(REQUESTED_RUNS, request))
-            if connection.execute(found).first() is None:
+            query = select(REQUESTED_RUNS.c.run_id).where(*_keys(REQUESTED_RUNS, request))
+            if connection.execute(query).first() is None:
                 connection.execute(REQUESTED_RUNS.insert().values(**values))
 
     def requested_run(self, dag_id: str, run_id: str) -> RequestedRun | None:
@@ -118,8 +118,8 @@ class RequestedRunStore(Database):
         query = select(CARRIED_OUT.c.clear_number).where(
             CARRIED_OUT.c.dag_id == dag_id, CARRIED_OUT.c.run_id == run_id
         )
-        found: int | None = connection.execute(query).scalar_one_or_none()
-        return found
+        clear_number: int | None = connection.execute(query).scalar_one_or_none()
+        return clear_number
 
     def record_not_watched(self, dag_id: str, run_id: str, clusters: Collection[str]) -> None:
         """Record which clusters a run of watching could not judge; the latest attempt counts."""

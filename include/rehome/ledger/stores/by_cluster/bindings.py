@@ -90,8 +90,8 @@ class BindingStore(Database):
         with self.writing() as transaction:
             before = transaction.execute(_LEADS_TO, here).scalar()
             if before is None:
-                seen = {"connection": connection, "cluster_id": cluster_id, "seen_at": now}
-                transaction.execute(_NEW_CONNECTION, seen)
+                row = {"connection": connection, "cluster_id": cluster_id, "seen_at": now}
+                transaction.execute(_NEW_CONNECTION, row)
             else:
                 transaction.execute(_SEEN, here | {"leads_to": cluster_id, "now": now})
             if before not in (None, cluster_id):
@@ -115,8 +115,8 @@ class BindingStore(Database):
         """
         here: dict[str, Any] = {"at": connection}
         with self.reading() as transaction:
-            known = transaction.execute(_POLICY, here).scalar()
-        if known != dict(policy):
+            policy_before = transaction.execute(_POLICY, here).scalar()
+        if policy_before != dict(policy):
             with self.writing() as transaction:
                 transaction.execute(_CHANGE, here | {"policy": dict(policy)})
 
@@ -124,14 +124,14 @@ class BindingStore(Database):
         """Record that the cluster behind a connection has no windows; the first time stays."""
         if not self.was_windowless(connection):
             with self.writing() as transaction:
-                seen = {"at": connection, "windowless_at": self._clock()}
-                transaction.execute(_CHANGE, seen)
+                values = {"at": connection, "windowless_at": self._clock()}
+                transaction.execute(_CHANGE, values)
 
     def was_windowless(self, connection: str) -> bool:
         """Whether its cluster was ever seen to have no windows."""
         with self.reading() as transaction:
-            found = transaction.execute(_WINDOWLESS, {"at": connection}).scalar()
-        return found is not None
+            windowless_at = transaction.execute(_WINDOWLESS, {"at": connection}).scalar()
+        return windowless_at is not None
 
     def last_policies(self, cluster_id: str) -> dict[str, Mapping[str, Any] | None]:
         """Of each connection that leads to a cluster, as last seen: what its policy said of pace
@@ -158,12 +158,12 @@ class BindingStore(Database):
 
     def bindings(self) -> Bindings:
         """What everything is bound to, and where it leads."""
-        found: dict[Bound, dict[str, str]] = {kind: {} for kind in Bound}
+        cluster_ids: dict[Bound, dict[str, str]] = {kind: {} for kind in Bound}
         with self.reading() as transaction:
             for kind, name, cluster_id in transaction.execute(_BINDINGS):
-                found[Bound(kind)][name] = cluster_id
+                cluster_ids[Bound(kind)][name] = cluster_id
             leads = _leads(transaction)
-        return Bindings(found[Bound.CONNECTION], found[Bound.ENTRY], leads)
+        return Bindings(cluster_ids[Bound.CONNECTION], cluster_ids[Bound.ENTRY], leads)
 
     def binding(self, kind: Bound, name: str) -> Binding | None:
         """One of them, with how it came about; None = it is bound to nothing yet."""
@@ -256,8 +256,8 @@ def _of_program(decision: Decided, cluster_id: str, detail: Mapping[str, Any]) -
 
 
 def _bound_to(transaction: Connection, kind: Bound, name: str) -> str | None:
-    found: str | None = transaction.execute(_BOUND, {"of": kind, "named": name}).scalar()
-    return found
+    cluster_id: str | None = transaction.execute(_BOUND, {"of": kind, "named": name}).scalar()
+    return cluster_id
 
 
 def _leads(transaction: Connection) -> dict[str, str]:

@@ -66,14 +66,16 @@ class ClusterStore(Database):
     def note_racks(self, cluster_id: str, racks: Mapping[BrokerId, str]) -> None:
         """Remember the racks of live brokers ("" = none): of a dead one, Kafka does not tell it."""
         with self.reading() as connection:
-            known = _racks(connection, cluster_id)
-        changed = {broker: rack for broker, rack in racks.items() if known.get(broker) != rack}
+            racks_before = _racks(connection, cluster_id)
+        changed = {
+            broker: rack for broker, rack in racks.items() if racks_before.get(broker) != rack
+        }
         if not changed:
             return
         with self.writing() as connection:
-            known = _racks(connection, cluster_id)
+            racks_before = _racks(connection, cluster_id)
             for broker, rack in changed.items():
-                if broker in known:
+                if broker in racks_before:
                     here = {"of": cluster_id, "of_broker": broker}
                     connection.execute(_RACK, {**here, "rack": rack})
                 else:
@@ -113,12 +115,12 @@ class ClusterStore(Database):
         An entry that was closed after that time is among them.
         """
         about = {"of": cluster_id, "then": at}
-        found: dict[tuple[ConfigResource, str], frozenset[str]] = {}
+        values_by_place: dict[tuple[ConfigResource, str], frozenset[str]] = {}
         with self.reading() as connection:
             for kind, name, key, ours in connection.execute(_THROTTLED_AT, about):
                 where = ConfigResource(kind, name), key
-                found[where] = found.get(where, frozenset()) | frozenset(ours)
-        return found
+                values_by_place[where] = values_by_place.get(where, frozenset()) | frozenset(ours)
+        return values_by_place
 
     def moving_here_at(self, cluster_id: str, at: datetime) -> frozenset[TopicPartition]:
         """Partitions that Rehome was moving on a cluster at a time."""

@@ -78,17 +78,17 @@ class KnownReassignment:
             return None
         return max(0, bytes_in_place - self.bytes_in_place) / passed_s
 
-    def shows(self, seen: SeenReassignment) -> bool:
+    def shows(self, reading: SeenReassignment) -> bool:
         """Whether a reading shows the same one: another target, or topic, is another one."""
-        topics = {self.topic_id, seen.topic_id} - {""}
-        return self.entry == seen.entry and len(topics) < 2
+        topics = {self.topic_id, reading.topic_id} - {""}
+        return self.entry == reading.entry and len(topics) < 2
 
 
 class SeenReassignmentStore(Database):
     """Reassignments in flight, as readings have shown them."""
 
     def note_seen(
-        self, cluster_id: str, at: datetime, seen: Mapping[TopicPartition, SeenReassignment]
+        self, cluster_id: str, at: datetime, readings: Mapping[TopicPartition, SeenReassignment]
     ) -> dict[TopicPartition, KnownReassignment]:
         """Record everything that is in flight on a cluster; what is not has ended, and is
         forgotten.
@@ -98,18 +98,24 @@ class SeenReassignmentStore(Database):
             this one.
         """
         with self.writing() as connection:
-            known = _records_of(connection.execute(_of(cluster_id)).mappings())
-            if any(at < each.read_at for each in known.values()):
-                return {p: each for p, each in known.items() if p in seen and each.shows(seen[p])}
-            stay = {p: each for p, each in known.items() if p in seen and each.shows(seen[p])}
-            over = [_key(cluster_id, p) for p in known if p not in stay]
-            new = {p: _new(each, at) for p, each in seen.items() if p not in stay}
+            records = _records_of(connection.execute(_of(cluster_id)).mappings())
+            if any(at < each.read_at for each in records.values()):
+                return {
+                    p: each
+                    for p, each in records.items()
+                    if p in readings and each.shows(readings[p])
+                }
+            stay = {
+                p: each for p, each in records.items() if p in readings and each.shows(readings[p])
+            }
+            over = [_key(cluster_id, p) for p in records if p not in stay]
+            new = {p: _new(each, at) for p, each in readings.items() if p not in stay}
             again = [
                 {
                     **_key(cluster_id, p),
                     "now": at,
-                    "in_place": (held := seen[p].bytes_in_place),
-                    "rate": each.rate_until(at, held),
+                    "in_place": (bytes_in_place := readings[p].bytes_in_place),
+                    "rate": each.rate_until(at, bytes_in_place),
                 }
                 for p, each in stay.items()
                 if at - each.read_at >= COMPARED_AFTER
@@ -141,27 +147,27 @@ def _key(cluster_id: str, partition: TopicPartition) -> dict[str, Any]:
     }
 
 
-def _new(seen: SeenReassignment, at: datetime) -> KnownReassignment:
+def _new(reading: SeenReassignment, at: datetime) -> KnownReassignment:
     return KnownReassignment(
-        new_id(), seen.entry, seen.topic_id, at, seen.leader, at, seen.bytes_in_place
+        new_id(), reading.entry, reading.topic_id, at, reading.leader, at, reading.bytes_in_place
     )
 
 
-def _row(cluster_id: str, partition: TopicPartition, known: KnownReassignment) -> dict[str, Any]:
+def _row(cluster_id: str, partition: TopicPartition, record: KnownReassignment) -> dict[str, Any]:
     return {
         "cluster_id": cluster_id,
         "topic": partition.topic,
         "partition": partition.partition,
-        "seen_id": known.seen_id,
-        "topic_id": known.topic_id,
-        "replicas": list(known.entry.replicas),
-        "adding": list(known.entry.adding),
-        "removing": list(known.entry.removing),
-        "first_seen_at": known.first_seen_at,
-        "first_leader": known.first_leader,
-        "read_at": known.read_at,
-        "bytes_in_place": known.bytes_in_place,
-        "rate_bytes_per_s": known.rate_bytes_per_s,
+        "seen_id": record.seen_id,
+        "topic_id": record.topic_id,
+        "replicas": list(record.entry.replicas),
+        "adding": list(record.entry.adding),
+        "removing": list(record.entry.removing),
+        "first_seen_at": record.first_seen_at,
+        "first_leader": record.first_leader,
+        "read_at": record.read_at,
+        "bytes_in_place": record.bytes_in_place,
+        "rate_bytes_per_s": record.rate_bytes_per_s,
     }
 
 

@@ -93,8 +93,8 @@ class CauseStore(Database):
 
     def cause_of(self, dag_id: str, run_id: str) -> Cause | None:
         """The most specific cause of a run; None = none was recorded, or it is over."""
-        found = self._ended_runs(_RUN, {"of_dag": dag_id, "of_run": run_id})
-        return found[0].cause if found else None
+        runs = self._ended_runs(_RUN, {"of_dag": dag_id, "of_run": run_id})
+        return runs[0].cause if runs else None
 
     def ended_runs_of(self, plan_id: str) -> list[EndedRun]:
         """Runs about a plan that something has ended or refused, the last one first."""
@@ -113,8 +113,10 @@ class CauseStore(Database):
         by_run: dict[tuple[str, str], list[RowMapping]] = {}
         for row in rows:
             by_run.setdefault((row["dag_id"], row["run_id"]), []).append(row)
-        found = [(max(row["at"] for row in each), _ended_run(each)) for each in by_run.values()]
-        return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)]
+        dated_runs = [
+            (max(row["at"] for row in each), _ended_run(each)) for each in by_run.values()
+        ]
+        return [each for _, each in sorted(dated_runs, key=lambda pair: pair[0], reverse=True)]
 
 
 def _ended_run(rows: list[RowMapping]) -> EndedRun:

@@ -82,7 +82,7 @@ def brought(
             partition = TopicPartition(row["topic"], row["partition"])
             if row["replicas_target"] is not None:
                 rows.setdefault(partition, []).append(row)
-    return {partition: _brought(found) for partition, found in rows.items()}
+    return {partition: _brought(partition_rows) for partition, partition_rows in rows.items()}
 
 
 def add_taken_back(

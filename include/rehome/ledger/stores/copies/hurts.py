@@ -24,7 +24,7 @@ _FORGET = delete(PLAN_HURTS).where(PLAN_HURTS.c.plan_id == bindparam("of"))
 class HurtStore(Database):
     """One row for each plan, written anew when a poll has found something else."""
 
-    def record_hurts(self, plan_id: str, at: datetime, found: Collection[Hurt]) -> tuple[Hurt, ...]:
+    def record_hurts(self, plan_id: str, at: datetime, hurts: Collection[Hurt]) -> tuple[Hurt, ...]:
         """Record what a poll has found; of two polls, the later one stays. Nothing is written where
         nothing is found, as before.
 
@@ -32,14 +32,14 @@ class HurtStore(Database):
         :raises PlanConflictError: the ledger knows no such plan: it is another one by now.
         """
         with self.reading() as connection:
-            known = _row(connection, plan_id)
-        if not found and (known is None or not known[0]):
+            row = _row(connection, plan_id)
+        if not hurts and (row is None or not row[0]):
             return ()
         with self.writing() as connection:
             if select_plan(connection, plan_id) is None:
                 raise unknown_plan(plan_id)
             before, last = _row(connection, plan_id) or ((), None)
-            dated = lasting(found, before, at)
+            dated = lasting(hurts, before, at)
             values = {"at": at, "hurts": [each.to_json() for each in dated]}
             if last is None:
                 connection.execute(_NEW, {"plan_id": plan_id, **values})
@@ -50,8 +50,8 @@ class HurtStore(Database):
     def hurts(self, plan_id: str) -> tuple[Hurt, ...]:
         """What the newest poll has found since the plan last went on, by what to do about it."""
         with self.reading() as connection:
-            known = _row(connection, plan_id)
-        return () if known is None else known[0]
+            row = _row(connection, plan_id)
+        return () if row is None else row[0]
 
 
 def forget_hurts(connection: Connection, plan_id: str) -> None:

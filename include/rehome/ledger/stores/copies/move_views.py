@@ -116,31 +116,33 @@ def _open_moves(
     connection: Connection, plan_id: str, version: int, since: LedgerView | None
 ) -> MovesFound:
     before = {} if since is None else since.moves
-    known = {partition: state for partition, state in before.items() if not state.ended}
-    if since is not None and since.version == version and len(known) == len(before):
-        return known, since.settled, since.done
+    open_moves = {partition: state for partition, state in before.items() if not state.ended}
+    if since is not None and since.version == version and len(open_moves) == len(before):
+        return open_moves, since.settled, since.done
     if since is None:
-        found = connection.execute(_OPEN_MOVES, {"of": plan_id})
+        cursor = connection.execute(_OPEN_MOVES, {"of": plan_id})
     else:
-        found = connection.execute(_CHANGED_MOVES, {"of": plan_id, "since": since.version})
-    rows = found.all()
-    known |= {TopicPartition(topic, number): MoveState(state) for topic, number, state, _ in rows}
+        cursor = connection.execute(_CHANGED_MOVES, {"of": plan_id, "since": since.version})
+    rows = cursor.all()
+    open_moves |= {
+        TopicPartition(topic, number): MoveState(state) for topic, number, state, _ in rows
+    }
     ended = sums_of_ended(connection, plan_id)
     settled = {}
     for state, sums in ended.items():
         listed = [row.bytes_to_move for row in rows if row.state == state]
         settled[state] = MoveSums(sums.moves - len(listed), sums.bytes_to_copy - sum(listed))
-    return known, settled, ended.get(MoveState.DONE, MoveSums())
+    return open_moves, settled, ended.get(MoveState.DONE, MoveSums())
 
 
 def _flows(
     connection: Connection, plan_id: str, since: LedgerView | None
 ) -> tuple[FlowSample, ...]:
     """The newest samples; those that a view has are not read again."""
-    known = () if since is None else since.flows
-    after = known[-1].at if known else None
+    samples = () if since is None else since.flows
+    after = samples[-1].at if samples else None
     new = select_flows(connection, plan_id, newest=FLOWS_VIEWED, after=after)
-    return (*known, *new)[-FLOWS_VIEWED:]
+    return (*samples, *new)[-FLOWS_VIEWED:]
 
 
 def sums_of(connection: Connection, plan_id: str) -> dict[MoveState, MoveSums]:
@@ -159,10 +161,10 @@ def sums_of_plans(
     connection: Connection, plan_ids: Collection[str]
 ) -> Mapping[str, dict[MoveState, MoveSums]]:
     """Of several plans, by state."""
-    found: dict[str, dict[MoveState, MoveSums]] = {plan_id: {} for plan_id in plan_ids}
+    sums_by_plan: dict[str, dict[MoveState, MoveSums]] = {plan_id: {} for plan_id in plan_ids}
     for plan_id, state, *values in connection.execute(_SUMS_OF_PLANS, {"of": list(plan_ids)}):
-        found[plan_id][MoveState(state)] = _sums(values)
-    return found
+        sums_by_plan[plan_id][MoveState(state)] = _sums(values)
+    return sums_by_plan
 
 
 def _sums(values: Collection[Any]) -> MoveSums:

@@ -55,8 +55,8 @@ class FindingStore(Database):
         still: list[FindingRecord] = []
         with self.writing() as connection:
             _record_judged(connection, cluster_id, taken_at, latest)
-            known = connection.execute(_OF_CLUSTER, {"of": cluster_id}).mappings()
-            rows = [_record(row) for row in known]
+            cursor = connection.execute(_OF_CLUSTER, {"of": cluster_id}).mappings()
+            rows = [_record(row) for row in cursor]
             was = {(row.kind, row.subject): row for row in rows}
             after = findings_after(was, cluster_id, taken_at, latest)
             for key, new in after.items():
@@ -65,7 +65,7 @@ class FindingStore(Database):
                     still.append(new)
                 if new == old:
                     continue
-                _write(connection, new, known=old is not None)
+                _write(connection, new, is_known=old is not None)
                 was_open = old is not None and old.open
                 if new.open is not was_open:
                     (opened if new.open else closed).append(new)
@@ -82,9 +82,9 @@ class FindingStore(Database):
         """Those that are open, the worst kind first."""
         with self.reading() as connection:
             rows = connection.execute(_OPEN, {"of": cluster_id}).mappings()
-            found = [_record(row) for row in rows]
+            findings = [_record(row) for row in rows]
         kinds = list(FindingKind)
-        return sorted(found, key=lambda each: (kinds.index(each.kind), each.subject))
+        return sorted(findings, key=lambda each: (kinds.index(each.kind), each.subject))
 
     def watched_clusters(self) -> dict[str, datetime]:
         """When the newest snapshot was taken that each watched cluster was judged by."""
@@ -107,10 +107,10 @@ def _record_judged(
         connection.execute(_JUDGED, {"of": cluster_id, "judged_at": taken_at})
 
 
-def _write(connection: Connection, finding: FindingRecord, *, known: bool) -> None:
+def _write(connection: Connection, finding: FindingRecord, *, is_known: bool) -> None:
     began = [at.isoformat() for at in finding.began]
     values = {**asdict(finding), "facts": dict(finding.facts), "began": began}
-    if not known:
+    if not is_known:
         connection.execute(_NEW, values)
         return
     place = {"of": finding.cluster_id, "of_kind": finding.kind, "about": finding.subject}
