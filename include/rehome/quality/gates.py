@@ -110,8 +110,8 @@ class Evidence:
         :param digests: name of each of these files → SHA-256 of its bytes.
         :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
         """
-        free, found = min_free_disk_fraction, dict(digests or {})
-        checked = Checked(snapshot, plan, request, reassignment, rollback, free, found)
+        free, file_digests = min_free_disk_fraction, dict(digests or {})
+        checked = Checked(snapshot, plan, request, reassignment, rollback, free, file_digests)
         rules = plan_rules(request, rack_levels=checked.rack_levels)
         return cls(rules, plan_parameters(request), plan_tables(checked))
 
@@ -146,8 +146,8 @@ def check_evidences(
     """
     alike: dict[str, list[str]] = {}
     for name, evidence in evidences.items():
-        asked = repr((evidence.rules, sorted(evidence.parameters.items())))
-        alike.setdefault(asked, []).append(name)
+        key = repr((evidence.rules, sorted(evidence.parameters.items())))
+        alike.setdefault(key, []).append(name)
 
     def together(names: Sequence[str]) -> GateResult:
         first = evidences[names[0]]
@@ -163,7 +163,7 @@ def check_evidences(
     def alone(name: str) -> GateResult:
         return check_evidence(spark, evidences[name])
 
-    found: dict[str, GateResult] = {}
+    result_by_name: dict[str, GateResult] = {}
     for names in alike.values():
-        found |= judged_together(names, together, alone)
-    return found
+        result_by_name |= judged_together(names, together, alone)
+    return result_by_name

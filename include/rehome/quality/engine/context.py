@@ -50,9 +50,9 @@ def suite_of(name: str, rules: Sequence[Rule]) -> ExpectationSuite:
     """A suite with the expectations of these rules, in their order."""
     import great_expectations as gx
 
-    asked = ((rule, item) for rule in rules for item in rule.expectations)
+    pairs = ((rule, item) for rule in rules for item in rule.expectations)
     suite = gx.ExpectationSuite(name=name)
-    for number, (rule, item) in enumerate(asked):
+    for number, (rule, item) in enumerate(pairs):
         suite.add_expectation(expectation_of(rule, item, number))
     return suite
 

@@ -33,13 +33,13 @@ class ExpectationResult:
         this function distinguishes them.
         """
         exception = _exception(result["exception_info"])
-        found = result.get("result") or {}
-        if "details" in found:  # an SQL query of its own
-            rows = found["details"].get("unexpected_rows") or []
-            count = found.get("observed_value") or 0
+        content = result.get("result") or {}
+        if "details" in content:  # an SQL query of its own
+            rows = content["details"].get("unexpected_rows") or []
+            count = content.get("observed_value") or 0
         else:
-            rows = found.get("partial_unexpected_index_list") or []
-            count = found.get("unexpected_count") or 0
+            rows = content.get("partial_unexpected_index_list") or []
+            count = content.get("unexpected_count") or 0
         return cls(bool(result["success"]), exception, int(count), tuple(rows[:ROWS_SHOWN]))
 
 
@@ -66,17 +66,17 @@ def _together(rule: Rule, broken: Iterable[ExpectationResult]) -> list[Mapping[s
     rows: dict[str, Mapping[str, Any]] = {}
     times: Counter[str] = Counter()
     for item in broken:
-        named = Counter(row_text(rule, row) for row in item.rows)
-        times |= named
+        counts = Counter(row_text(rule, row) for row in item.rows)
+        times |= counts
         rows |= {row_text(rule, row): row for row in item.rows}
     order = sorted(rows, key=lambda text: [_sortable(rows[text].get(key)) for key in rule.keys])
     return [rows[text] for text in order for _ in range(times[text])]
 
 
 def _sortable(value: Any) -> tuple[bool, bool, Any]:
-    known = value is not None
+    has_value = value is not None
     number = isinstance(value, int | float)
-    return known, not number, value if number else str(value)
+    return has_value, not number, value if number else str(value)
 
 
 def row_text(rule: Rule, row: Mapping[str, Any]) -> str:
@@ -99,5 +99,5 @@ def _first_line(message: str) -> str:
     return (message.strip().splitlines() or ["no message"])[0][:500]
 
 
-def _outcome(rule: Rule, status: Status, **found: Any) -> ExpectationOutcome:
-    return ExpectationOutcome(rule.name, rule.table, status, rule.remedy, **found)
+def _outcome(rule: Rule, status: Status, **details: Any) -> ExpectationOutcome:
+    return ExpectationOutcome(rule.name, rule.table, status, rule.remedy, **details)

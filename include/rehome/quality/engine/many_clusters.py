@@ -68,10 +68,10 @@ def judged_together(
         return {}
     if len(members) == 1:
         return {members[0]: alone(members[0])}
-    found = together(members)
-    if found.passed:
+    joint_result = together(members)
+    if joint_result.passed:
         # These validations mix clusters, so no Data Docs are made of them.
-        in_common = replace(found, validations=())
+        in_common = replace(joint_result, validations=())
         return dict.fromkeys(members, in_common)
     half = len(members) // 2
     parts = (members[:half], members[half:])

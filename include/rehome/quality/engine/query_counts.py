@@ -35,11 +35,13 @@ def count_queries_together() -> None:
 
     original = query_metrics.UnexpectedRowsQueryTable
 
-    def rows(*, cls: Any, metrics: dict[str, Any], **asked: Any) -> list[dict[str, Any]]:
+    def rows(*, cls: Any, metrics: dict[str, Any], **arguments: Any) -> list[dict[str, Any]]:
         if not metrics[_COUNT]:
             return []
-        found: list[dict[str, Any]] = original._spark(original, metrics=metrics, **asked)
-        return found
+        unexpected_rows: list[dict[str, Any]] = original._spark(
+            original, metrics=metrics, **arguments
+        )
+        return unexpected_rows
 
     keys = original.domain_keys, original.value_keys
     with replacing_metrics():
@@ -58,11 +60,11 @@ class _Query(CountOfRows):
         """Rows depend on their number, and that on its aggregate."""
         from great_expectations.validator.metric_configuration import MetricConfiguration
 
-        asked = metric.metric_domain_kwargs, metric.metric_value_kwargs
+        kwargs = metric.metric_domain_kwargs, metric.metric_value_kwargs
         if metric.metric_name == _ROWS:
-            return {_COUNT: MetricConfiguration(_COUNT, *asked)}
+            return {_COUNT: MetricConfiguration(_COUNT, *kwargs)}
         if metric.metric_name == _COUNT:
-            return {"metric_partial_fn": MetricConfiguration(_AGGREGATE, *asked)}
+            return {"metric_partial_fn": MetricConfiguration(_AGGREGATE, *kwargs)}
         return {}
 
 
@@ -80,10 +82,10 @@ def _count_unexpected(
     from pyspark.sql import functions as F
 
     query = metric_value_kwargs["unexpected_rows_query"]
-    found = _QUERY.fullmatch(query)
-    if found is None:
+    match = _QUERY.fullmatch(query)
+    if match is None:
         raise ValueError(f"Only SELECT … FROM {{batch}} WHERE … can be counted, not: {query}")
     # As the count of all rows names them: what is of the same rows is asked in one query.
     all_rows = {"table": None, **metric_domain_kwargs}
     _, rows, columns = execution_engine.get_compute_domain(all_rows, "table")
-    return F.count(F.when(F.expr(found["condition"]), 1)), rows, columns
+    return F.count(F.when(F.expr(match["condition"]), 1)), rows, columns

@@ -124,12 +124,12 @@ def describe(results: Iterable[GateResult]) -> str:
     """The results as text: one line per gate, and the remedy after a failure."""
     lines: list[str] = []
     for result in results:
-        refused = (
+        failure = (
             "refused"
             if result.binding
             else "too thin: the plan was made without the data that these rules check"
         )
-        verdict = "passed" if result.passed else refused
+        verdict = "passed" if result.passed else failure
         lines.append(f"Gate on the {result.gate}: {verdict}")
         for outcome in result.outcomes:
             lines += _lines(outcome)
@@ -164,9 +164,9 @@ def _lines(outcome: ExpectationOutcome) -> list[str]:
     if outcome.status is Status.CRASHED:
         lines.append(f"          the check itself crashed: {outcome.exception}")
     if outcome.status is Status.FAILED:
-        named = outcome.offending_rows[:ROWS_NAMED]
-        more = outcome.offending_count - len(named)
-        rows = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
+        shown_rows = outcome.offending_rows[:ROWS_NAMED]
+        more = outcome.offending_count - len(shown_rows)
+        rows = "; ".join(shown_rows) + (f"; and {more} more" if more > 0 else "")
         lines.append(f"          {count_text(outcome.offending_count, 'row')}: {rows}")
         lines.append(f"          remedy: {outcome.remedy}")
     return lines

@@ -44,8 +44,8 @@ class Expectation:
 
     def arguments(self) -> dict[str, Any]:
         """The kwargs as plain types."""
-        found: dict[str, Any] = json.loads(self.kwargs)
-        return found
+        arguments: dict[str, Any] = json.loads(self.kwargs)
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ def _suite(gate: str, table: str) -> tuple[Rule, ...]:
 
 def _rules(table: str, suite: dict[str, Any]) -> Iterator[Rule]:
     """Expectations with the same meta data form one rule."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    items_by_meta: dict[str, list[dict[str, Any]]] = {}
     for item in suite["expectations"]:
-        found.setdefault(json.dumps(item["meta"], sort_keys=True), []).append(item)
-    for items in found.values():
+        items_by_meta.setdefault(json.dumps(item["meta"], sort_keys=True), []).append(item)
+    for items in items_by_meta.values():
         meta = items[0]["meta"]
         yield Rule(
             meta["rule"],

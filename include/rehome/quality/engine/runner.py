@@ -62,12 +62,12 @@ def run_gate(
     outcomes: dict[Rule, ExpectationOutcome] = {}
     validations = []
     with one_job_each(spark):
-        for table, asked in by_table(rules).items():
-            suite = suite_of(f"{gate}.{table}", asked)
+        for table, table_rules in by_table(rules).items():
+            suite = suite_of(f"{gate}.{table}", table_rules)
             checkpoint = checkpoint_of(context, gate, suite)
-            result = _validate(checkpoint, tables[table], asked, dict(parameters or {}))
-            outcomes |= _outcomes(asked, result.results)
-            validations.append(Validation(suite.name, tuple(asked), result))
+            result = _validate(checkpoint, tables[table], table_rules, dict(parameters or {}))
+            outcomes |= _outcomes(table_rules, result.results)
+            validations.append(Validation(suite.name, tuple(table_rules), result))
     spark.catalog.dropTempView(_VIEW)
     outcomes_in_order = tuple(outcomes[rule] for rule in rules)
     return GateResult(gate, outcomes_in_order, binding, tuple(validations))
@@ -77,8 +77,8 @@ def _validate(
     checkpoint: Checkpoint, frame: DataFrame, rules: Sequence[Rule], parameters: dict[str, Any]
 ) -> ExpectationSuiteValidationResult:
     """Validate a table, and fetch the rows that break its rules."""
-    found = checkpoint.run({"dataframe": frame}, parameters)
-    (result,) = found.run_results.values()
+    checkpoint_result = checkpoint.run({"dataframe": frame}, parameters)
+    (result,) = checkpoint_result.run_results.values()
     batches = _Batches(checkpoint.validation_definitions[0].data, frame, parameters)
     result.results = batches.in_detail(rules, result.results)
     return result
@@ -86,10 +86,10 @@ def _validate(
 
 def by_table(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     """The rules of each table, in their order."""
-    found: dict[str, list[Rule]] = {}
+    rules_by_table: dict[str, list[Rule]] = {}
     for rule in rules:
-        found.setdefault(rule.table, []).append(rule)
-    return found
+        rules_by_table.setdefault(rule.table, []).append(rule)
+    return rules_by_table
 
 
 def _outcomes(
@@ -115,12 +115,12 @@ class _Batches:
         """The results, with the offending rows of broken expectations. A crash fails every
         expectation of the same query, so each of them is validated alone.
         """
-        asked = [(rule, item) for rule in rules for item in rule.expectations]
+        pairs = [(rule, item) for rule in rules for item in rule.expectations]
         by_number = {result.expectation_config.meta["number"]: result for result in results}
-        for number, (rule, item) in enumerate(asked):
+        for number, (rule, item) in enumerate(pairs):
             if not by_number[number].success:
                 by_number[number] = self._validate_alone(rule, item, number)
-        return [by_number[number] for number in range(len(asked))]
+        return [by_number[number] for number in range(len(pairs))]
 
     def _validate_alone(
         self, rule: Rule, item: Expectation, number: int

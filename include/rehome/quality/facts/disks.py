@@ -49,8 +49,8 @@ class Disks:
         }
         first = {place: place for place in headroom}
         capacity: Counter[BrokerId] = Counter()
-        known = [row for row in online if row["broker"] not in silent]
-        for volume in _volumes(known, snapshot):
+        rows_with_size = [row for row in online if row["broker"] not in silent]
+        for volume in _volumes(rows_with_size, snapshot):
             capacity[volume[0]["broker"]] += volume[0]["total_bytes"]
             takes = sorted(_key_of(row) for row in volume if not row["cordoned"])
             free = min(row["usable_bytes"] for row in volume)
@@ -78,11 +78,11 @@ class Disks:
             broker: {} for broker in self.closed
         }
         for place, here in self.headroom.items():
-            known = headrooms.setdefault(place[0], {})
+            volumes = headrooms.setdefault(place[0], {})
             if here is None:
                 headrooms[place[0]] = None
-            elif known is not None and self.first[place] == place:
-                known[place] = here
+            elif volumes is not None and self.first[place] == place:
+                volumes[place] = here
         return headrooms
 
 
@@ -100,19 +100,21 @@ def _volumes(rows: Sequence[Row], snapshot: Snapshot) -> Iterator[list[Row]]:
         for one, other in combinations(sorted(mine, key=_key_of), 2)
         if _same_numbers(one, other)
     }
-    held = _held_bytes(snapshot) if twins else Counter()
-    found = {broker: list(_groups_of(mine, twins)) for broker, mine in brokers.items()}
-    for broker, volumes in found.items():
-        found[broker] = [part for volume in volumes for part in _split_by_contents(volume, held)]
+    bytes_by_log_dir = _held_bytes(snapshot) if twins else Counter()
+    volumes_by_broker = {broker: list(_groups_of(mine, twins)) for broker, mine in brokers.items()}
+    for broker, volumes in volumes_by_broker.items():
+        volumes_by_broker[broker] = [
+            part for volume in volumes for part in _split_by_contents(volume, bytes_by_log_dir)
+        ]
     seen_apart: set[tuple[str, ...]] = set()
     for broker in {broker for broker, *_ in twins}:
-        for volume in found[broker]:
+        for volume in volumes_by_broker[broker]:
             paths = tuple(row["log_dir"] for row in volume)
             if len(paths) > 1 and any(
-                _has_separate_volumes(other, paths) for other in found.values()
+                _has_separate_volumes(other, paths) for other in volumes_by_broker.values()
             ):
                 seen_apart.add(paths)
-    for volumes in found.values():
+    for volumes in volumes_by_broker.values():
         for volume in volumes:
             paths = tuple(row["log_dir"] for row in volume)
             yield from ([row] for row in volume) if paths in seen_apart else [volume]
@@ -142,10 +144,14 @@ def _twins(one: Row, other: Row, twins: set[tuple[BrokerId, str, str]]) -> bool:
     return (one["broker"], *sorted((one["log_dir"], other["log_dir"]))) in twins
 
 
-def _split_by_contents(volume: list[Row], held: Mapping[LogDirKey, int]) -> list[list[Row]]:
+def _split_by_contents(
+    volume: list[Row], bytes_by_log_dir: Mapping[LogDirKey, int]
+) -> list[list[Row]]:
     used = volume[0]["total_bytes"] - min(row["usable_bytes"] for row in volume)
     return (
-        [[row] for row in volume] if sum(held[_key_of(row)] for row in volume) > used else [volume]
+        [[row] for row in volume]
+        if sum(bytes_by_log_dir[_key_of(row)] for row in volume) > used
+        else [volume]
     )
 
 
@@ -157,10 +163,10 @@ def _has_separate_volumes(volumes: Sequence[Sequence[Row]], paths: Sequence[str]
 
 def _held_bytes(snapshot: Snapshot) -> Counter[LogDirKey]:
     table = snapshot.replicas.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
-    held: Counter[LogDirKey] = Counter()
+    bytes_by_log_dir: Counter[LogDirKey] = Counter()
     for row in table.to_pylist():
-        held[row["broker"], row["log_dir"]] = row["size_bytes_sum"] or 0
-    return held
+        bytes_by_log_dir[row["broker"], row["log_dir"]] = row["size_bytes_sum"] or 0
+    return bytes_by_log_dir
 
 
 def _key_of(row: Row) -> LogDirKey:

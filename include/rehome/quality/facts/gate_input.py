@@ -108,17 +108,17 @@ def rows_of(table: pa.Table, partitions: pa.Table) -> Ints:
     :param table, partitions: with columns ``topic`` and ``partition``.
     """
     topics = table.column("topic").unique()
-    there, wanted = (
+    there, keys = (
         pc.index_in(rows.column("topic"), topics).fill_null(len(topics)).to_numpy().astype(np.int64)
         * (1 << 32)
         + rows.column("partition").fill_null(-1).to_numpy().astype(np.int64)
         for rows in (table, partitions)
     )
     if not len(there):
-        return np.full(len(wanted), -1, np.int64)
+        return np.full(len(keys), -1, np.int64)
     order = np.argsort(there, kind="stable")
-    at = order[np.maximum(np.searchsorted(there[order], wanted, side="right") - 1, 0)]
-    return np.where(there[at] == wanted, at, -1)
+    at = order[np.maximum(np.searchsorted(there[order], keys, side="right") - 1, 0)]
+    return np.where(there[at] == keys, at, -1)
 
 
 @dataclass(frozen=True)
@@ -205,10 +205,10 @@ class Checked:
         """
         partitions, internal = self.moved.partitions, internal_topics(self.snapshot)
         of_topic = set_numbers(self.request, partitions.topics, internal)
-        found = AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+        by_sets = AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
         if not self.brings:
-            return found
-        return found.brought_to(np.isin(self.brokers, self.request.destinations), self.in_scope)
+            return by_sets
+        return by_sets.brought_to(np.isin(self.brokers, self.request.destinations), self.in_scope)
 
     @property
     def brings(self) -> bool:
@@ -218,18 +218,18 @@ class Checked:
     @cached_property
     def shut(self) -> frozenset[BrokerId]:
         """Brokers that may get no new replica: by their log dirs, or by the request."""
-        named = set(self.request.destinations)
-        elsewhere = {b for b in self.brokers.tolist() if named and b not in named}
+        destinations = set(self.request.destinations)
+        elsewhere = {b for b in self.brokers.tolist() if destinations and b not in destinations}
         return frozenset({*self.disks.closed, *self.request.exclude_brokers, *elsewhere})
 
     @cached_property
     def replicas_in_the_end(self) -> dict[BrokerId, int]:
         """Replicas of each listed broker after the plan."""
         moved = self.moved
-        held = Counter(moved.partitions.replicas.values.tolist())
-        held.update(moved.adding.values.tolist())
-        held.subtract(moved.removing.values.tolist())
-        return {broker: held[broker] for broker in self.brokers.tolist()}
+        counts = Counter(moved.partitions.replicas.values.tolist())
+        counts.update(moved.adding.values.tolist())
+        counts.subtract(moved.removing.values.tolist())
+        return {broker: counts[broker] for broker in self.brokers.tolist()}
 
     @cached_property
     def requested(self) -> dict[TopicPartition, tuple[list[BrokerId], list[str]]]:
@@ -256,10 +256,10 @@ def _scope_of(
         lower 32 bits.
     """
     table = snapshot.topics
-    known = dict(
+    internal_by_topic = dict(
         zip(table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True)
     )
-    internal = np.array([bool(known.get(topic)) for topic in topics], bool)
+    internal = np.array([bool(internal_by_topic.get(topic)) for topic in topics], bool)
     names = pa.array(topics, pa.string())
     if request.topics:
         chosen = _partitions_matching(names, internal, request.topics, keys)
@@ -274,7 +274,7 @@ def _partitions_matching(names: pa.Array, internal: Mask, texts: Iterable[str], 
     """(P,) partitions of topics of these names, and of those that are not internal and match a
     pattern among them.
     """
-    found: Mask = np.zeros(len(keys), bool)
+    matches: Mask = np.zeros(len(keys), bool)
     number = keys & 0xFFFFFFFF
     for text in texts:
         whole, partitions = text, ""
@@ -284,8 +284,8 @@ def _partitions_matching(names: pa.Array, internal: Mask, texts: Iterable[str], 
         if partitions:
             first, _, last = partitions.partition("-")
             topics &= (number >= int(first)) & (number <= int(last or first))
-        found |= topics
-    return found
+        matches |= topics
+    return matches
 
 
 def _topics_named(names: pa.Array, internal: Mask, name: str) -> Mask:

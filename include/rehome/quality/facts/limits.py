@@ -74,7 +74,7 @@ class AllowedBrokers:
         """
         sets = request.broker_sets or ()
         may = [np.isin(brokers, np.array(item.brokers, np.int64)) for item in sets]
-        shut = [held for held, item in zip(may, sets, strict=True) if item.exclusive]
+        shut = [mask for mask, item in zip(may, sets, strict=True) if item.exclusive]
         free = ~np.any([np.zeros(len(brokers), bool), *shut], axis=0)
         number = np.where(set_of_partition == _NO_SET, len(sets), set_of_partition)
         return cls(number, np.array([*may, free], bool).reshape(len(sets) + 1, len(brokers)))
@@ -93,8 +93,8 @@ class AllowedBrokers:
     @property
     def groups(self) -> list[int]:
         """Numbers of the sets that have partitions."""
-        found: list[int] = np.unique(self.number).tolist()
-        return found
+        numbers: list[int] = np.unique(self.number).tolist()
+        return numbers
 
 
 def cap_of(request: ReassignmentRequest, broker: BrokerId, resource: Resource) -> float | None:
@@ -104,10 +104,10 @@ def cap_of(request: ReassignmentRequest, broker: BrokerId, resource: Resource) -
         return None
     own = caps.brokers.get(broker)
     if own is not None and resource.value in own.model_fields_set:
-        found: float | None = getattr(own, resource.value)
+        cap: float | None = getattr(own, resource.value)
     else:
-        found = getattr(caps.default, resource.value)
-    return found
+        cap = getattr(caps.default, resource.value)
+    return cap
 
 
 def kept_free(request: ReassignmentRequest, min_free: float, broker: BrokerId) -> float:
@@ -168,9 +168,9 @@ def _hardest(size: Floats, reach: Mask, total: Floats, groups: Mask) -> tuple[fl
     scale = float(total[which].sum())
     for _ in range(len(which) + 1):
         cost = np.concatenate([-total[which], level * width]) / scale
-        found = linprog(cost, A_ub=rows, b_ub=np.zeros(len(rows)), bounds=(0, 1), method="highs")
-        taken = found.x[: len(which)] > 0.5
-        if -found.fun <= 1e-12 or not taken.any() or taken.all():
+        solution = linprog(cost, A_ub=rows, b_ub=np.zeros(len(rows)), bounds=(0, 1), method="highs")
+        taken = solution.x[: len(which)] > 0.5
+        if -solution.fun <= 1e-12 or not taken.any() or taken.all():
             break
         chosen = taken
         level = float(total[which][taken].sum() / width[hosts[taken].any(axis=0)].sum())

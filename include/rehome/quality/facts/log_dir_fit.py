@@ -17,26 +17,32 @@ def unplaced_copies(checked: Checked) -> dict[BrokerId, list[str]]:
 
     Copies with a named log dir come first. Brokers that do not report free space are skipped.
     """
-    named, into = set(), Counter[LogDirKey]()
+    copies_with_dir, into = set(), Counter[LogDirKey]()
     for item in checked.moved.named_log_dirs:
-        named.add((item.move, item.broker))
+        copies_with_dir.add((item.move, item.broker))
         place = item.broker, item.path
         into[checked.disks.first.get(place, place)] += item.size_bytes
     headrooms = {
-        broker: sorted(headroom - into[place] for place, headroom in known.items())
-        for broker, known in checked.disks.headrooms_of_brokers().items()
-        if known is not None
+        broker: sorted(headroom - into[place] for place, headroom in volumes.items())
+        for broker, volumes in checked.disks.headrooms_of_brokers().items()
+        if volumes is not None
     }
-    found = {}
+    misfits = {}
     for broker, moves in _arriving(checked):
         left = headrooms.get(broker)
         if not left:  # another rule covers brokers without any usable log dir
             continue
-        free = [move for move in moves if (move, broker) not in named] if named else moves
+        free = (
+            [move for move in moves if (move, broker) not in copies_with_dir]
+            if copies_with_dir
+            else moves
+        )
         lost = _moves_that_do_not_fit(left, free, checked.moved.size)
         if lost:
-            found[broker] = [f"{checked.planned[move]} {checked.moved.size[move]}" for move in lost]
-    return found
+            misfits[broker] = [
+                f"{checked.planned[move]} {checked.moved.size[move]}" for move in lost
+            ]
+    return misfits
 
 
 def _arriving(checked: Checked) -> Iterator[tuple[BrokerId, list[int]]]:

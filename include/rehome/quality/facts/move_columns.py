@@ -52,8 +52,8 @@ class Moved:
     def _of_snapshot(self, values: Ints, otherwise: Ints) -> Ints:
         if not len(values):
             return otherwise
-        found: Ints = np.where(self.at >= 0, values[self.at], otherwise)
-        return found
+        amounts: Ints = np.where(self.at >= 0, values[self.at], otherwise)
+        return amounts
 
     @cached_property
     def adding(self) -> Ragged:
@@ -107,17 +107,19 @@ class Moved:
         return list(self._named_log_dirs())
 
     def _named_log_dirs(self) -> Iterator[NamedLogDir]:
-        wanted = self.table.column("target_log_dirs")
-        lengths = pc.list_value_length(wanted).to_numpy()
+        column = self.table.column("target_log_dirs")
+        lengths = pc.list_value_length(column).to_numpy()
         rows = np.flatnonzero(lengths > 0)
         chosen = pa.array(rows)
         targets = self.table.column("target").take(chosen).to_pylist()
-        paths = wanted.take(chosen).to_pylist()
+        paths = column.take(chosen).to_pylist()
         today = self.lies_in(rows)
-        for row, brokers, asked, known in zip(rows.tolist(), targets, paths, today, strict=True):
-            for broker, path in zip(brokers, asked, strict=False):
-                if path not in (ANY_LOG_DIR, known.get(broker)):
-                    yield NamedLogDir(row, broker, path, broker in known, int(self.size[row]))
+        for row, brokers, row_paths, dir_today in zip(
+            rows.tolist(), targets, paths, today, strict=True
+        ):
+            for broker, path in zip(brokers, row_paths, strict=False):
+                if path not in (ANY_LOG_DIR, dir_today.get(broker)):
+                    yield NamedLogDir(row, broker, path, broker in dir_today, int(self.size[row]))
 
     def lies_in(self, rows: Ints) -> list[dict[BrokerId, str]]:
         """Broker → log dir of the replicas of these rows' partitions, as the snapshot has them."""
@@ -127,8 +129,8 @@ class Moved:
 
     def bytes_within(self) -> Counter[BrokerId]:
         """Bytes per broker that move from one of its log dirs to another."""
-        found: Counter[BrokerId] = Counter()
+        bytes_by_broker: Counter[BrokerId] = Counter()
         for item in self.named_log_dirs:
             if item.within:
-                found[item.broker] += item.size_bytes
-        return found
+                bytes_by_broker[item.broker] += item.size_bytes
+        return bytes_by_broker

@@ -66,12 +66,12 @@ class Partitions:
         first = is_first(in_order)
         distinct, owner = in_order[first], np.cumsum(first) - 1
         count = len(distinct)
-        known = np.full(count, 0, np.int64)
-        np.maximum.at(known, owner, size)
+        sizes = np.full(count, 0, np.int64)
+        np.maximum.at(sizes, owner, size)
         leads = column["is_leader"].astype(bool)
         leader = np.full(count, -1, np.int64)
         leader[owner[leads]] = column["broker"][leads]
-        known[owner[leads & (size >= 0)]] = size[leads & (size >= 0)]
+        sizes[owner[leads & (size >= 0)]] = size[leads & (size >= 0)]
         moving = (column["adding"] | column["removing"]).astype(bool)
         stays = ~column["removing"].astype(bool)
         paths = table.column("log_dir").fill_null("any").take(pa.array(order[stays]))
@@ -83,7 +83,7 @@ class Partitions:
                 starts_of(np.bincount(owner[stays], minlength=count)),
             ),
             log_dirs=_one_array(paths),
-            size_bytes=known,
+            size_bytes=sizes,
             leader=leader,
             in_flight=np.bincount(owner[moving], minlength=count) > 0,
             in_sync=(column["in_isr"].astype(bool) & ~offline)[stays],
@@ -108,12 +108,12 @@ class Partitions:
 
     def find(self, topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
         """(n,) index of each named partition; -1 where the snapshot does not have it."""
-        wanted = _keys(self.topics, topic, number)
+        keys_to_find = _keys(self.topics, topic, number)
         if not len(self.keys):
-            return np.full(len(wanted), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        found: Ints = np.where(self.keys[at] == wanted, at, -1)
-        return found
+            return np.full(len(keys_to_find), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.keys, keys_to_find), len(self.keys) - 1)
+        indexes: Ints = np.where(self.keys[at] == keys_to_find, at, -1)
+        return indexes
 
     def name(self, index: int) -> str:
         """``topic-number``."""
@@ -122,12 +122,12 @@ class Partitions:
 
     def lists_at(self, at: Ints) -> tuple[pa.ListArray, pa.ListArray]:
         """Replicas and log dirs of the partitions at these indexes; null where an index is -1."""
-        known, lengths = at >= 0, self._lengths(at)
+        is_there, lengths = at >= 0, self._lengths(at)
         place = self._places(at)
         brokers = pa.array(self.replicas.values[place], pa.int32())
         return (
-            lists_of(brokers, lengths, ~known),
-            lists_of(self.log_dirs.take(pa.array(place)), lengths, ~known),
+            lists_of(brokers, lengths, ~is_there),
+            lists_of(self.log_dirs.take(pa.array(place)), lengths, ~is_there),
         )
 
     def chosen_at(self, at: Ints, chosen: Mask) -> Ragged:
@@ -140,8 +140,10 @@ class Partitions:
         return replicas.where(chosen[place])
 
     def _lengths(self, at: Ints) -> Ints:
-        known: Ints = np.where(at >= 0, self.replicas.lengths[at], 0) if len(self.keys) else at * 0
-        return known
+        lengths: Ints = (
+            np.where(at >= 0, self.replicas.lengths[at], 0) if len(self.keys) else at * 0
+        )
+        return lengths
 
     def _places(self, at: Ints) -> Ints:
         """Flat indexes of the replicas of the partitions at these indexes."""
@@ -154,9 +156,9 @@ class Partitions:
 
 def _rates(values: npt.NDArray[np.float64], owner: Ints, count: int) -> Ints:
     """(P,) rate of each partition; each of its rows repeats it."""
-    found = np.zeros(count)
-    np.maximum.at(found, owner, values)
-    return np.rint(found).astype(np.int64)
+    rates = np.zeros(count)
+    np.maximum.at(rates, owner, values)
+    return np.rint(rates).astype(np.int64)
 
 
 def _keys(topics: tuple[str, ...], topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:

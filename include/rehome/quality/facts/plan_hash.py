@@ -31,13 +31,13 @@ def hash_of(cluster_id: str, action: str, moves: pa.Table, *, allows_factor_chan
         },
         separators=(",", ":"),
     ).removesuffix("]}")
-    found = hashlib.sha256(start.encode("ascii"))
+    digest = hashlib.sha256(start.encode("ascii"))
     batches = (each for each in moves.to_batches(max_chunksize=_ROWS_PER_BATCH) if len(each))
     for number, batch in enumerate(batches):
-        found.update(b"," if number else b"")
-        found.update(",".join(_rows(batch).to_pylist()).encode("ascii"))
-    found.update(b"]}")
-    return found.hexdigest()
+        digest.update(b"," if number else b"")
+        digest.update(",".join(_rows(batch).to_pylist()).encode("ascii"))
+    digest.update(b"]}")
+    return digest.hexdigest()
 
 
 def _rows(moves: pa.RecordBatch) -> pa.Array:
@@ -56,11 +56,11 @@ def _rows(moves: pa.RecordBatch) -> pa.Array:
 
 def _log_dirs_json(log_dirs: pa.ListArray, replicas: pa.ListArray) -> pa.Array:
     """(n,) log dirs as JSON: ``any`` where none is named, for one or for all."""
-    named = _list(
+    as_json = _list(
         log_dirs, _replace_each(log_dirs.flatten(), lambda path: json.dumps(path or "any"))
     )
     anywhere = _list(replicas, pa.repeat('"any"', len(replicas.flatten())))
-    return pc.if_else(pc.equal(pc.list_value_length(log_dirs), 0), anywhere, named)
+    return pc.if_else(pc.equal(pc.list_value_length(log_dirs), 0), anywhere, as_json)
 
 
 def _list(column: pa.ListArray, values: pa.Array) -> pa.Array:

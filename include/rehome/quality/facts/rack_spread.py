@@ -57,11 +57,11 @@ def better_places(
     """
     others = np.flatnonzero(hosts & ~np.isin(np.arange(len(hosts)), row))
     is_better = np.zeros(len(others), bool)
-    held = sum(badly_placed(paths, hosts, row[None]))
+    violations = sum(badly_placed(paths, hosts, row[None]))
     for place in np.flatnonzero((row >= 0) & ~np.isin(row, before)).tolist():
         tried = np.repeat(row[None], len(others), axis=0)
         tried[:, place] = others
-        is_better |= sum(badly_placed(paths, hosts, tried)) < held
+        is_better |= sum(badly_placed(paths, hosts, tried)) < violations
     better: Ints = others[is_better]
     return better
 
@@ -76,16 +76,16 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     above[node] = parent
     open_nodes = np.bincount(above[capacity > 0], minlength=int(parent.max()) + 1)
 
-    held = rows >= 0
-    brokers = np.where(held, rows, 0)
+    is_replica = rows >= 0
+    brokers = np.where(is_replica, rows, 0)
     mine, up = node[brokers], parent[brokers]
-    both = held[:, :, None] & held[:, None, :]
+    both = is_replica[:, :, None] & is_replica[:, None, :]
     same = (mine[:, :, None] == mine[:, None, :]) & both
     siblings = (up[:, :, None] == up[:, None, :]) & both
     count = same.sum(axis=2)
-    first = held & ~np.tril(same, -1).any(axis=2)
+    first = is_replica & ~np.tril(same, -1).any(axis=2)
 
-    free = held & (count < capacity[mine])
+    free = is_replica & (count < capacity[mine])
     fewest = np.where(siblings & free[:, None, :], count[:, None, :], _NO_SIBLING).min(axis=2)
     reached = (siblings & (first & (capacity[mine] > 0))[:, None, :]).sum(axis=2)
     fewest = np.where(reached < open_nodes[up], 0, fewest)
@@ -100,5 +100,5 @@ def places(ids: Ints, values: Ints) -> Ints:
         return np.full(len(values), -1, np.int64)
     order = np.argsort(ids, kind="stable")
     at = np.minimum(np.searchsorted(ids[order], values), len(ids) - 1)
-    found: Ints = np.where(ids[order][at] == values, order[at], -1)
-    return found
+    indexes: Ints = np.where(ids[order][at] == values, order[at], -1)
+    return indexes

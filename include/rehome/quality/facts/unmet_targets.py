@@ -23,7 +23,7 @@ class Obstacles:
     :ivar few_leaders: topics with a broker below the requested minimum of leaders.
     """
 
-    def __init__(self, named: Iterable[Infeasible]) -> None:
+    def __init__(self, notes: Iterable[Infeasible]) -> None:
         self.brokers: set[tuple[BrokerId, Resource]] = set()
         self.unpaid: dict[BrokerId, int] = {}
         self.unpaid_partitions = 0
@@ -31,7 +31,7 @@ class Obstacles:
         self.kept_uneven: set[str] = set()
         self.topics: set[str] = set()
         self.few_leaders: set[tuple[str, BrokerId]] = set()
-        for item in named:
+        for item in notes:
             self._read(item)
 
     def _read(self, item: Infeasible) -> None:

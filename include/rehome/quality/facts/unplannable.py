@@ -35,9 +35,9 @@ def excused_partitions(checked: Checked) -> Mask:
     partitions, request = checked.moved.partitions, checked.request
     immovable = without_leader(checked)
     if request.action is Action.SET_REPLICATION_FACTOR:
-        replicas, wanted = partitions.replicas.lengths, int(request.replication_factor or 0)
+        replicas, factor = partitions.replicas.lengths, int(request.replication_factor or 0)
         online = replicas - offline_counts(checked)
-        immovable |= (replicas > wanted) & (online < wanted)
+        immovable |= (replicas > factor) & (online < factor)
     if request.action is Action.FIX_OFFLINE_REPLICAS:
         immovable |= _no_broker_fits(checked) | partitions.in_flight
     if request.action is Action.DEMOTE:
@@ -69,7 +69,7 @@ def _no_broker_fits(checked: Checked) -> Mask:
     for p in np.flatnonzero(needed).tolist():
         if p in planned:
             continue
-        held = set(replicas.values[replicas.offsets[p] : replicas.offsets[p + 1]].tolist())
+        holders = set(replicas.values[replicas.offsets[p] : replicas.offsets[p + 1]].tolist())
         size = partitions.size_bytes[p]
         allowed_brokers = set(
             checked.brokers[checked.allowed_brokers.may[checked.allowed_brokers.number[p]]].tolist()
@@ -77,7 +77,7 @@ def _no_broker_fits(checked: Checked) -> Mask:
         others = [
             b
             for b, headroom in taking.items()
-            if b not in held and headroom >= size and b in allowed_brokers - full
+            if b not in holders and headroom >= size and b in allowed_brokers - full
         ]
         unplaced_copies[p] = len(others) < needed[p]
     return unplaced_copies
@@ -89,12 +89,12 @@ def kept_uneven(checked: Checked, among: Mask) -> Mask:
     surely has space in addition to the plan's copies.
     """
     partitions, allowed = checked.moved.partitions, checked.allowed_brokers
-    named = Obstacles(checked.plan.summary.infeasible).kept_uneven
+    excuses = Obstacles(checked.plan.summary.infeasible).kept_uneven
     takes, ids = takers(checked), checked.brokers
     replicas = partitions.replicas
     kept = np.zeros(len(partitions.keys), bool)
-    for p in np.flatnonzero(among).tolist() if named else ():
-        if partitions.name(p) not in named:
+    for p in np.flatnonzero(among).tolist() if excuses else ():
+        if partitions.name(p) not in excuses:
             continue
         row = replicas.values[replicas.offsets[p] : replicas.offsets[p + 1]]
         better = better_places(
@@ -124,10 +124,10 @@ def at_caps(checked: Checked) -> set[int]:
     replicas, in_the_end = Resource.REPLICAS, checked.replicas_in_the_end
     rated = (Resource.BYTES_IN, Resource.BYTES_OUT, Resource.LEADERS)
     full = set()
-    for broker, held in in_the_end.items():
+    for broker, count in in_the_end.items():
         most = cap_of(checked.request, broker, replicas)
         other = any(cap_of(checked.request, broker, r) is not None for r in rated)
-        if other or (most is not None and held + 1 > most):
+        if other or (most is not None and count + 1 > most):
             full.add(broker)
     return full
 

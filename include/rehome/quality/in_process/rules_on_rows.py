@@ -27,16 +27,16 @@ def broken_rules(
     rules: Sequence[Rule], parameters: Mapping[str, Any], rows: Mapping[str, Sequence[GateRow]]
 ) -> dict[str, GateRow]:
     """The same of the rows of any gate's tables."""
-    found: dict[str, GateRow] = {}
+    rows_by_rule: dict[str, GateRow] = {}
     for rule in rules:
         for item in rule.expectations:
             arguments = _fill_in(item, parameters)
             first = next(_rows_that_break(item.type, rule.name, arguments, rows[rule.table]), None)
             if first is not None:
                 columns = (*rule.keys, *rule.shows)
-                found[rule.name] = {key: first[key] for key in columns if key in first}
+                rows_by_rule[rule.name] = {key: first[key] for key in columns if key in first}
                 break
-    return found
+    return rows_by_rule
 
 
 def _fill_in(item: Expectation, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def _rows_that_break(
     holds = _QUERIES[rule] if kind == "unexpected_rows_expectation" else _KINDS[kind](arguments)
     negated, column = "", None
     if condition := arguments.get("row_condition"):
-        found = _CONDITION.fullmatch(condition)
-        assert found is not None, condition
-        negated, column = found[1], found[2]
+        match = _CONDITION.fullmatch(condition)
+        assert match is not None, condition
+        negated, column = match[1], match[2]
     for row in rows:
         if column is not None and bool(row[column]) is bool(negated):
             continue

@@ -34,7 +34,7 @@ def snapshot_rows(
     snapshot: Snapshot, now: datetime, concerned: Concerned
 ) -> dict[str, Sequence[GateRow]]:
     """The rows of each table."""
-    found: dict[str, Sequence[GateRow]] = {
+    rows_by_table: dict[str, Sequence[GateRow]] = {
         name: table.to_pylist() for name, table in small_tables(snapshot, now, concerned).items()
     }
     replicas = snapshot.replicas.to_pylist()
@@ -42,7 +42,7 @@ def snapshot_rows(
     partitions = list(_partitions(replicas, {topic["topic"] for topic in topics}))
     beside = {row["broker"]: row for row in beside_replicas(snapshot).to_pylist()}
     return {
-        **found,
+        **rows_by_table,
         "topics": [{**topic, **_topic_row(topic["topic"], partitions)} for topic in topics],
         "replicas": [_replica(row, beside.get(row["broker"], {})) for row in replicas],
         "partitions": partitions,
@@ -87,11 +87,11 @@ def _replica(row: GateRow, broker: Mapping[str, Any]) -> GateRow:
     excused = broker.get("known_alive") is False or bool(broker.get("has_failed_dirs"))
     log_dir = row["log_dir"]
     due = {"log_dir": "", "size_bytes": 0, "log_end_offset": 0}
-    known = None if log_dir is None else log_dir in broker.get("log_dirs", ())
+    is_there = None if log_dir is None else log_dir in broker.get("log_dirs", ())
     return {
         **row,
         "known_alive": broker.get("known_alive"),
-        "known_log_dir": known,
+        "known_log_dir": is_there,
         **{
             f"due_{name}": instead if excused and row[name] is None else row[name]
             for name, instead in due.items()

@@ -57,7 +57,9 @@ def brokers_after(checked: Checked) -> pa.Table:
     ids = checked.brokers
     headrooms = checked.disks.headrooms_of_brokers()
     headroom = {
-        broker: sum(known.values()) for broker, known in headrooms.items() if known is not None
+        broker: sum(volumes.values())
+        for broker, volumes in headrooms.items()
+        if volumes is not None
     }
     lost = unplaced_copies(checked)
     within = checked.moved.bytes_within()
@@ -118,7 +120,7 @@ def _shares(checked: Checked, loads: BrokerSums, figures: dict[str, Ints]) -> di
     donors = shared & ~part
     balanced = expands or request.action is Action.REBALANCE
     columns = {}
-    for name, resource, held, tolerance in (
+    for name, resource, before, tolerance in (
         ("bytes", Resource.BYTES, figures["size_bytes_before"], request.tolerance),
         (
             "replicas",
@@ -127,13 +129,13 @@ def _shares(checked: Checked, loads: BrokerSums, figures: dict[str, Ints]) -> di
             request.tolerances.get(Resource.REPLICAS),
         ),
     ):
-        named = [(broker, resource) in obstacles.brokers for broker in ids]
-        free = ~shared | np.array(named, bool) | (not balanced)
-        share = loads.shares(held, resource, shared)
+        is_reported = [(broker, resource) in obstacles.brokers for broker in ids]
+        free = ~shared | np.array(is_reported, bool) | (not balanced)
+        share = loads.shares(before, resource, shared)
         slack = (tolerance or 0.0) * share + 2
         if not checked.allowed_brokers.may.all():
             slack += BY_SETS * share
-        least = np.where(donors, np.minimum(held, share - slack), share - slack)
+        least = np.where(donors, np.minimum(before, share - slack), share - slack)
         columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
         columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free | donors)
         any_less = free | request.one_sided
@@ -146,14 +148,14 @@ def _shares_of_optional(checked: Checked, loads: BrokerSums) -> dict[str, pa.Arr
     shared by all live brokers.
     """
     request, ids = checked.request, checked.brokers.tolist()
-    named = Obstacles(checked.plan.summary.infeasible).brokers
+    excuses = Obstacles(checked.plan.summary.infeasible).brokers
     columns = {}
     for resource in OPTIONAL:
         name = resource.value
         before, after = before_and_after(checked, loads.sums_of, resource)
         part = checked.live if resource in LED else loads.takes_part()
         share = loads.shares(before, resource, part)
-        free = ~part | np.array([(broker, resource) in named for broker in ids], bool)
+        free = ~part | np.array([(broker, resource) in excuses for broker in ids], bool)
         free |= resource not in optional(checked) or request.action is not Action.REBALANCE
         slack = (request.tolerances.get(name) or 0.0) * share + 2
         if not checked.allowed_brokers.may.all():
@@ -170,8 +172,8 @@ def optional(checked: Checked) -> tuple[Resource, ...]:
     """Optional resources that the request has and the snapshot knows, in order."""
     if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
         return ()
-    wanted, partitions = asked_resources(checked.request.tolerances), checked.moved.partitions
-    return tuple(r for r in OPTIONAL if r in wanted and partitions.amounts(r) is not None)
+    resources, partitions = asked_resources(checked.request.tolerances), checked.moved.partitions
+    return tuple(r for r in OPTIONAL if r in resources and partitions.amounts(r) is not None)
 
 
 def _outside(checked: Checked) -> list[list[str] | None]:
@@ -185,8 +187,8 @@ def _outside(checked: Checked) -> list[list[str] | None]:
         resource = Resource(balance.resource)
         bands = zip(summary.brokers, balance.after, balance.low, balance.high, strict=False)
         for load, after, low, high in bands:
-            named = (load.broker, resource) in obstacles.brokers
-            if not named and not low - 1 <= after <= high + 1:
+            is_reported = (load.broker, resource) in obstacles.brokers
+            if not is_reported and not low - 1 <= after <= high + 1:
                 outside.setdefault(load.broker, []).append(resource.value)
     return [outside.get(broker) for broker in checked.brokers.tolist()]
 
@@ -230,8 +232,8 @@ class BrokerSums:
         total = np.zeros(len(ids), np.int64)
         if len(ids):
             at = np.searchsorted(ids[self._order], brokers).clip(max=len(ids) - 1)
-            known = ids[self._order][at] == brokers
-            np.add.at(total, self._order[at[known]], weight[known])
+            is_listed = ids[self._order][at] == brokers
+            np.add.at(total, self._order[at[is_listed]], weight[is_listed])
         return total
 
     def figures(self) -> dict[str, Ints]:
@@ -281,13 +283,13 @@ class BrokerSums:
 
     def takes_part(self) -> Mask:
         """(B,) brokers that take part in a rebalance."""
-        named = self._checked.request.brokers
+        ids = self._checked.request.brokers
         live = self._checked.live
-        return live & np.isin(self._checked.brokers, np.array(named)) if named else live
+        return live & np.isin(self._checked.brokers, np.array(ids)) if ids else live
 
     def shares(
         self,
-        held: Ints,
+        loads: Ints,
         resource: Resource,
         part: Mask | None = None,
         among: Mask | None = None,
@@ -301,10 +303,10 @@ class BrokerSums:
         :param among: (B,) the only brokers that share it, as those of a topic do; None = as the
             broker sets of all topics allow.
         """
-        checked, total = self._checked, held.sum()
+        checked, total = self._checked, loads.sum()
         part = self.takes_part() if part is None else part
         if resource not in LED:
-            total = held[part].sum()
+            total = loads[part].sum()
         ids, capacity = checked.brokers.tolist(), checked.disks.capacity
         disks = np.array([capacity.get(broker, 0) for broker in ids], float)
         if not (disks[checked.live] > 0).all():
@@ -316,7 +318,7 @@ class BrokerSums:
         elif not checked.allowed_brokers.may.all():
             size = self._by_sets(size * checked.live, resource)
         size = size * part
-        return np.where(part, total * size / max(size.sum(), 1e-9), held)
+        return np.where(part, total * size / max(size.sum(), 1e-9), loads)
 
     def _by_sets(
         self, size: npt.NDArray[np.float64], resource: Resource

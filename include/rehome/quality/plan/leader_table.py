@@ -35,28 +35,28 @@ def leaders_after(checked: Checked) -> pa.Table:
     ``least`` is the requested minimum, limited by the topic's partitions divided by the brokers.
     """
     request = checked.request
-    wanted = _wanted_leaders(checked)
+    minimums = _wanted_leaders(checked)
     part = checked.live
     if request.brokers and request.action is not Action.BALANCE_LEADERS:
         part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
-    if not wanted or not part.any():
+    if not minimums or not part.any():
         return _SCHEMA.empty_table()
     moved, partitions = checked.moved, checked.moved.partitions
     first = partitions.replicas.first
     after = first.copy()
-    known = moved.at >= 0
-    after[moved.at[known]] = moved.target.first[known]
-    named = Obstacles(checked.plan.summary.infeasible).few_leaders
+    is_there = moved.at >= 0
+    after[moved.at[is_there]] = moved.target.first[is_there]
+    excuses = Obstacles(checked.plan.summary.infeasible).few_leaders
     topics = partitions.keys >> 32
     rows = []
     for number, topic in enumerate(partitions.topics):
-        if topic not in wanted:
+        if topic not in minimums:
             continue
         mine = topics == number
         allowed = checked.allowed_brokers
         of_set = allowed.may[allowed.number[mine][:1]].all(axis=0)
         brokers = checked.brokers[part & of_set].tolist()
-        least = min(wanted[topic], int(mine.sum()) // max(len(brokers), 1))
+        least = min(minimums[topic], int(mine.sum()) // max(len(brokers), 1))
         for broker in brokers:
             before = int((first[mine] == broker).sum())
             leads = int((after[mine] == broker).sum())
@@ -68,7 +68,7 @@ def leaders_after(checked: Checked) -> pa.Table:
                     "leaders_after": leads,
                     "least": least,
                     "given_up": before - leads if leads < min(before, least) else None,
-                    "is_named": (topic, broker) in named,
+                    "is_named": (topic, broker) in excuses,
                 }
             )
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
@@ -77,11 +77,11 @@ def leaders_after(checked: Checked) -> pa.Table:
 def _wanted_leaders(checked: Checked) -> dict[str, int]:
     """Topic → leaders per broker: the largest minimum of all matching names and patterns."""
     table = checked.snapshot.topics
-    wanted: dict[str, int] = {}
+    minimums: dict[str, int] = {}
     for name, least in checked.request.min_leaders.items():
         for topic, internal in zip(
             table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True
         ):
             if topic == name or (not internal and fnmatchcase(topic, name)):
-                wanted[topic] = max(least, wanted.get(topic, 0))
-    return wanted
+                minimums[topic] = max(least, minimums.get(topic, 0))
+    return minimums

@@ -21,8 +21,8 @@ def elects(checked: Checked) -> Mask:
     if checked.request.action not in ELECTS:
         return np.zeros(len(moved.at), bool)
     current, target = (moved.table.column(name).to_pylist() for name in ("current", "target"))
-    named = moved.table.column("target_log_dirs").to_pylist()
-    same = [a == b and not dirs for a, b, dirs in zip(current, target, named, strict=True)]
+    target_dirs = moved.table.column("target_log_dirs").to_pylist()
+    same = [a == b and not dirs for a, b, dirs in zip(current, target, target_dirs, strict=True)]
     elected: Mask = np.array(same, bool) & (moved.leader != moved.target.first)
     return elected
 
@@ -30,8 +30,8 @@ def elects(checked: Checked) -> Mask:
 def reorders(checked: Checked) -> Mask:
     """(n,) moves that keep the set of brokers and copy nothing."""
     moved = checked.moved
-    named = pc.list_value_length(moved.table.column("target_log_dirs")).to_numpy()
-    same: Mask = (moved.adding.lengths == 0) & (moved.removing.lengths == 0) & (named == 0)
+    dir_counts = pc.list_value_length(moved.table.column("target_log_dirs")).to_numpy()
+    same: Mask = (moved.adding.lengths == 0) & (moved.removing.lengths == 0) & (dir_counts == 0)
     return same
 
 

@@ -32,8 +32,8 @@ def outside(checked: Checked, lists: Ragged, at: Ints) -> Mask:
     place = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
     listed = ids[order][place] == lists.values
     apart = ~allowed_brokers.may[allowed_brokers.number[partition], order[place]]
-    found: Mask = apart & listed & (partition >= 0)
-    return found
+    is_outside: Mask = apart & listed & (partition >= 0)
+    return is_outside
 
 
 def outside_in_the_end(checked: Checked) -> Mask:
@@ -41,20 +41,20 @@ def outside_in_the_end(checked: Checked) -> Mask:
     moved, partitions = checked.moved, checked.moved.partitions
     every = np.arange(len(partitions.keys))
     lists = partitions.replicas
-    found: Mask = lists.where(outside(checked, lists, every)).lengths > 0
-    known = moved.at >= 0
+    is_outside: Mask = lists.where(outside(checked, lists, every)).lengths > 0
+    is_there = moved.at >= 0
     ends = moved.target.where(outside(checked, moved.target, moved.at)).lengths > 0
-    found[moved.at[known]] = ends[known]
-    return found
+    is_outside[moved.at[is_there]] = ends[is_there]
+    return is_outside
 
 
 def left_outside(checked: Checked) -> list[str]:
     """Partitions in scope that end outside their broker set and are not reported in the summary."""
     partitions = checked.moved.partitions
     scope = checked.in_scope
-    named = Obstacles(checked.plan.summary.infeasible).partitions
-    found = np.flatnonzero(scope & outside_in_the_end(checked)).tolist()
-    return [name for name in map(partitions.name, found) if name not in named]
+    excuses = Obstacles(checked.plan.summary.infeasible).partitions
+    indexes = np.flatnonzero(scope & outside_in_the_end(checked)).tolist()
+    return [name for name in map(partitions.name, indexes) if name not in excuses]
 
 
 def left_elsewhere(checked: Checked) -> list[str]:
@@ -64,14 +64,14 @@ def left_elsewhere(checked: Checked) -> list[str]:
     if not checked.brings:
         return []
     moved, partitions = checked.moved, checked.moved.partitions
-    named = np.array(checked.request.destinations, np.int64)
+    destinations = np.array(checked.request.destinations, np.int64)
     lists, planned = partitions.replicas, moved.at >= 0
-    elsewhere = lists.where(~np.isin(lists.values, named)).lengths > 0
-    ends = moved.target.where(~np.isin(moved.target.values, named)).lengths > 0
+    elsewhere = lists.where(~np.isin(lists.values, destinations)).lengths > 0
+    ends = moved.target.where(~np.isin(moved.target.values, destinations)).lengths > 0
     elsewhere[moved.at[planned]] = ends[planned]
     reported = Obstacles(checked.plan.summary.infeasible).partitions
-    found = map(partitions.name, np.flatnonzero(elsewhere & checked.in_scope).tolist())
-    return [name for name in found if name not in reported]
+    names = map(partitions.name, np.flatnonzero(elsewhere & checked.in_scope).tolist())
+    return [name for name in names if name not in reported]
 
 
 def set_too_small(checked: Checked) -> Mask:
@@ -87,7 +87,7 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
     its load before if that is more); and whether it is above its cap without being reported.
     """
     request, ids = checked.request, checked.brokers.tolist()
-    named = Obstacles(checked.plan.summary.infeasible).brokers
+    excuses = Obstacles(checked.plan.summary.infeasible).brokers
     above: dict[int, list[str]] = {}
     columns: dict[str, pa.Array] = {}
     for resource in CAPPED:
@@ -106,7 +106,7 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
         for broker, cap, now, live in zip(
             ids, caps, after.tolist(), checked.live.tolist(), strict=True
         ):
-            if live and cap is not None and now > cap and (broker, resource) not in named:
+            if live and cap is not None and now > cap and (broker, resource) not in excuses:
                 above.setdefault(broker, []).append(resource.value)
     columns["above_caps"] = pa.array([above.get(b) for b in ids], pa.list_(pa.string()))
     return columns

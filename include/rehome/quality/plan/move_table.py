@@ -109,7 +109,7 @@ def _of_isr(checked: Checked) -> dict[str, pa.Array]:
     copy that was asked for by name counts as kept: it is in sync when the move ends.
     """
     moved, explicit = checked.moved, checked.request.action in EXPLICIT
-    found, kept = moved.in_sync, moved.target.where(~moved.target.missing_in(moved.in_sync))
+    in_sync, kept = moved.in_sync, moved.target.where(~moved.target.missing_in(moved.in_sync))
     able = moved.target.where(
         ~(moved.target.missing_in(moved.in_sync) & moved.target.missing_in(moved.adding))
     )
@@ -118,11 +118,11 @@ def _of_isr(checked: Checked) -> dict[str, pa.Array]:
         "current_count": pa.array(moved.current.lengths),
         "target_count": pa.array(moved.target.lengths),
         "distinct_count": pa.array(moved.target.distinct_lengths),
-        "in_sync_now": found.to_arrow(),
-        "in_sync_found": pa.array(found.lengths),
+        "in_sync_now": in_sync.to_arrow(),
+        "in_sync_found": pa.array(in_sync.lengths),
         "in_sync_kept": pa.array(kept.lengths + (moved.adding.lengths if explicit else 0)),
         "in_sync_to_keep": pa.array(  # null where no replica is removed
-            np.minimum(found.lengths, moved.target.lengths),
+            np.minimum(in_sync.lengths, moved.target.lengths),
             mask=moved.target.lengths >= moved.current.lengths,
         ),
         "leader_is_able": pa.array(
@@ -174,15 +174,17 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     losing = worse[_loses_offline(checked)[worse]]
     takes = takers(checked) if len(losing) else None
     # A lower replication factor keeps the replicas in sync, whatever their racks.
-    count, found = moved.current.lengths, moved.in_sync.lengths
-    free = (moved.target.lengths < count) & (found < count)
+    count, in_sync_count = moved.current.lengths, moved.in_sync.lengths
+    free = (moved.target.lengths < count) & (in_sync_count < count)
     for move in np.union1d(worse[:ROWS_SHOWN], losing).tolist():
         hosts = left_of.get(move, left) & checked.allowed_brokers.may[group[move]]
-        found = better_places(checked.rack_paths, hosts, rows["after"][move], rows["before"][move])
-        better[move] = ids[found].tolist()
+        better_brokers = better_places(
+            checked.rack_paths, hosts, rows["after"][move], rows["before"][move]
+        )
+        better[move] = ids[better_brokers].tolist()
         if takes is not None and move in losing:
             # What is offline spreads nothing: a copy in the same rack is better than none.
-            free[move] |= not takes(ids[found], int(moved.size[move]))
+            free[move] |= not takes(ids[better_brokers], int(moved.size[move]))
     for level in range(1, len(before)):
         # A level may only get worse where one above it gets better.
         eased = free | (after[1:level] < before[1:level]).any(axis=0)
@@ -227,10 +229,10 @@ def _without_failed(checked: Checked, left: Mask) -> dict[int, Mask]:
         np.isin(moved.offline.values, checked.brokers[checked.live])
         & moved.offline.missing_in(moved.target)
     )
-    found: dict[int, Mask] = {}
+    left_of_move: dict[int, Mask] = {}
     for broker, move in zip(gone.values.tolist(), gone.row.tolist(), strict=True):
-        found[move] = found.get(move, left) & (checked.brokers != broker)
-    return found
+        left_of_move[move] = left_of_move.get(move, left) & (checked.brokers != broker)
+    return left_of_move
 
 
 def _in_files(checked: Checked) -> dict[str, pa.Array]:
@@ -257,22 +259,22 @@ def _requested_columns(checked: Checked) -> dict[str, pa.Array]:
     """The entry of the operator's own file for each move; null if there is none."""
     if checked.request.action is not Action.REASSIGN:
         return {}
-    asked = [checked.requested.get(partition) for partition in checked.planned]
-    lies_in = checked.moved.lies_in(np.arange(len(asked)))
+    entries = [checked.requested.get(partition) for partition in checked.planned]
+    lies_in = checked.moved.lies_in(np.arange(len(entries)))
     planned = checked.moved.table.column("target_log_dirs").to_pylist()
     elsewhere: list[list[str] | None] = []
-    for entry, today, paths in zip(asked, lies_in, planned, strict=True):
-        brokers, wanted = entry or ([], [])
-        named = dict(zip(brokers, paths, strict=False))
+    for entry, today, paths in zip(entries, lies_in, planned, strict=True):
+        brokers, entry_paths = entry or ([], [])
+        path_of_broker = dict(zip(brokers, paths, strict=False))
         elsewhere.append(
             [
                 f"{broker}:{path}"
-                for broker, path in zip(brokers, wanted, strict=False)
-                if path not in (ANY_LOG_DIR, today.get(broker), named.get(broker))
+                for broker, path in zip(brokers, entry_paths, strict=False)
+                if path not in (ANY_LOG_DIR, today.get(broker), path_of_broker.get(broker))
             ]
             or None
         )
-    replicas = [None if entry is None else entry[0] for entry in asked]
+    replicas = [None if entry is None else entry[0] for entry in entries]
     return {
         "requested_replicas": pa.array(replicas, _BROKERS),
         "requested_elsewhere": pa.array(elsewhere, _PATHS),
@@ -290,26 +292,26 @@ def _evacuation_columns(checked: Checked) -> dict[str, pa.Array]:
     today = checked.moved.lies_in(np.arange(len(checked.moved.at)))
     columns = {name: list[list[BrokerId] | None]() for name in _NAMES}
     rows = (checked.moved.table.column(n).to_pylist() for n in ("current", "target"))
-    named = checked.moved.table.column("target_log_dirs").to_pylist()
+    target_dirs = checked.moved.table.column("target_log_dirs").to_pylist()
     for current, target, paths, lies, size in zip(
-        *rows, named, today, checked.moved.size.tolist(), strict=True
+        *rows, target_dirs, today, checked.moved.size.tolist(), strict=True
     ):
-        asked = dict(zip(target, paths or [ANY_LOG_DIR] * len(target), strict=False))
+        dir_of_broker = dict(zip(target, paths or [ANY_LOG_DIR] * len(target), strict=False))
         inside = {broker for broker in current if (broker, lies.get(broker)) in gone}
-        leaves = [broker for broker in current if broker not in asked]
-        moved = [b for b, path in asked.items() if path not in (ANY_LOG_DIR, lies.get(b))]
-        found = {
+        leaves = [broker for broker in current if broker not in dir_of_broker]
+        moved = [b for b, path in dir_of_broker.items() if path not in (ANY_LOG_DIR, lies.get(b))]
+        brokers_by_column = {
             "not_evacuated": [b for b in (*leaves, *moved) if b in current and b not in inside],
-            "kept_inside": [b for b in inside if b in asked and b not in moved],
+            "kept_inside": [b for b in inside if b in dir_of_broker and b not in moved],
             "into_evacuated": [
                 b
-                for b, path in asked.items()
-                if ((b, path) in gone and b in (*moved, *(set(asked) - set(current))))
+                for b, path in dir_of_broker.items()
+                if ((b, path) in gone and b in (*moved, *(set(dir_of_broker) - set(current))))
                 or (b not in current and path == ANY_LOG_DIR and _may_choose(b, gone, checked))
             ],
             "could_stay": [b for b in leaves if b in inside and headroom.get(b, -1) >= size],
         }
-        for name, brokers in found.items():
+        for name, brokers in brokers_by_column.items():
             columns[name].append(sorted(brokers) or None)
     return {name: pa.array(values, _BROKERS) for name, values in columns.items()}
 

@@ -24,14 +24,14 @@ def replacement_columns(checked: Checked) -> dict[str, pa.Array]:
     if checked.request.action is not Action.REPLACE:
         return {}
     pairs, able = checked.request.replacements, _Able(checked)
-    named = Obstacles(checked.plan.summary.infeasible).partitions
+    excuses = Obstacles(checked.plan.summary.infeasible).partitions
     dead = {*checked.brokers[~checked.live].tolist()}
     not_to_replacement: list[list[BrokerId] | None] = []
     changed_unasked: list[list[BrokerId] | None] = []
     rows = (checked.moved.table.column(name).to_pylist() for name in ("current", "target"))
     for row, (partition, current, target) in enumerate(zip(checked.planned, *rows, strict=True)):
         places = list(zip(current, target, strict=False))
-        excuse = str(partition) in named
+        excuse = str(partition) in excuses
         wrong = [
             new
             for old, new in places

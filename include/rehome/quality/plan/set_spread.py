@@ -24,8 +24,8 @@ def badly_placed_by_set(
     levels = [np.zeros(len(rows), np.int64) for _ in range(checked.rack_levels)]
     for group in np.unique(number).tolist():
         mine = number == group
-        found = badly_placed(checked.rack_paths, hosts & may[group], rows[mine])
-        for level, count in zip(levels, found, strict=True):
+        counts = badly_placed(checked.rack_paths, hosts & may[group], rows[mine])
+        for level, count in zip(levels, counts, strict=True):
             level[mine] = count
     return levels
 
@@ -35,5 +35,5 @@ def uneven(checked: Checked) -> Mask:
     replicas = checked.moved.partitions.replicas
     rows = replicas.pad(places(checked.brokers, replicas.values))
     levels = badly_placed_by_set(checked, checked.live, rows, checked.allowed_brokers.number)
-    found: Mask = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0) > 0
-    return found
+    is_uneven: Mask = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0) > 0
+    return is_uneven

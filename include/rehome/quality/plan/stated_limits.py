@@ -82,20 +82,20 @@ class _Reach:
         off = (self.fair > self.most + _ROUNDING) | (self.fair < self.least - _ROUNDING)
         return bool(off.any()) or self.largest > self.widest
 
-    def is_share(self, rack: Subject, wanted: float) -> bool:
+    def is_share(self, rack: Subject, amount: float) -> bool:
         """Whether that is the rack's share. Racks within racks share what theirs has."""
         if rack.name not in self.name or rack.name.count("/") > 1:
             return rack.name in self.name
         fair = float(self.fair[self.name.index(rack.name)])
-        return fair <= _over(wanted) and wanted <= _over(fair)
+        return fair <= _over(amount) and amount <= _over(fair)
 
-    def too_little(self, name: object, wanted: float) -> bool:
+    def too_little(self, name: object, amount: float) -> bool:
         """Whether a node cannot hold as much as is wanted."""
-        return name in self.name and bool(self.most[self.name.index(name)] < _over(wanted))
+        return name in self.name and bool(self.most[self.name.index(name)] < _over(amount))
 
-    def too_much(self, name: object, wanted: float) -> bool:
+    def too_much(self, name: object, amount: float) -> bool:
         """Whether a node has to hold more than is wanted."""
-        return name in self.name and bool(_over(self.least[self.name.index(name)]) > wanted)
+        return name in self.name and bool(_over(self.least[self.name.index(name)]) > amount)
 
 
 def _over(figure: float) -> float:
@@ -154,12 +154,12 @@ class StatedLimits:
             return cap is not None and cap < _over(note.wanted)
         return broker in self._checked.shut
 
-    def _full(self, broker: BrokerId | None, wanted: float) -> bool:
+    def _full(self, broker: BrokerId | None, amount: float) -> bool:
         """Whether a broker's disks cannot hold as much."""
         at = np.flatnonzero(self._checked.brokers == broker)
-        held = self._sums.sums_of(self._partitions.replicas, self._weight(Resource.BYTES))
-        holds = held + self._headroom(Resource.BYTES)
-        return bool((holds[at] < _over(wanted)).any())
+        loads = self._sums.sums_of(self._partitions.replicas, self._weight(Resource.BYTES))
+        holds = loads + self._headroom(Resource.BYTES)
+        return bool((holds[at] < _over(amount)).any())
 
     def _cap(self, broker: BrokerId | None, resource: Resource) -> float | None:
         if broker is None or resource not in CAPPED:
@@ -201,9 +201,9 @@ class StatedLimits:
         """
         part, movable = self._part, self._movable[of]
         lists, group = _cut(self._partitions.replicas, of), self._checked.allowed_brokers.number[of]
-        held = self._sums.sums_of(lists, weight)
+        loads = self._sums.sums_of(lists, weight)
         stays = self._sums.sums_of(lists, weight * ~movable)
-        kept = np.where(part, stays, held)
+        kept = np.where(part, stays, loads)
         least, most = [], []
         ends = self._of_groups(lists.lengths * movable, weight, group)
         for node, (few, many) in zip(self.levels, ends, strict=True):
@@ -211,11 +211,11 @@ class StatedLimits:
             least.append(np.maximum(below + few, np.bincount(node, kept)))
             most.append(below + many)
         room = self._headroom(resource) if not of_a_topic else self._shut_out()
-        limit = np.where(part, held + room, held)
+        limit = np.where(part, loads + room, loads)
         if not of_a_topic:
             limit = np.minimum(limit, np.where(part, self._caps(resource), np.inf))
-        most[-1] = np.maximum(np.minimum(most[-1], limit), np.where(part, least[-1], held))
-        least[-1] = np.where(part, least[-1], held)
+        most[-1] = np.maximum(np.minimum(most[-1], limit), np.where(part, least[-1], loads))
+        least[-1] = np.where(part, least[-1], loads)
         for level in range(len(self.levels) - 2, -1, -1):
             up, down = self.levels[level], self.levels[level + 1]
             parent = np.zeros(len(least[level + 1]), np.int64)
@@ -227,7 +227,7 @@ class StatedLimits:
         among = None
         if of_a_topic and len(group):
             among = self._checked.allowed_brokers.may[group[0]]
-        share = self._sums.shares(held, resource, part, among)
+        share = self._sums.shares(loads, resource, part, among)
         fair = [np.bincount(node, share) for node in self.levels]
         return _Reach(
             name=self._names,
@@ -243,14 +243,16 @@ class StatedLimits:
 
         :param replicas: (n,) of partitions that may move, else 0; ``group``: (n,) their set.
         """
-        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity(_EVERY)]
+        ends_by_level = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity(_EVERY)]
         for number in np.unique(group[replicas > 0]).tolist():
             mine = replicas * (group == number)
             of_factor: Floats = np.bincount(mine, weight * (mine > 0)).astype(float)
-            for sides, more in zip(found, self.spread_evenly(of_factor, number), strict=True):
+            for sides, more in zip(
+                ends_by_level, self.spread_evenly(of_factor, number), strict=True
+            ):
                 for side, further in zip(sides, more, strict=True):
                     side += further
-        return found
+        return ends_by_level
 
     @cached_property
     def _names(self) -> list[object]:
@@ -275,12 +277,12 @@ class StatedLimits:
     def _headroom(self, resource: Resource) -> Floats:
         """(B,) what may come to each broker."""
         checked, room = self._checked, self._shut_out()
-        known = checked.disks.headrooms_of_brokers()
+        headrooms = checked.disks.headrooms_of_brokers()
         for b, broker in enumerate(checked.brokers.tolist()):
-            volumes = known.get(broker)
+            volumes = headrooms.get(broker)
             if broker in checked.shut:
                 continue
-            if resource is Resource.BYTES and volumes is not None and broker in known:
+            if resource is Resource.BYTES and volumes is not None and broker in headrooms:
                 room[b] = sum(volumes.values())
         return room
 
@@ -294,12 +296,12 @@ class StatedLimits:
         :param group: number of the set whose brokers may hold them; None = all live ones may.
         """
         number = _EVERY if group is None else group
-        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity(number)]
+        ends_by_level = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity(number)]
         for count in np.flatnonzero(of_factor).tolist():
-            for sides, ends in zip(found, self._ends(count, number), strict=True):
+            for sides, ends in zip(ends_by_level, self._ends(count, number), strict=True):
                 for side, of_one in zip(sides, ends, strict=True):
                     side += of_factor[count] * of_one
-        return found
+        return ends_by_level
 
     def _capacity(self, group: int) -> list[Ints]:
         """Per level: (nodes,) brokers of each node that may hold replicas of a group."""
@@ -315,11 +317,11 @@ class StatedLimits:
         """Per level: (nodes,) the fewest and the most replicas of a partition that has so many."""
         if (count, group) not in self._known_ends:
             few = many = np.array([count])
-            found, capacity = [(few, many)], self._capacity(group)
+            ends_by_level, capacity = [(few, many)], self._capacity(group)
             for level in range(1, len(self.levels)):
                 few, many = self._below(level, capacity[level], few, many)
-                found.append((few, many))
-            self._known_ends[count, group] = found
+                ends_by_level.append((few, many))
+            self._known_ends[count, group] = ends_by_level
         return self._known_ends[count, group]
 
     def _below(self, level: int, capacity: Ints, few: Ints, many: Ints) -> tuple[Ints, Ints]:

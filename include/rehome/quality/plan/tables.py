@@ -215,9 +215,9 @@ def _named_as_limited(checked: Checked) -> Mask:
     some: Mask = (allowed_brokers.may & full).sum(axis=1) > 0
     capped = some[allowed_brokers.number] & ~outside_in_the_end(checked)
     limited = np.array(set_too_small(checked) | capped, bool)
-    named = Obstacles(checked.plan.summary.infeasible).partitions
+    excuses = Obstacles(checked.plan.summary.infeasible).partitions
     for p in np.flatnonzero(limited).tolist():
-        limited[p] = checked.moved.partitions.name(p) in named
+        limited[p] = checked.moved.partitions.name(p) in excuses
     return limited
 
 
@@ -226,20 +226,20 @@ def _lies_in(checked: Checked, places: frozenset[LogDirKey]) -> Mask:
     partitions = checked.moved.partitions
     pairs = zip(partitions.replicas.values.tolist(), partitions.log_dirs.to_pylist(), strict=True)
     inside = np.array([pair in places for pair in pairs], bool)
-    found: Mask = partitions.replicas.where(inside).lengths > 0
-    return found
+    is_inside: Mask = partitions.replicas.where(inside).lengths > 0
+    return is_inside
 
 
 def _moving_already(checked: Checked) -> Mask:
     """(P,) reported partitions with a replica that is being moved between log dirs already."""
-    named = Obstacles(checked.plan.summary.infeasible).partitions
+    excuses = Obstacles(checked.plan.summary.infeasible).partitions
     rows = checked.snapshot.replicas.filter(
         checked.snapshot.replicas.column("future_log_dir").is_valid()
     ).to_pylist()
     moving = {f"{row['topic']}-{row['partition']}" for row in rows}
     partitions = checked.moved.partitions
     return np.array(
-        [partitions.name(p) in moving & named for p in range(len(partitions.keys))], bool
+        [partitions.name(p) in moving & excuses for p in range(len(partitions.keys))], bool
     )
 
 
@@ -253,16 +253,16 @@ def _left_out(checked: Checked) -> list[str]:
         return [partitions.name(p) for p in np.flatnonzero(due).tolist()]
     if checked.request.action is not Action.REASSIGN:
         return []
-    named = list(checked.requested)
+    entries = list(checked.requested)
     at = partitions.find(
-        pa.chunked_array([pa.array([topic for topic, _ in named], pa.string())]),
-        pa.chunked_array([pa.array([number for _, number in named], pa.int32())]),
+        pa.chunked_array([pa.array([topic for topic, _ in entries], pa.string())]),
+        pa.chunked_array([pa.array([number for _, number in entries], pa.int32())]),
     )
     today = partitions.lists_at(at)[0].to_pylist()
     moved = set(checked.planned)
     return [
         str(partition)
-        for partition, replicas in zip(named, today, strict=True)
+        for partition, replicas in zip(entries, today, strict=True)
         if partition not in moved and replicas != list(checked.requested[partition][0])
     ]
 
@@ -273,18 +273,18 @@ def _weakened_by_level(checked: Checked) -> dict[int, int]:
     Levels without any are left out; so is, of racks, a broker that is dead or has none.
     """
     moved = checked.moved
-    held = [
+    sides = [
         (lists, places(checked.brokers, lists.values)) for lists in (moved.current, moved.target)
     ]
     fewer = moved.target.distinct_lengths < moved.current.distinct_lengths
-    found = {0: int(fewer.sum())}
+    counts = {0: int(fewer.sum())}
     for level in range(1, checked.rack_levels + 1):
-        named = [tuple([*path, *[""] * level][:level]) for path in checked.rack_paths]
-        numbers = {name: number for number, name in enumerate(sorted(set(named)))}
+        nodes = [tuple([*path, *[""] * level][:level]) for path in checked.rack_paths]
+        numbers = {name: number for number, name in enumerate(sorted(set(nodes)))}
         racked = checked.live & np.array([bool(path) for path in checked.rack_paths], bool)
-        node = np.array([*(numbers[name] for name in named), 0], np.int64)
+        node = np.array([*(numbers[name] for name in nodes), 0], np.int64)
 
-        known = np.append(racked, False)  # -1: a broker that there is not
-        before, after = (Ragged(node[at], lists.offsets).where(known[at]) for lists, at in held)
-        found[level] = int((after.distinct_lengths < before.distinct_lengths).sum())
-    return {level: count for level, count in found.items() if count}
+        has_rack = np.append(racked, False)  # -1: a broker that there is not
+        before, after = (Ragged(node[at], lists.offsets).where(has_rack[at]) for lists, at in sides)
+        counts[level] = int((after.distinct_lengths < before.distinct_lengths).sum())
+    return {level: count for level, count in counts.items() if count}

@@ -111,10 +111,12 @@ def _chosen_topics(checked: Checked) -> tuple[Ints, Mask, Mask]:
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
     """(T, B) replicas; topics without a row, and unlisted brokers, are ignored."""
     at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
-    known = (topic >= 0) & (ids[at] == brokers)
-    known[known] = row[topic[known]] >= 0
+    is_listed = (topic >= 0) & (ids[at] == brokers)
+    is_listed[is_listed] = row[topic[is_listed]] >= 0
     topics = int(row.max()) + 1
-    cells = np.bincount(row[topic[known]] * len(ids) + at[known], minlength=topics * len(ids))
+    cells = np.bincount(
+        row[topic[is_listed]] * len(ids) + at[is_listed], minlength=topics * len(ids)
+    )
     return cells.reshape(topics, len(ids))
 
 

@@ -136,8 +136,8 @@ def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> Non
     Data Docs show values of one column only.
     """
     result = validation.result
-    asked = [rule for rule in validation.rules for _ in rule.expectations]
-    for rule, item in zip(asked, result.results, strict=True):
+    rule_of_each = [rule for rule in validation.rules for _ in rule.expectations]
+    for rule, item in zip(rule_of_each, result.results, strict=True):
         judged = ExpectationResult.of(item.to_json_dict())
         todo = "" if judged.holds else f" Remedy: {rule.remedy}"
         item.expectation_config.description = f"{rule.name}.{todo}"
@@ -182,8 +182,8 @@ def definitions() -> Mapping[str, bytes]:
 def _filled_in(rules: Sequence[Rule]) -> Iterator[Rule]:
     """As they are defined: of the topmost level of racks, and of every optional resource."""
     for rule in rules:
-        found = [about_resource(at_level(rule, 1), resource) for resource in OPTIONAL]
-        yield from dict.fromkeys(found)
+        variants = [about_resource(at_level(rule, 1), resource) for resource in OPTIONAL]
+        yield from dict.fromkeys(variants)
 
 
 def _settle(folder: Path) -> None:
@@ -197,9 +197,9 @@ def _settle(folder: Path) -> None:
     ]
     ids: dict[str, str] = {}
 
-    def settle(found: re.Match[str]) -> str:
+    def settle(match: re.Match[str]) -> str:
         number = str(len(ids))
-        return ids.setdefault(found[0], str(uuid5(NAMESPACE_URL, f"rehome {number}")))
+        return ids.setdefault(match[0], str(uuid5(NAMESPACE_URL, f"rehome {number}")))
 
     for path in texts:
         path.write_text(_UUID.sub(settle, path.read_text(encoding="utf-8")), encoding="utf-8")
@@ -263,10 +263,10 @@ def standalone(html: str) -> str:
 
 def _with_table(script: re.Match[str]) -> str:
     """Replace a script that draws a table by the table."""
-    found = _TABLE.search(script[0])
-    if found is None:
+    match = _TABLE.search(script[0])
+    if match is None:
         return ""
-    columns, rows = (ast.literal_eval(part) for part in found.groups())
+    columns, rows = (ast.literal_eval(part) for part in match.groups())
     return "\n".join(_table(columns, rows))
 
 

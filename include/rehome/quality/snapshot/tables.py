@@ -150,11 +150,13 @@ def _brokers(snapshot: Snapshot, concerned: Concerned) -> pa.Table:
     table = with_times_listed(snapshot.brokers, "broker")
     live, answered = table.column("live"), table.column("answered")
     dirs_of = Counter(snapshot.log_dirs.column("broker").to_pylist())
-    known = pa.array([dirs_of[broker] for broker in table.column("broker").to_pylist()], pa.int64())
+    dir_counts = pa.array(
+        [dirs_of[broker] for broker in table.column("broker").to_pylist()], pa.int64()
+    )
     return (
         table.append_column("live_if_balanced", _where(_among(table, concerned.balanced), live))
         .append_column("answered_if_live", _where(live, answered))
-        .append_column("known_log_dirs", _where(pc.and_(live, answered), known))
+        .append_column("known_log_dirs", _where(pc.and_(live, answered), dir_counts))
     )
 
 
@@ -256,12 +258,12 @@ def _counted_in(
     Replicas are grouped by broker only for partitions where cheaper aggregates do not prove that
     brokers are distinct: for all partitions, it takes three times as long.
     """
-    with ExitStack() as held:
-        held.enter_context(one_job_each(spark))
-        grouped = held.enter_context(
+    with ExitStack() as stack:
+        stack.enter_context(one_job_each(spark))
+        grouped = stack.enter_context(
             keep(_by_partition(replicas, _listed_topics(spark, topics, by), by))
         )
-        seen = grouped.groupBy(*by, "topic").agg(
+        counts = grouped.groupBy(*by, "topic").agg(
             *_aggregates(
                 seen="count(*)",
                 first="min(partition)",
@@ -269,10 +271,10 @@ def _counted_in(
                 unclear="sum(int(NOT surely_distinct))",
             )
         )
-        rows = seen.toArrow().to_pylist()
+        rows = counts.toArrow().to_pylist()
         partitions, times = grouped, "1L"
         if any(row["unclear"] for row in rows):
-            partitions = held.enter_context(keep(_with_times(grouped, replicas, by)))
+            partitions = stack.enter_context(keep(_with_times(grouped, replicas, by)))
             times = "coalesce(times, 1)"
         columns = [name for name in grouped.columns if name != "surely_distinct"]
         yield _Counted(
@@ -287,8 +289,10 @@ def _listed_topics(spark: SparkSession, topics: pa.Table, by: _ClusterColumns) -
     return listed.selectExpr(*names, "true AS listed")
 
 
-def _with_seen(topics: pa.Table, seen: Sequence[Mapping[str, Any]], key: Sequence[str]) -> pa.Table:
-    by_topic = {tuple(row[name] for name in key): row for row in seen}
+def _with_seen(
+    topics: pa.Table, topic_rows: Sequence[Mapping[str, Any]], key: Sequence[str]
+) -> pa.Table:
+    by_topic = {tuple(row[name] for name in key): row for row in topic_rows}
     keys = zip(*(topics.column(name).to_pylist() for name in key), strict=True)
     rows = [by_topic.get(each, {}) for each in keys]
     counts = [row.get("seen", 0) for row in rows]
