@@ -131,9 +131,9 @@ def advance(
 
 
 def _on_their_way(plan: Plan, last_poll: Poll) -> int:
-    seen, steps = last_poll.seen, last_poll.view.steps
-    listed = [(plan.by_partition[p], e) for p, e in seen.ongoing.items() if p in plan.by_partition]
-    return sum(on_its_way(move, entry, seen, steps.get(move.partition)) for move, entry in listed)
+    observation, steps, moves = last_poll.seen, last_poll.view.steps, plan.by_partition
+    listed = [(moves[p], entry) for p, entry in observation.ongoing.items() if p in moves]
+    return sum(on_its_way(m, e, observation, steps.get(m.partition)) for m, e in listed)
 
 
 class _ActionRunner:
@@ -154,7 +154,7 @@ class _ActionRunner:
         self._uncancelled: dict[TopicPartition, BrokerError] = {}
 
     def act(
-        self, actions: Sequence[Decision], seen: Observation, rate_bytes_per_s: int | None
+        self, actions: Sequence[Decision], observation: Observation, rate_bytes_per_s: int | None
     ) -> bool:
         """Carry out all of them; True when the plan's state calls for another poll."""
         self._done.actions += actions
@@ -172,9 +172,9 @@ class _ActionRunner:
                 case KeepThrottled():
                     self._keep_throttled(action)
                 case Admit():
-                    again |= self._admit(action.partitions, seen, rate_bytes_per_s)
+                    again |= self._admit(action.partitions, observation, rate_bytes_per_s)
                 case NextStep():
-                    again |= self._send_steps(dict(action.targets), seen, rate_bytes_per_s)
+                    again |= self._send_steps(dict(action.targets), observation, rate_bytes_per_s)
                 case Hold():
                     self._done.holds.append(action.cause)
                 case Finish():
@@ -183,9 +183,9 @@ class _ActionRunner:
         self._done.in_flight = sum(state is MoveState.ADMITTED for state in states)
         return again
 
-    def _settle(self, found: Collection[Settle]) -> None:
-        states = {each.partition: each.state for each in found}
-        for partition in self._ledger.settle_all(self._plan.plan_id, found):
+    def _settle(self, settlements: Collection[Settle]) -> None:
+        states = {each.partition: each.state for each in settlements}
+        for partition in self._ledger.settle_all(self._plan.plan_id, settlements):
             self._done.settled[partition] = states[partition]
 
     def _moves(self, partitions: Iterable[TopicPartition]) -> list[Move]:
@@ -250,21 +250,21 @@ class _ActionRunner:
         moves = self._moves(p for p, state in states.items() if state in left and p not in lost)
         if not moves:
             return False
-        seen = observe(self._cluster, moves, utc_now(), in_flight=(), starting=True)
-        found = list(needless(moves, seen))
-        self._settle([each for each in found if states[each.partition] is MoveState.PENDING])
-        of_ended = [each for each in found if states[each.partition] is not MoveState.PENDING]
-        return bool(self._ledger.settle_needless(plan_id, of_ended)) or len(found) > len(of_ended)
+        observation = observe(self._cluster, moves, utc_now(), in_flight=(), starting=True)
+        ends = list(needless(moves, observation))
+        self._settle([each for each in ends if states[each.partition] is MoveState.PENDING])
+        of_ended = [each for each in ends if states[each.partition] is not MoveState.PENDING]
+        return bool(self._ledger.settle_needless(plan_id, of_ended)) or len(ends) > len(of_ended)
 
     def _admit(
         self,
         partitions: Collection[TopicPartition],
-        seen: Observation,
+        observation: Observation,
         rate_bytes_per_s: int | None,
     ) -> bool:
         moves = self._moves(partitions)
         first = {move.partition: self._policy.next_step(move, move.current) for move in moves}
-        if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s, first):
+        if not self._ledger.admit(self._plan.plan_id, moves, observation, rate_bytes_per_s, first):
             return True
         try:
             moves = self._ensure_throttled(moves)
@@ -282,8 +282,8 @@ class _ActionRunner:
             later = next(iter(placed.later.values()))
             self._done.holds.append(_sent_again(len(placed.later), later))
         self._done.admitted += self._mark_sent(verdicts)
-        refused = {partition: error for partition, error in verdicts.items() if error is not None}
-        self._fail({**placed.refused, **refused})
+        refusals = {partition: error for partition, error in verdicts.items() if error is not None}
+        self._fail({**placed.refused, **refusals})
         return False
 
     def _mark_sent(
@@ -297,7 +297,7 @@ class _ActionRunner:
     def _send_steps(
         self,
         targets: Mapping[TopicPartition, tuple[BrokerId, ...]],
-        seen: Observation,
+        observation: Observation,
         rate_bytes_per_s: int | None,
     ) -> bool:
         """Send the next steps of moves. One that is refused for good has its move taken back: in
@@ -305,7 +305,7 @@ class _ActionRunner:
         """
         moves = self._moves(targets)
         plan_id = self._plan.plan_id
-        if not self._ledger.admit_steps(plan_id, moves, targets, seen, rate_bytes_per_s):
+        if not self._ledger.admit_steps(plan_id, moves, targets, observation, rate_bytes_per_s):
             return True
         try:
             sent = {p: targets[p] for p in (m.partition for m in self._ensure_throttled(moves))}
@@ -316,9 +316,9 @@ class _ActionRunner:
             self._done.holds.append(_sent_again(len(moves), error))
             return False
         self._mark_sent(verdicts)
-        refused = {partition: error for partition, error in verdicts.items() if error is not None}
-        self._done.errors.update(refused)
-        for_good = {p: str(e) for p, e in refused.items() if e.code not in TRANSIENT}
+        refusals = {partition: error for partition, error in verdicts.items() if error is not None}
+        self._done.errors.update(refusals)
+        for_good = {p: str(e) for p, e in refusals.items() if e.code not in TRANSIENT}
         self._cancel(sorted(for_good), for_good, MoveState.FAILED)
         return False
 
@@ -339,10 +339,10 @@ class _ActionRunner:
     ) -> dict[TopicPartition, BrokerError | None]:
         return self._cluster.alter_reassignments(targets, allow_replication_factor_change=allow)
 
-    def _fail(self, refused: Mapping[TopicPartition, BrokerError]) -> None:
+    def _fail(self, refusals: Mapping[TopicPartition, BrokerError]) -> None:
         """Settle what was refused for good; the next poll judges the others anew."""
-        self._done.errors.update(refused)
-        for_good = {p: error for p, error in refused.items() if error.code not in TRANSIENT}
+        self._done.errors.update(refusals)
+        for_good = {p: error for p, error in refusals.items() if error.code not in TRANSIENT}
         placed = {p for p in for_good if self._plan.by_partition[p].target_log_dirs}
         if placed:
             # Another log dir that it names may have been accepted: that copy is taken back.

@@ -62,13 +62,13 @@ class Assessed:
         self.in_use = InUse(self.pace)
         admitted, ongoing = self.backlog.admitted, self.seen.ongoing
         steps, listed = self.view.steps, 0
-        for found, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):
+        for admitted_move, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):
             listed += entry is not None
-            step = steps.get(found.move.partition)
-            if on_its_way(found.move, entry, self.seen, step):
-                self._goes_on(found)
+            step = steps.get(admitted_move.move.partition)
+            if on_its_way(admitted_move.move, entry, self.seen, step):
+                self._goes_on(admitted_move)
             else:
-                self._assess_admitted(found)
+                self._assess_admitted(admitted_move)
         self.in_use.add_all(self._going_on, self.seen)
         self.unsent.sort(key=lambda move: (-move.size_bytes, move.partition))
         if listed < len(ongoing):
@@ -88,28 +88,28 @@ class Assessed:
         """Whether nothing is admitted and nothing pending."""
         return not self.started and self.backlog.pending_count == self._pending_settled
 
-    def _goes_on(self, found: Admitted) -> None:
-        self.in_flight.append(found.move)
-        self._going_on.append(found)
+    def _goes_on(self, admitted_move: Admitted) -> None:
+        self.in_flight.append(admitted_move.move)
+        self._going_on.append(admitted_move)
 
     def states(self) -> Counter[MoveState]:
         """How many moves are in which state, with what is settled now."""
-        known = self.view.moves
-        states = Counter(known.values())
+        moves = self.view.moves
+        states = Counter(moves.values())
         states.update({state: sums.moves for state, sums in self.view.settled.items()})
-        states.subtract(known[partition] for partition in self.settled)
+        states.subtract(moves[partition] for partition in self.settled)
         states.update(self.settled.values())
         return +states
 
     def may_cancel(self, partition: TopicPartition) -> bool:
         """Whether it was never refused, or long enough ago to be asked again."""
-        refused = self.view.refused_cancels.get(partition)
-        return refused is None or refused.due(self.now, self.policy.poll_interval_s)
+        refusal = self.view.refused_cancels.get(partition)
+        return refusal is None or refusal.due(self.now, self.policy.poll_interval_s)
 
     def given_up(self, partition: TopicPartition) -> bool:
         """Whether it was refused for as long as a stall may last."""
-        refused = self.view.refused_cancels.get(partition)
-        return refused is not None and refused.given_up(self.now, self.policy.stall_timeout_s)
+        refusal = self.view.refused_cancels.get(partition)
+        return refusal is not None and refusal.given_up(self.now, self.policy.stall_timeout_s)
 
     def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
         grace_s, step = self.policy.metadata_grace_s, self.view.steps.get(move.partition)
@@ -123,65 +123,65 @@ class Assessed:
         self.settling.append(Settle(move.partition, state, detail))
         self.settled[move.partition] = state
 
-    def _assess_admitted(self, found: Admitted) -> None:
-        move = found.move
+    def _assess_admitted(self, admitted_move: Admitted) -> None:
+        move = admitted_move.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
         lost = self._losses_of(move)
         if what in (Fate.IN_FLIGHT, Fate.UNREADABLE):
-            self._goes_on(found)
+            self._goes_on(admitted_move)
         elif what is Fate.BETWEEN:
-            self._goes_on(found)
+            self._goes_on(admitted_move)
             self.between.append(move)
         elif lost and what in _NOT_IN_FLIGHT:
             self._settle(move, MoveState.FAILED, f"{lost}; {_NOT_IN_FLIGHT[what]}")
         elif what is Fate.MISPLACED:
-            self._goes_on(found)
-            wanted = tuple(sorted(misplaced_replicas(move, self.seen).items()))
-            self.settling.append(PlaceReplicas(wanted))
+            self._goes_on(admitted_move)
+            log_dirs = tuple(sorted(misplaced_replicas(move, self.seen).items()))
+            self.settling.append(PlaceReplicas(log_dirs))
         elif what is Fate.UNDONE:
-            self._undo(found, detail)
+            self._undo(admitted_move, detail)
         elif what is Fate.UNTOUCHED and may_be_copied(move, self.seen):
-            self._goes_on(found)
+            self._goes_on(admitted_move)
         elif what is Fate.UNTOUCHED:
             self.unsent.append(move)
         elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
-            self._take_back(found, detail)
+            self._take_back(admitted_move, detail)
         else:
             self._settle(move, _ENDS[what], detail)
 
-    def _take_back(self, found: Admitted, detail: str) -> None:
+    def _take_back(self, admitted_move: Admitted, detail: str) -> None:
         """Have another, fresh reading taken, and what is left of it cancelled; it is settled
         then.
         """
-        if self.may_cancel(found.move.partition):
-            self.settling.append(Cancel((found.move.partition,), detail))
-        self._goes_on(found)
+        if self.may_cancel(admitted_move.move.partition):
+            self.settling.append(Cancel((admitted_move.move.partition,), detail))
+        self._goes_on(admitted_move)
 
-    def _undo(self, found: Admitted, detail: str) -> None:
+    def _undo(self, admitted_move: Admitted, detail: str) -> None:
         """A cancel loses the order of replicas, whichever client did it: it is put back.
 
         In the moment that a copy between log dirs ends, it may seem to have been taken back.
         """
-        move = found.move
+        move = admitted_move.move
         if move.target_log_dirs:
-            self._take_back(found, detail)
+            self._take_back(admitted_move, detail)
         elif self.seen.partitions[move.partition].replicas != move.current:
-            self._put_back(found, detail)
+            self._put_back(admitted_move, detail)
         else:
             self._settle(move, MoveState.CANCELLED, detail)
 
-    def _put_back(self, found: Admitted, detail: str) -> None:
+    def _put_back(self, admitted_move: Admitted, detail: str) -> None:
         """Have the order of replicas put back; where that is refused for too long, say so."""
-        partition = found.move.partition
+        partition = admitted_move.move.partition
         if self.given_up(partition):
             answer = self.view.refused_cancels[partition].answer
             order = f"{detail}; the order of its replicas could not be put back: {answer}"
-            self._settle(found.move, MoveState.CANCELLED, order)
+            self._settle(admitted_move.move, MoveState.CANCELLED, order)
         elif self.may_cancel(partition):
             self.settling.append(Cancel((partition,), detail))
             self.settled[partition] = MoveState.CANCELLED
         else:
-            self._goes_on(found)
+            self._goes_on(admitted_move)
 
     def still_pending(self, move: Move) -> bool:
         """Whether a pending move may start; settles what has become of it otherwise."""

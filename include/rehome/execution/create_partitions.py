@@ -97,26 +97,26 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
     :raises RehomeError: a topic was refused; says which ones were not.
     """
     topics = cluster.describe_topics(plan.totals)
-    wanted = {topic: n for topic, n in plan.totals.items() if not _is_there(plan, topic, topics)}
-    drifted = [str(item) for item in _drift(plan, cluster) if item.subject in wanted]
+    counts = {topic: n for topic, n in plan.totals.items() if not _is_there(plan, topic, topics)}
+    drifted = [str(item) for item in _drift(plan, cluster) if item.subject in counts]
     if drifted:
         raise PlanConflictError(
             " ".join(drifted),
             state_left="No partition was created by this step.",
             next_step="Trigger a new run: it places the partitions by the cluster as it is now.",
         )
-    more = {topic: n for topic, n in wanted.items() if topic not in plan.new_topics}
-    new = {topic: plan.of_topic(topic) for topic in wanted if topic in plan.new_topics}
+    more = {topic: n for topic, n in counts.items() if topic not in plan.new_topics}
+    new = {topic: plan.of_topic(topic) for topic in counts if topic in plan.new_topics}
     verdicts = {
         **cluster.create_partitions(more, {topic: plan.of_topic(topic) for topic in more}),
         **cluster.create_topics(new, plan.new_topics),
     }
-    refused = {topic: error for topic, error in verdicts.items() if error is not None}
-    if refused:
-        made = sorted(set(wanted) - set(refused))
+    refusals = {topic: error for topic, error in verdicts.items() if error is not None}
+    if refusals:
+        made = sorted(set(counts) - set(refusals))
         raise RehomeError(
             "The brokers refused to create: "
-            + "; ".join(f"{topic}: {error}" for topic, error in sorted(refused.items())),
+            + "; ".join(f"{topic}: {error}" for topic, error in sorted(refusals.items())),
             state_left=f"Created, and staying: {', '.join(made)}."
             if made
             else "Nothing was created.",
@@ -124,7 +124,7 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
             "is missing. If the request itself has to change, trigger a new run.",
         )
     _prove(plan, cluster)
-    return tuple(partition for partition in sorted(plan.assignments) if partition.topic in wanted)
+    return tuple(partition for partition in sorted(plan.assignments) if partition.topic in counts)
 
 
 def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
@@ -154,11 +154,15 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
 
 def _configured_topics(plan: AddedPartitions, cluster: ClusterPort) -> set[str]:
     """Topics whose configs read back as they were asked for: also those that exist already."""
-    asked = {ConfigResource.topic(topic): configs for topic, configs in plan.new_topics.items()}
-    found = cluster.describe_configs(list(asked)) if any(asked.values()) else {}
+    configs_by_topic = {
+        ConfigResource.topic(topic): configs for topic, configs in plan.new_topics.items()
+    }
+    answers = (
+        cluster.describe_configs(list(configs_by_topic)) if any(configs_by_topic.values()) else {}
+    )
     good = {*plan.totals}
-    for resource, configs in asked.items():
-        found_configs = found.get(resource, {})
+    for resource, configs in configs_by_topic.items():
+        found_configs = answers.get(resource, {})
         if configs and (
             isinstance(found_configs, BrokerError)
             or any(

@@ -40,7 +40,7 @@ HELD_BY_OTHERS = "another client's reassignment runs"
 def decide(
     plan: Plan,
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     now: datetime,
     policy: Policy,
     backlog: Backlog | None = None,
@@ -58,17 +58,17 @@ def decide(
     if view.state is not PlanState.RUNNING:
         return []
     policy = policy.as_asked(view)
-    known = Backlog.of(plan, view, seen) if backlog is None else backlog
+    index = Backlog.of(plan, view, observation) if backlog is None else backlog
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s, view.own_targets)
-    now_true = Assessed(plan, view, seen, now, policy, known, pace)
+    now_true = Assessed(plan, view, observation, now, policy, index, pace)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:
         next_steps = _start_or_wait(now_true)
-    return [*now_true.settling, *_keep_throttled(seen), *next_steps]
+    return [*now_true.settling, *_keep_throttled(observation), *next_steps]
 
 
-def _keep_throttled(seen: Observation) -> list[Decision]:
-    return [KeepThrottled(seen.unthrottled)] if seen.unthrottled else []
+def _keep_throttled(observation: Observation) -> list[Decision]:
+    return [KeepThrottled(observation.unthrottled)] if observation.unthrottled else []
 
 
 def needs_worker(actions: Iterable[Decision]) -> bool:
@@ -159,7 +159,7 @@ def _patience_s(view: LedgerView, now_true: Assessed, policy: Policy) -> float:
 
 def _held_by_others(now_true: Assessed, policy: Policy) -> bool:
     return not policy.additional and any(
-        found not in now_true.plan.by_partition for found in now_true.not_admitted
+        partition not in now_true.plan.by_partition for partition in now_true.not_admitted
     )
 
 
@@ -170,8 +170,8 @@ def _rate(view: LedgerView, now: datetime, policy: Policy) -> list[Decision]:
 
 def _start_or_wait(now_true: Assessed) -> list[Decision]:
     """What starts and what has to wait; the plan's end where nothing is left that could start."""
-    held = _hold_of(now_true)
-    admission = Admission(()) if held else _admission(now_true)
+    plan_hold = _hold_of(now_true)
+    admission = Admission(()) if plan_hold else _admission(now_true)
     if now_true.ended:
         return [_finish(now_true.states())]
     if admission.only_waits_for_window and not now_true.in_flight:
@@ -181,7 +181,7 @@ def _start_or_wait(now_true: Assessed) -> list[Decision]:
     unsent = (move.partition for move in now_true.unsent if move.partition not in starts)
     back = tuple(filter(now_true.may_cancel, unsent))
     steps = [*_rate(now_true.view, now_true.now, now_true.policy), *_next_steps(now_true)]
-    hold = held or (_hold(admission) if admission.waiting else None)
+    hold = plan_hold or (_hold(admission) if admission.waiting else None)
     if back:
         cause = f"it was not sent yet; {hold.cause if hold else ''}"
         steps.append(Cancel(back, cause, MoveState.PENDING))
@@ -196,11 +196,11 @@ def _next_steps(now_true: Assessed) -> list[Decision]:
     """What is sent next of moves that are made in steps. They have their slots already, and go on
     in a pause, as any other move in flight; a step waits for the brokers that it copies to.
     """
-    seen, targets = now_true.seen, []
+    observation, targets = now_true.seen, []
     for move in now_true.between:
-        there = seen.partitions[move.partition].replicas
+        there = observation.partitions[move.partition].replicas
         target = now_true.policy.next_step(move, there)
-        if seen.live_brokers.issuperset(set(target) - set(there)):
+        if observation.live_brokers.issuperset(set(target) - set(there)):
             targets.append((move.partition, target))
     return [NextStep(tuple(targets))] if targets else []
 
@@ -211,11 +211,11 @@ def _hold_of(now_true: Assessed) -> Hold | None:
         return Hold("pause requested")
     if not _held_by_others(now_true, now_true.policy):
         return None
-    seen, plan = now_true.seen, now_true.plan
+    observation, plan = now_true.seen, now_true.plan
     for partition in sorted(now_true.not_admitted):
         if partition in plan.by_partition:
             continue
-        if why := cannot_end(seen.ongoing[partition], seen.live_brokers):
+        if why := cannot_end(observation.ongoing[partition], observation.live_brokers):
             return Hold(
                 f"{HELD_BY_OTHERS}, and cannot end: {partition}: {why}", hangs=True, for_others=True
             )

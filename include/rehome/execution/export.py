@@ -130,8 +130,8 @@ def _places_taken(move: Move) -> Counter[tuple[str, BrokerId]]:
 
 def _election(moves: Iterable[Move]) -> dict[str, Any]:
     """What kafka-leader-election reads: a reassignment alone leaves leadership where it is."""
-    named = (move.partition for move in moves)
-    return {"partitions": [{"topic": p.topic, "partition": p.partition} for p in named]}
+    partitions = (move.partition for move in moves)
+    return {"partitions": [{"topic": p.topic, "partition": p.partition} for p in partitions]}
 
 
 def _brokers_of(moves: Iterable[Move]) -> list[BrokerId]:
@@ -161,22 +161,25 @@ def _throttle(plan: Plan, rate_bytes_per_s: int, present: DescribedConfigs) -> t
 
 
 def _commands(
-    resource: ConfigResource, wanted: Mapping[str, str], present: DescribedConfigs
+    resource: ConfigResource, settings: Mapping[str, str], present: DescribedConfigs
 ) -> tuple[str, str]:
     """One command that sets the keys of a resource, and one that puts back what was there."""
-    found = present.get(resource)
-    if found is None or isinstance(found, BrokerError):
-        why = found.name if isinstance(found, BrokerError) else "it was not read"
+    configs = present.get(resource)
+    if configs is None or isinstance(configs, BrokerError):
+        why = configs.name if isinstance(configs, BrokerError) else "it was not read"
         note = (
             f"# The value on {_where(resource)} is not known ({why}): read it before you change it."
         )
-        return f"{note}\n{_alter(resource, wanted)}", f"{note}\n{_alter(resource, {}, [*wanted])}"
+        return (
+            f"{note}\n{_alter(resource, settings)}",
+            f"{note}\n{_alter(resource, {}, [*settings])}",
+        )
     notes: list[str] = []
     sets: dict[str, str] = {}
     back: dict[str, str] = {}
     gone: list[str] = []
-    for key, ours in wanted.items():
-        there = own_value(resource, found.get(key))
+    for key, ours in settings.items():
+        there = own_value(resource, configs.get(key))
         value = _beside(key, ours, there)
         if value is None:
             stays = _RATE_STAYS if key in RATE_KEYS else _LIST_STAYS

@@ -93,41 +93,43 @@ def poll(
     if view.state is not PlanState.RUNNING:
         return None
     policy = policy.as_asked(view)
-    known = {} if backlog.view is None else backlog.view.moves
-    changed = dict(view.moves.items() - known.items())
+    states_before = {} if backlog.view is None else backlog.view.moves
+    changed = dict(view.moves.items() - states_before.items())
     plan.prepare(changed)
     flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
     filling = {*(+backlog.filling), *_brokers_filled(plan, changed)}
-    seen = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
-    starts = backlog.log_starts.of(cluster, flying, seen)
-    seen = replace(seen, sizes=to_copy(flying, seen, starts))
-    assumed = backlog.assumed.follow(changed, plan.by_partition, seen.live_brokers)
-    seen = backlog.assumed.complete(seen, {move.partition for move in flying})
-    backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
-    progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
-    view = _watch_data(plan, flying, view, seen, ledger, cluster)
+    observation = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
+    starts = backlog.log_starts.of(cluster, flying, observation)
+    observation = replace(observation, sizes=to_copy(flying, observation, starts))
+    assumed = backlog.assumed.follow(changed, plan.by_partition, observation.live_brokers)
+    observation = backlog.assumed.complete(observation, {move.partition for move in flying})
+    backlog.follow(_moves(plan, {*changed, *assumed}), view, observation)
+    progress, view = record_progress(plan, view, ledger, observation, policy, backlog)
+    view = _watch_data(plan, flying, view, observation, ledger, cluster)
     backlog.view = view
-    if foreign := _not_of(plan, view, seen):
+    if foreign := _not_of(plan, view, observation):
         ledger.note_foreign_reassignments(plan.plan_id, foreign)
-    found = look_at_throttles(plan, view, seen, ledger, cluster)
-    seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
-    seen, actions = _decide_on(plan, view, seen, cluster, policy, backlog)
-    hurts = hurts_at(plan, view, seen, actions, backlog, progress.outpaced)
-    hurts = ledger.record_hurts(plan.plan_id, seen.taken_at, hurts)
-    return Poll(view, seen, actions, progress, hurts)
+    coverage = look_at_throttles(plan, view, observation, ledger, cluster)
+    observation = replace(
+        observation, unthrottled=coverage.unthrottled, throttles_unread=coverage.unread
+    )
+    observation, actions = _decide_on(plan, view, observation, cluster, policy, backlog)
+    hurts = hurts_at(plan, view, observation, actions, backlog, progress.outpaced)
+    hurts = ledger.record_hurts(plan.plan_id, observation.taken_at, hurts)
+    return Poll(view, observation, actions, progress, hurts)
 
 
 def _watch_data(
     plan: Plan,
     flying: Collection[Move],
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     ledger: Ledger,
     cluster: OwnCluster,
 ) -> LedgerView:
     """Record what is new of the messages of what moves: the view then has it, too."""
-    ours = [move for move in flying if not is_recreated(move, seen)]
-    new = later(cluster, ours, view.data, seen.high_watermarks)
+    ours = [move for move in flying if not is_recreated(move, observation)]
+    new = later(cluster, ours, view.data, observation.high_watermarks)
     ledger.record_data_seen(plan.plan_id, new)
     return replace(view, data={**view.data, **new}) if new else view
 
@@ -135,7 +137,7 @@ def _watch_data(
 def _decide_on(
     plan: Plan,
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     cluster: OwnCluster,
     policy: Policy,
     backlog: Backlog,
@@ -144,22 +146,22 @@ def _decide_on(
 
     What it chooses by what is assumed is read, and it decides again.
     """
-    actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
-    read = seen.read or frozenset()
+    actions = decide(plan, view, observation, observation.taken_at, policy, backlog)
+    read = observation.read or frozenset()
     for _ in range(DECISIONS_PER_POLL):
-        unread = _concerned_partitions(actions, seen, backlog) - read
+        unread = _concerned_partitions(actions, observation, backlog) - read
         if not unread:
-            return seen, actions
+            return observation, actions
         chosen, read = _moves(plan, unread), read | unread
-        seen = replace(observe_more(cluster, seen, chosen), read=read)
-        backlog.assumed.remember(seen, unread)
-        backlog.follow(chosen, view, seen)
-        actions = decide(plan, view, seen, seen.taken_at, policy, backlog)
-    return seen, _of_read(actions, read)
+        observation = replace(observe_more(cluster, observation, chosen), read=read)
+        backlog.assumed.remember(observation, unread)
+        backlog.follow(chosen, view, observation)
+        actions = decide(plan, view, observation, observation.taken_at, policy, backlog)
+    return observation, _of_read(actions, read)
 
 
 def _not_of(
-    plan: Plan, view: LedgerView, seen: Observation
+    plan: Plan, view: LedgerView, observation: Observation
 ) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """What is being reassigned, and is no move of the plan, with its target.
 
@@ -167,7 +169,7 @@ def _not_of(
     """
     return {
         partition: entry.target
-        for partition, entry in seen.ongoing.items()
+        for partition, entry in observation.ongoing.items()
         if (state := view.moves.get(partition)) is not MoveState.ADMITTED
         and not (state is None and entry.target == _target(plan, partition))
     }
@@ -188,16 +190,16 @@ def _brokers_filled(plan: Plan, changed: Iterable[TopicPartition]) -> Iterator[B
 
 
 def _concerned_partitions(
-    actions: Iterable[Decision], seen: Observation, backlog: Backlog
+    actions: Iterable[Decision], observation: Observation, backlog: Backlog
 ) -> set[TopicPartition]:
     """Partitions of the plan that something is to be done about, or that are being reassigned."""
-    found = {p for p in seen.ongoing if backlog.pending(p) is not None}
+    partitions = {p for p in observation.ongoing if backlog.pending(p) is not None}
     for action in actions:
         if isinstance(action, Admit | Cancel):
-            found.update(action.partitions)
+            partitions.update(action.partitions)
         elif isinstance(action, Settle):
-            found.add(action.partition)
-    return found
+            partitions.add(action.partition)
+    return partitions
 
 
 def _of_read(actions: Sequence[Decision], read: Set[TopicPartition]) -> list[Decision]:
@@ -220,7 +222,7 @@ def _of_read(actions: Sequence[Decision], read: Set[TopicPartition]) -> list[Dec
 def hurts_at(
     plan: Plan,
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     actions: Collection[Decision],
     backlog: Backlog,
     outpaced: Collection[Outpaced],
@@ -231,27 +233,27 @@ def hurts_at(
     :param outpaced: copies that producers outrun.
     """
     waiting = [action for action in actions if isinstance(action, Hold | Admit)]
-    found = [
-        *_of_brokers(plan, view, seen, backlog, waiting),
-        *_of_throttles(seen),
-        *_of_others(plan, view, seen, actions),
+    hurts = [
+        *_of_brokers(plan, view, observation, backlog, waiting),
+        *_of_throttles(observation),
+        *_of_others(plan, view, observation, actions),
         *_of_waits(waiting),
     ]
     if view.refused_cancels:
-        named, more = some(view.refused_cancels)
+        examples, more = some(view.refused_cancels)
         answers = sorted({each.answer for each in view.refused_cancels.values()})
         count = len(view.refused_cancels)
-        found.append(Hurt(HurtKind.NOT_CANCELLED, (), count, named, more, "; ".join(answers)))
+        hurts.append(Hurt(HurtKind.NOT_CANCELLED, (), count, examples, more, "; ".join(answers)))
     lasting = [each for each in outpaced if each.lasts]
     if lasting:
-        found.append(Hurt(HurtKind.OUTPACED, why="; ".join(map(str, lasting))))
-    return tuple(sorted(found, key=lambda each: each.place))
+        hurts.append(Hurt(HurtKind.OUTPACED, why="; ".join(map(str, lasting))))
+    return tuple(sorted(hurts, key=lambda each: each.place))
 
 
 def _of_brokers(
     plan: Plan,
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     backlog: Backlog,
     waiting: Iterable[Hold | Admit],
 ) -> Iterator[Hurt]:
@@ -262,7 +264,7 @@ def _of_brokers(
         if state is MoveState.ADMITTED
     ]
     needed = set().union(*flying, +backlog.filling)
-    dead = needed - seen.live_brokers
+    dead = needed - observation.live_brokers
     if dead:
         waits = (
             each.waiting
@@ -271,37 +273,37 @@ def _of_brokers(
         )
         moves = sum(not dead.isdisjoint(each) for each in flying) + sum(waits)
         yield Hurt(HurtKind.DEAD_BROKERS, tuple(sorted(dead)), moves)
-    silent = sorted((needed & seen.live_brokers) & set(seen.missing))
+    silent = sorted((needed & observation.live_brokers) & set(observation.missing))
     if silent:
-        why = "; ".join(sorted({str(seen.missing[broker]) for broker in silent}))
+        why = "; ".join(sorted({str(observation.missing[broker]) for broker in silent}))
         yield Hurt(HurtKind.SILENT_BROKERS, tuple(silent), why=why)
 
 
-def _of_throttles(seen: Observation) -> Iterator[Hurt]:
-    if seen.unthrottled:
-        named, more = some(seen.unthrottled)
-        yield Hurt(HurtKind.NOT_THROTTLED, (), len(seen.unthrottled), named, more)
-    if seen.throttles_unread:
-        answers = sorted({str(error) for error in seen.throttles_unread.values()})
+def _of_throttles(observation: Observation) -> Iterator[Hurt]:
+    if observation.unthrottled:
+        examples, more = some(observation.unthrottled)
+        yield Hurt(HurtKind.NOT_THROTTLED, (), len(observation.unthrottled), examples, more)
+    if observation.throttles_unread:
+        answers = sorted({str(error) for error in observation.throttles_unread.values()})
         yield Hurt(HurtKind.THROTTLES_UNREAD, why="; ".join(answers))
 
 
 def _of_others(
-    plan: Plan, view: LedgerView, seen: Observation, actions: Iterable[Decision]
+    plan: Plan, view: LedgerView, observation: Observation, actions: Iterable[Decision]
 ) -> Iterator[Hurt]:
     """What another client has done to partitions of the plan, and what it does to others."""
     settled = view.settled.get(MoveState.SUPERSEDED, MoveSums()).moves
     taken = settled + sum(state is MoveState.SUPERSEDED for state in view.moves.values())
     if taken:
         yield Hurt(HurtKind.TAKEN_OVER, moves=taken)
-    foreign = {p: entry for p, entry in seen.ongoing.items() if p not in plan.by_partition}
+    foreign = {p: entry for p, entry in observation.ongoing.items() if p not in plan.by_partition}
     if foreign:
-        named, more = some(foreign)
-        ends = (cannot_end(entry, seen.live_brokers) for _, entry in sorted(foreign.items()))
+        examples, more = some(foreign)
+        ends = (cannot_end(entry, observation.live_brokers) for _, entry in sorted(foreign.items()))
         why = next(filter(None, ends), "")
         holds = [each for each in actions if isinstance(each, Hold) and each.for_others]
         hangs = any(each.hangs for each in holds)
-        yield Hurt(HurtKind.FOREIGN, (), 0, named, more, why, holds=bool(holds), hangs=hangs)
+        yield Hurt(HurtKind.FOREIGN, (), 0, examples, more, why, holds=bool(holds), hangs=hangs)
 
 
 def _of_waits(waiting: Iterable[Hold | Admit]) -> Iterator[Hurt]:

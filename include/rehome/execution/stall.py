@@ -23,14 +23,14 @@ def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:
     return max(limit_s, silence_s(least))
 
 
-def held_up(plan: Plan, seen: Observation, policy: Policy, *, admitted: bool) -> bool:
+def held_up(plan: Plan, observation: Observation, policy: Policy, *, admitted: bool) -> bool:
     """Whether a plan only waits for another client's reassignment to end: that is no stall.
 
     :param admitted: whether something of its own is.
     """
     if admitted or policy.additional:
         return False
-    return any(partition not in plan.by_partition for partition in seen.ongoing)
+    return any(partition not in plan.by_partition for partition in observation.ongoing)
 
 
 def overdue(view: LedgerView, now: datetime, limit_s: float) -> bool:

@@ -38,11 +38,11 @@ def stop_now(
     :raises LeaseLostError: another one has taken the lease over meanwhile.
     :raises ClusterError: the cluster could not be reached; the next poll tries again.
     """
-    with hold(ledger, cluster, owner, lease_s, wait_s=0) as held:
-        done = advance(plan, held.ledger, held.cluster, policy, clock, only_stops=True)
+    with hold(ledger, cluster, owner, lease_s, wait_s=0) as lease:
+        done = advance(plan, lease.ledger, lease.cluster, policy, clock, only_stops=True)
     if done.finished is not None:
-        with hold(ledger, cluster, owner, lease_s, wait_s=0, release=True) as held:
-            clear_throttle(plan.plan_id, held.ledger, held.cluster)
+        with hold(ledger, cluster, owner, lease_s, wait_s=0, release=True) as lease:
+            clear_throttle(plan.plan_id, lease.ledger, lease.cluster)
     return done
 
 

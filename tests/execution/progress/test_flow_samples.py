@@ -58,7 +58,7 @@ def test_what_the_throttle_allowed_is_counted_from_what_was_left_at_the_poll_bef
 
     def allowed(*moves: Move, was: int) -> dict[tuple[str, int], int]:
         before = {COPY: Copied(was, 1000)}
-        sample = flow_sample(moves, seen, before, T0, known=known)
+        sample = flow_sample(moves, seen, before, T0, trend=known)
         assert sample is not None
         return {(flow.direction, flow.broker): flow.allowed_bytes for flow in sample.flows}
 
@@ -107,7 +107,7 @@ def test_a_new_leader_has_sent_nothing_of_the_copy_that_made_it_one() -> None:
     """Broker 1 led and is removed; when the copy is complete broker 3 is elected."""
     led_by_3 = PartitionState(3, (3, 2), frozenset({2, 3}))
     ended = replace(SEEN, partitions={TP: led_by_3}, ongoing={})
-    sample = flow_sample([MOVE], ended, {COPY: Copied(500, 1000)}, T0, known=Trend(100, 1.0))
+    sample = flow_sample([MOVE], ended, {COPY: Copied(500, 1000)}, T0, trend=Trend(100, 1.0))
     assert sample is not None
     copied = {(f.direction, f.broker): (f.copied_bytes, f.allowed_bytes) for f in sample.flows}
     assert copied["in", 3] == copied["out", 1] == (200, 500)
@@ -128,14 +128,14 @@ def test_a_copy_between_log_dirs_counts_until_it_has_taken_the_old_ones_place() 
         future_log_dirs={other: "/b"},
     )
     before = {one: Copied(900, 1000), other: Copied(0, 1000)}
-    sample = flow_sample(two, seen, before, T0, known=Trend(100, 1.0))
+    sample = flow_sample(two, seen, before, T0, trend=Trend(100, 1.0))
     assert sample is not None
     assert sample.flows == (BrokerFlow("across", 3, 500, 600, 1, 0, 500),)
 
 
 def test_a_copy_that_has_shrunk_is_not_counted() -> None:
     """Retention has deleted a segment of it: 300 bytes more than have come since."""
-    cut = flow_sample([MOVE], SEEN, {COPY: Copied(1000, 1400)}, T0, known=Trend(100, 0.9))
+    cut = flow_sample([MOVE], SEEN, {COPY: Copied(1000, 1400)}, T0, trend=Trend(100, 0.9))
     assert cut is not None
     assert {(f.copied_bytes, f.grown_bytes, f.allowed_bytes) for f in cut.flows} == {(0, 0, 0)}
 
@@ -147,7 +147,7 @@ def test_a_leader_that_is_elected_while_other_copies_go_on_is_what_they_are_read
     sizes = {ReplicaId(*TP, broker): size for broker, size in ((1, 1000), (3, 1000), (4, 700))}
     seen = replace(SEEN, partitions={TP: state}, sizes=sizes, live_brokers=frozenset({1, 2, 3, 4}))
     before = {COPY: Copied(1000, 1000), ReplicaId(*TP, 4): Copied(500, 1000)}
-    sample = flow_sample([two], seen, before, T0, known=Trend(100, 1.0))
+    sample = flow_sample([two], seen, before, T0, trend=Trend(100, 1.0))
     assert sample is not None
     copied = {(f.direction, f.broker): (f.copied_bytes, f.allowed_bytes) for f in sample.flows}
     assert copied == {("in", 4): (200, 500), ("out", 3): (200, 500)}
@@ -157,7 +157,7 @@ def test_dead_brokers_take_no_share_of_what_others_are_allowed() -> None:
     other = move("t", 1, (1, 2), (4, 2), 1000)
     state = PartitionState(1, (4, 2, 1), frozenset({1, 2}))
     seen = replace(SEEN, partitions={**SEEN.partitions, other.partition: state})
-    dead = flow_sample([MOVE, other], seen, {COPY: Copied(0, 1000)}, T0, known=Trend(100, 1.0))
+    dead = flow_sample([MOVE, other], seen, {COPY: Copied(0, 1000)}, T0, trend=Trend(100, 1.0))
     assert dead is not None
     allowed = {(flow.direction, flow.broker): flow.allowed_bytes for flow in dead.flows}
     assert allowed == {("in", 3): 500, ("in", 4): 0, ("out", 1): 500}

@@ -44,7 +44,7 @@ def chosen(
         for resource in (DEFAULT, ONE, TWO)
     }
     known = {(item.resource, item.key): item for item in journal}
-    choices = list(choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=by_broker, known=known))
+    choices = list(choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=by_broker, entries=known))
     return (
         {c.resource: c.wanted for c in choices if c.wanted is not None and not c.done},
         {c.resource: c.holds for c in choices if c.holds is not None},

@@ -54,24 +54,24 @@ class PaceAndApproval:
 
         :param last: what it was when it was last read; None = it never was.
         """
-        known = last or {}
-        by_broker = BrokerRates.from_json(known.get(_BY_BROKER))
-        largest = known.get("largest_throttle")
+        last_policy = last or {}
+        by_broker = BrokerRates.from_json(last_policy.get(_BY_BROKER))
+        largest = last_policy.get("largest_throttle")
         when = StricterWhen.NOT_READABLE
         return cls(connection, when, True, False, False, largest, by_broker)
 
     @classmethod
-    def from_record(cls, found: Mapping[str, Any]) -> PaceAndApproval:
+    def from_record(cls, record: Mapping[str, Any]) -> PaceAndApproval:
         """As the connection said that a plan was made through."""
-        connection = str(found["connection"])
-        values: dict[str, Any] = {name: found.get(name) for name in _KEYS}
-        by_broker = BrokerRates.from_json(found.get(_BY_BROKER))
+        connection = str(record["connection"])
+        values: dict[str, Any] = {name: record.get(name) for name in _KEYS}
+        by_broker = BrokerRates.from_json(record.get(_BY_BROKER))
         return cls(connection, StricterWhen.PLANNED, **values, by_broker=by_broker)
 
     @classmethod
-    def last_read(cls, connection: str, found: Mapping[str, Any]) -> PaceAndApproval:
+    def last_read(cls, connection: str, record: Mapping[str, Any]) -> PaceAndApproval:
         """As a connection said when it was last read."""
-        read = cls.from_record({**found, "connection": connection})
+        read = cls.from_record({**record, "connection": connection})
         return replace(read, when=StricterWhen.LAST_READ)
 
     def to_json(self) -> dict[str, Any]:
@@ -96,22 +96,24 @@ def strictest(own: ConnectionPolicy, others: Iterable[PaceAndApproval]) -> Conne
 
     What is stricter elsewhere is named in refusals.
     """
-    found, why = own, dict(own.because)
+    policy, why = own, dict(own.because)
     for each in others:
-        mine = PaceAndApproval.of(found)
+        mine = PaceAndApproval.of(policy)
         if each.rank > mine.rank:
-            found = replace(found, approval=True, own_approval=each.own_approval)
+            policy = replace(policy, approval=True, own_approval=each.own_approval)
             why["approval"] = each.stricter
-        if found.unthrottled and not each.unthrottled:
-            found, why["unthrottled"] = replace(found, unthrottled=False), each.stricter
+        if policy.unthrottled and not each.unthrottled:
+            policy, why["unthrottled"] = replace(policy, unthrottled=False), each.stricter
         least = each.largest_throttle
-        if least is not None and (found.largest_throttle is None or least < found.largest_throttle):
-            found, why["largest_throttle"] = replace(found, largest_throttle=least), each.stricter
-        stricter = found.largest_throttle_by_broker.strictest(each.by_broker)
-        if stricter != found.largest_throttle_by_broker:
-            found = replace(found, largest_throttle_by_broker=stricter)
+        if least is not None and (
+            policy.largest_throttle is None or least < policy.largest_throttle
+        ):
+            policy, why["largest_throttle"] = replace(policy, largest_throttle=least), each.stricter
+        stricter = policy.largest_throttle_by_broker.strictest(each.by_broker)
+        if stricter != policy.largest_throttle_by_broker:
+            policy = replace(policy, largest_throttle_by_broker=stricter)
             why[_BY_BROKER] = each.stricter
-    return replace(found, because=tuple(sorted(why.items())))
+    return replace(policy, because=tuple(sorted(why.items())))
 
 
 _ASPECTS: Mapping[PolicyAspect, Callable[[PaceAndApproval], Any]] = {
@@ -125,14 +127,14 @@ _ASPECTS: Mapping[PolicyAspect, Callable[[PaceAndApproval], Any]] = {
 def differences(policies: Sequence[PaceAndApproval]) -> Iterator[PolicyDifference]:
     """Where connections to one cluster do not say the same."""
     for aspect, value_of in _ASPECTS.items():
-        found: list[tuple[Any, list[str]]] = []
+        groups: list[tuple[Any, list[str]]] = []
         for each in policies:
             value = value_of(each)
-            same = next((names for other, names in found if other == value), None)
+            same = next((names for other, names in groups if other == value), None)
             if same is None:
-                found.append((value, [each.connection]))
+                groups.append((value, [each.connection]))
             else:
                 same.append(each.connection)
-        if len(found) > 1:
-            said = ((value, tuple(sorted(names))) for value, names in found)
+        if len(groups) > 1:
+            said = ((value, tuple(sorted(names))) for value, names in groups)
             yield PolicyDifference(aspect, tuple(said))

@@ -99,14 +99,14 @@ class ConnectionPolicy:
             return cls(connection, place)
         if not isinstance(value, Mapping):
             raise InvalidRequestError([no_object_text(connection)])
-        known = PolicyKeys.model_fields
-        read = read_values(PolicyKeys, {n: item for n, item in value.items() if n in known})
-        problems = [no_key_text(name, known) for name in value if name not in known]
+        policy_fields = PolicyKeys.model_fields
+        read = read_values(PolicyKeys, {n: item for n, item in value.items() if n in policy_fields})
+        problems = [no_key_text(name, policy_fields) for name in value if name not in policy_fields]
         problems += [f"{KEY}: {text}" for text in read.problems]
         if problems:
             raise InvalidRequestError([f"{text} (connection {connection})" for text in problems])
         keys = read.values
-        return cls(connection, place, **{name: getattr(keys, name) for name in known})
+        return cls(connection, place, **{name: getattr(keys, name) for name in policy_fields})
 
     def request_within(self, request: ReassignmentRequest, begun: datetime) -> ReassignmentRequest:
         """The request within the policy: with its approval, largest throttle, and window's end.
@@ -196,11 +196,11 @@ class ConnectionPolicy:
         """Whether another person than who has asked for a plan has to approve it."""
         return self.approval and not self.own_approval
 
-    def require_approver(self, approver: str | None, asked: Askers, *names: str) -> None:
+    def require_approver(self, approver: str | None, askers: Askers, *names: str) -> None:
         """See that the approval is one that counts.
 
         :param approver: who has approved; None = no person.
-        :param asked: who has asked for the plan, for the run that asks for the approval, and for
+        :param askers: who has asked for the plan, for the run that asks for the approval, and for
             terms that are not the plan's own: none of them may approve it.
         :param names: other names of the approver.
         :raises PolicyError: it does not count.
@@ -210,8 +210,8 @@ class ConnectionPolicy:
         why = self._stricter("approval")
         if approver is None:
             raise self.error([PolicyRefusal(RefusedBy.NO_PERSON, why)])
-        if not self.own_approval and asked.what.keys() & {approver, *names}:
-            raise self.error([PolicyRefusal(RefusedBy.OWN_APPROVAL, why, askers=asked)])
+        if not self.own_approval and askers.what.keys() & {approver, *names}:
+            raise self.error([PolicyRefusal(RefusedBy.OWN_APPROVAL, why, askers=askers)])
 
     def error(self, refusals: Collection[PolicyRefusal]) -> PolicyError:
         """The error of what the policy has against a run."""
@@ -250,8 +250,8 @@ class ConnectionPolicy:
     def _of_own_rates(self, rates: BrokerRates) -> Iterator[PolicyRefusal]:
         bounds = self.largest_throttle_by_broker
         for side, broker in rates.above(bounds, self.largest_throttle):
-            named = broker in bounds.of(side)
-            key = "largest_throttle_by_broker" if named else _LARGEST
+            is_named = broker in bounds.of(side)
+            key = "largest_throttle_by_broker" if is_named else _LARGEST
             yield PolicyRefusal(
                 RefusedBy.BROKER_RATE,
                 self._stricter(key),

@@ -102,14 +102,14 @@ class CronWindows:
     def open_at(self, at: datetime) -> FixedWindow | None:
         """The one that is open; None = none is."""
         begun = [(each.open_since(at), each) for each in self.each]
-        found = [_fix(begins, each) for begins, each in begun if begins is not None]
-        return max(found, key=lambda window: window.ends, default=None)
+        windows = [_fix(begins, each) for begins, each in begun if begins is not None]
+        return max(windows, key=lambda window: window.ends, default=None)
 
     def opened_by(self, at: datetime) -> FixedWindow | None:
         """The one that is open, or else the one that opened last; None = none ever did."""
         begun = [(each.opened_by(at), each) for each in self.each]
-        found = [_fix(begins, each) for begins, each in begun if begins is not None]
-        last = max(found, key=lambda window: window.begins, default=None)
+        windows = [_fix(begins, each) for begins, each in begun if begins is not None]
+        last = max(windows, key=lambda window: window.begins, default=None)
         return self.open_at(at) or last
 
     def next_after(self, at: datetime, used: FixedWindow | None = None) -> FixedWindow | None:
@@ -118,8 +118,8 @@ class CronWindows:
         :param used: what does not close later than this one is left out: nothing could begin in it.
         """
         begun = [self._opens(each, at, used) for each in self.each]
-        found = [window for window in begun if window is not None]
-        return min(found, key=lambda each: (each.begins, -each.ends.timestamp()), default=None)
+        windows = [window for window in begun if window is not None]
+        return min(windows, key=lambda each: (each.begins, -each.ends.timestamp()), default=None)
 
     def takes_up(self, paused_at: datetime, now: datetime) -> FixedWindow | None:
         """The one whose run resumes what has paused; None = none is coming. The run of a
@@ -132,8 +132,8 @@ class CronWindows:
 
     def closes_after(self, at: datetime) -> datetime | None:
         """When the one closes that is open, or opens next; None = none does."""
-        found = self.open_at(at) or self.next_after(at)
-        return None if found is None else found.ends
+        window = self.open_at(at) or self.next_after(at)
+        return None if window is None else window.ends
 
     def _opens(
         self, window: CronWindow, at: datetime, used: FixedWindow | None

@@ -111,8 +111,8 @@ class OwnCluster(_Port):
         own.cluster_id = cluster_id
         own._port = port
         own._compared = False
-        own._error = lambda found, was_right: WrongClusterError(
-            cluster_id, found, port.name, plan_id, planned_through, was_right=was_right
+        own._error = lambda actual_id, was_right: WrongClusterError(
+            cluster_id, actual_id, port.name, plan_id, planned_through, was_right=was_right
         )
         return own
 
@@ -135,11 +135,11 @@ class OwnCluster(_Port):
 
         :raises WrongClusterError: it is another cluster.
         """
-        found, was_right = self._port.describe_cluster(), self._compared
-        self._compared = found.cluster_id == self.cluster_id
+        description, was_right = self._port.describe_cluster(), self._compared
+        self._compared = description.cluster_id == self.cluster_id
         if not self._compared:
-            raise self._error(found.cluster_id, was_right)
-        return found
+            raise self._error(description.cluster_id, was_right)
+        return description
 
     def compare(self) -> None:
         """Compare now, where the cluster answers, so that nothing is written before.

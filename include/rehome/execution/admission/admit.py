@@ -58,7 +58,7 @@ def admit(
     unsent: Sequence[Move],
     backlog: Backlog,
     in_use: InUse,
-    seen: Observation,
+    observation: Observation,
     now: datetime,
     policy: Policy,
     bytes_per_s: float,
@@ -80,7 +80,7 @@ def admit(
     :param bytes_per_s: what a broker delivers in each direction.
     :param still_pending: asked once of each move that would be next; False passes it over.
     """
-    admission = _Admitting(backlog, in_use, seen, now, policy, bytes_per_s)
+    admission = _Admitting(backlog, in_use, observation, now, policy, bytes_per_s)
     for move in unsent:
         admission.consider_again(move)
     passed_over = admission.share_out(still_pending)
@@ -94,13 +94,13 @@ class _Admitting:
         self,
         backlog: Backlog,
         in_use: InUse,
-        seen: Observation,
+        observation: Observation,
         now: datetime,
         policy: Policy,
         bytes_per_s: float,
     ) -> None:
         self._backlog = backlog
-        self._seen = seen
+        self._seen = observation
         self._policy = policy
         self._window_bytes = _bytes_until_window_end(now, policy, bytes_per_s)
         self._in_use = in_use
@@ -109,7 +109,7 @@ class _Admitting:
         self._most_small = policy.most_small
         self._usable = {
             broker: broker_room_bytes(disks, policy.kept_free(broker))
-            for broker, disks in seen.disks.items()
+            for broker, disks in observation.disks.items()
         }
         self._bounded = bool(self._usable) or self._window_bytes < inf
         self._open: set[Slot | None] = {None, *backlog.by_slot}

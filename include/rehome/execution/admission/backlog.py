@@ -146,10 +146,10 @@ class Backlog:
         self._filed_by: dict[TopicPartition, FiledBy] = {}
 
     @classmethod
-    def of(cls, plan: Plan, view: LedgerView, seen: Observation) -> Backlog:
+    def of(cls, plan: Plan, view: LedgerView, observation: Observation) -> Backlog:
         """A new backlog of a plan."""
         backlog = cls()
-        backlog.follow(plan.moves, view, seen)
+        backlog.follow(plan.moves, view, observation)
         return backlog
 
     def copy(self) -> Backlog:
@@ -199,25 +199,25 @@ class Backlog:
 
     def pending(self, partition: TopicPartition) -> Move | None:
         """The pending move of a partition; None when it has none."""
-        found = self._pending.get(partition)
-        return found.move if found is not None else None
+        entry = self._pending.get(partition)
+        return entry.move if entry is not None else None
 
-    def follow(self, moves: Iterable[Move], view: LedgerView, seen: Observation) -> None:
+    def follow(self, moves: Iterable[Move], view: LedgerView, observation: Observation) -> None:
         """File anew each of these moves whose state, or (if pending) leader, has changed.
 
         :param moves: those that may have changed; all of the plan's where that is not known.
         """
-        changed = [move for move in moves if self._has_changed(move, view, seen)]
-        touched = {waiting for move in changed for waiting in self._file(move, seen)}
+        changed = [move for move in moves if self._has_changed(move, view, observation)]
+        touched = {waiting for move in changed for waiting in self._file(move, observation)}
         for waiting in touched:
             waiting.sort()
 
-    def _has_changed(self, move: Move, view: LedgerView, seen: Observation) -> bool:
+    def _has_changed(self, move: Move, view: LedgerView, observation: Observation) -> bool:
         """Whether a move is to be filed anew; takes it out then, and remembers what by."""
         partition = move.partition
         now: FiledBy = view.moves.get(partition, MoveState.DONE)  # left out: it has ended
         if now is MoveState.PENDING:
-            shown = seen.partitions.get(partition)
+            shown = observation.partitions.get(partition)
             now = None if shown is None else shown.leader
         if partition not in self._filed_by:
             self._filed_by[partition] = now
@@ -228,14 +228,14 @@ class Backlog:
         self._take_out(partition)
         return True
 
-    def _file(self, move: Move, seen: Observation) -> list[Waiting]:
+    def _file(self, move: Move, observation: Observation) -> list[Waiting]:
         """Append it to the lists it belongs to, which are to be sorted then."""
         state = self._filed_by[move.partition]
         if state is MoveState.ADMITTED:
             self.admitted[move.partition] = Admitted(move, Ends(move))
         if isinstance(state, MoveState):
             return []
-        slots = slots_of(move, seen)
+        slots = slots_of(move, observation)
         taken, left_bytes = tuple(slots), tuple(slots.values())
         filed = Filed(-move.size_bytes, move.partition, taken, left_bytes, move)
         self._pending[move.partition] = filed
@@ -274,10 +274,10 @@ def is_small_move(move: Move, small_bytes: int) -> bool:
 
 
 def _waiting(group: BySlot, place: Slot | None) -> Waiting:
-    found = group.get(place)
-    if found is None:
-        found = group[place] = Waiting(place)
-    return found
+    waiting = group.get(place)
+    if waiting is None:
+        waiting = group[place] = Waiting(place)
+    return waiting
 
 
 def _remove(group: BySlot, filed: Filed) -> None:
@@ -306,16 +306,16 @@ class Foreseen:
     target_bytes_per_s: int | None
     live_brokers: frozenset[BrokerId]
 
-    def holds(self, view: LedgerView, seen: Observation) -> bool:
+    def holds(self, view: LedgerView, observation: Observation) -> bool:
         """Whether playing out anew is not due yet, and nothing that decides has changed."""
-        age_s = (seen.taken_at - self.at).total_seconds()
+        age_s = (observation.taken_at - self.at).total_seconds()
         return (
             age_s < self.work * 1e-6 / PLAYED_OUT_PART
             and age_s < self.eta_s
             and self.target_bytes_per_s == view.target_bytes_per_s
-            and self.live_brokers == seen.live_brokers
+            and self.live_brokers == observation.live_brokers
         )
 
-    def eta_at(self, seen: Observation) -> float:
+    def eta_at(self, observation: Observation) -> float:
         """Seconds from this poll to the end."""
-        return max(self.eta_s - (seen.taken_at - self.at).total_seconds(), 0.0)
+        return max(self.eta_s - (observation.taken_at - self.at).total_seconds(), 0.0)

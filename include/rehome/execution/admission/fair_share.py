@@ -51,28 +51,28 @@ class Copy(NamedTuple):
         return Slot(Direction.IN, self.replica.broker), Slot(Direction.OUT, self.read_from)
 
 
-def copies_of(move: Move, seen: Observation) -> Iterator[Copy]:
+def copies_of(move: Move, observation: Observation) -> Iterator[Copy]:
     """The copies that a move has made, of those that can go on: both ends are alive."""
-    live = seen.live_brokers
-    for slot, left_bytes in slots_of(move, seen).items():
+    live = observation.live_brokers
+    for slot, left_bytes in slots_of(move, observation).items():
         if slot.direction is Direction.OUT:
             continue
-        source = source_of(move, seen) if slot.direction is Direction.IN else slot.broker
+        source = source_of(move, observation) if slot.direction is Direction.IN else slot.broker
         if slot.direction is Direction.IN and source == slot.broker:
             continue
         if source in live and slot.broker in live:
             yield Copy(ReplicaId(*move.partition, slot.broker), source, left_bytes)
 
 
-def source_of(move: Move, seen: Observation) -> BrokerId | None:
+def source_of(move: Move, observation: Observation) -> BrokerId | None:
     """The leader that a move's copies are, or were, read from; None while there is none.
 
     When all of them are complete and the leader is among the replicas that go, one of the new ones
     is elected at once: nothing was read from that.
     """
-    state = seen.partitions.get(move.partition)
+    state = observation.partitions.get(move.partition)
     leader = None if state is None else state.leader
-    if leader in move.adding and move.partition not in seen.ongoing:
+    if leader in move.adding and move.partition not in observation.ongoing:
         return next(iter(move.removing), None)
     return leader
 
@@ -160,8 +160,8 @@ class Copies:
 
     def read_from(self, partition: TopicPartition, leader: BrokerId) -> None:
         """Resume a partition's copies from another leader."""
-        for place, (found, _) in enumerate(self._ids):
-            if found == partition:
+        for place, (copy_partition, _) in enumerate(self._ids):
+            if copy_partition == partition:
                 self._source[place] = self._index[leader]
         self._stale = True
 

@@ -88,7 +88,7 @@ Replica = tuple[str, int, BrokerId]
 """Equal to its ReplicaId, and made in a fraction of the time: `decide` asks for thousands."""
 
 
-def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
+def slots_of(move: Move, observation: Observation) -> dict[Slot, int]:
     """The slots that a move takes, with the bytes it still sends through each.
 
     What is left of a copy is the leader's size, as far as it was measured (else the planned
@@ -97,8 +97,8 @@ def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
     """
     slots: dict[Slot, int] = {}
     topic, number = partition = move.partition
-    sizes: Mapping[Any, int] = seen.sizes  # by ReplicaId, which equals the tuple asked for
-    state = seen.partitions.get(partition)
+    sizes: Mapping[Any, int] = observation.sizes  # by ReplicaId, which equals the tuple asked for
+    state = observation.partitions.get(partition)
     leader = None if state is None else state.leader
     size, out, current = move.size_bytes, 0, move.current
     if leader is not None:
@@ -111,11 +111,13 @@ def slots_of(move: Move, seen: Observation) -> dict[Slot, int]:
     if slots and leader is not None:
         slots[_OUT[leader]] = out
     if move.target_log_dirs:
-        wanted = wanted_log_dirs(move)
+        target_dirs = wanted_log_dirs(move)
         for broker in relocating(move):
             replica = ReplicaId(*move.partition, broker)
-            left = seen.sizes.get(replica, move.size_bytes) - seen.future_sizes.get(replica, 0)
-            if seen.log_dirs.get(replica) != wanted[replica]:
+            left = observation.sizes.get(replica, move.size_bytes) - observation.future_sizes.get(
+                replica, 0
+            )
+            if observation.log_dirs.get(replica) != target_dirs[replica]:
                 slots[Slot(Direction.ACROSS, broker)] = max(0, left)
     return slots
 
@@ -155,12 +157,12 @@ class BytesLeft(NamedTuple):
     left_bytes: Ints
 
 
-def left_of(ends: Sequence[Ends], seen: Observation) -> BytesLeft:
+def left_of(ends: Sequence[Ends], observation: Observation) -> BytesLeft:
     """The same as :func:`slots_of`, of many moves at once.
 
     :param ends: those of moves that copy to other brokers, from the leaders that they have now.
     """
-    sizes: Mapping[Any, int] = seen.sizes
+    sizes: Mapping[Any, int] = observation.sizes
     into = [each.into for each in ends]
     slots, replicas = list(chain.from_iterable(into)), [each.added for each in ends]
     slots_out = [each.way_out for each in ends]
@@ -214,21 +216,23 @@ class InUse:
             for replica, log_dir in wanted_log_dirs(move).items():
                 self.to_dir[replica.broker, log_dir] += bytes_onto(replica.broker, slots)
 
-    def add_all(self, found: Iterable[tuple[Move, Ends]], seen: Observation) -> None:
+    def add_all(
+        self, moves_with_ends: Iterable[tuple[Move, Ends]], observation: Observation
+    ) -> None:
         """Count in what is on its way: many moves at once, as far as they are alike."""
-        partitions = seen.partitions
+        partitions = observation.partitions
         led = []
-        for move, ends in found:
+        for move, ends in moves_with_ends:
             state = partitions.get(move.partition)
             leader = None if state is None else state.leader
             if leader is None or not ends.into or move.target_log_dirs:
-                self.add(move, slots_of(move, seen))
+                self.add(move, slots_of(move, observation))
                 continue
             if leader != ends.leader:
                 ends.led_by(leader, move.partition)
             led.append(ends)
         self.moves += len(led)
-        slots, left = left_of(led, seen)
+        slots, left = left_of(led, observation)
         if self._small_bytes:
             sent = left[len(left) - len(led) :]  # no destination receives more than is sent
             self.small += int(np.count_nonzero(sent <= self._small_bytes))

@@ -52,9 +52,9 @@ def wait_until_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Dem
     """
     deadline = monotonic_s() + _PATIENCE_S
     while True:
-        found = read_demoted(cluster, request)
-        if not found.led or monotonic_s() > deadline:
-            return found
+        reading = read_demoted(cluster, request)
+        if not reading.led or monotonic_s() > deadline:
+            return reading
         sleep(_PAUSE_S)
 
 

@@ -114,10 +114,10 @@ def wait_until_drained(
     """
     deadline = monotonic_s() + _PATIENCE_S
     while True:
-        found = read_drained(cluster, request, emptied)
-        settled = len(found.plannable) == len(found.left) and not found.unproved
+        reading = read_drained(cluster, request, emptied)
+        settled = len(reading.plannable) == len(reading.left) and not reading.unproved
         if settled or monotonic_s() > deadline:
-            return found
+            return reading
         sleep(_PAUSE_S)
 
 
@@ -174,20 +174,20 @@ def _in_log_dirs(
     has emptied, and those that are cordoned now.
     """
     live = cluster.describe_cluster().brokers.keys()
-    known = {*request.log_dirs} or {*emptied}
-    asked = {name.broker for name in known}
+    names = {*request.log_dirs} or {*emptied}
+    broker_ids = {name.broker for name in names}
     if not request.log_dirs:
-        asked |= set(request.brokers) or set(live)
-    answer = cluster.describe_log_dirs(sorted(asked & live))
+        broker_ids |= set(request.brokers) or set(live)
+    answer = cluster.describe_log_dirs(sorted(broker_ids & live))
     topics = agreed_topics(cluster, None)
-    found = {LogDirName(log_dir.broker, log_dir.path): log_dir for log_dir in answer.value}
-    cordoned = {name for name, log_dir in found.items() if log_dir.cordoned}
-    meant = known if request.log_dirs else known | cordoned
+    dirs_by_name = {LogDirName(log_dir.broker, log_dir.path): log_dir for log_dir in answer.value}
+    cordoned = {name for name, log_dir in dirs_by_name.items() if log_dir.cordoned}
+    meant = names if request.log_dirs else names | cordoned
     brokers = {name.broker for name in meant}
     unread = dict.fromkeys(brokers - live, "it is not alive")
     unread |= {broker: str(e) for broker, e in answer.missing.items() if broker in brokers}
     # A broker names its failed log dirs, too: one that it does not name is none of its own.
-    there = {name: found[name] for name in meant if name in found}
+    there = {name: dirs_by_name[name] for name in meant if name in dirs_by_name}
     unread |= _offline(list(there.values()))
     left = {
         LeftOver(name.broker, partition, _where(name.broker, partition, topics), name.path)
@@ -247,16 +247,16 @@ def _offline(log_dirs: Collection[LogDir]) -> dict[BrokerId, str]:
 
 
 def less_unpaid(
-    found: Drained, plan: Plan, planned_on: Iterable[tuple[BrokerId, TopicPartition]]
+    remainder: Drained, plan: Plan, planned_on: Iterable[tuple[BrokerId, TopicPartition]]
 ) -> Drained:
     """The same, with what was there already and is in no move of the plan listed apart.
 
     :param planned_on: replicas, as the snapshot has them that a plan with a budget was made on.
     """
     kept = {(b, partition) for b, partition in planned_on if partition not in plan.by_partition}
-    unpaid = {item for item in found.plannable if (item.broker, item.partition) in kept}
-    left = tuple(item for item in found.left if item not in unpaid)
-    return replace(found, left=left, unpaid=tuple(sorted(unpaid)))
+    unpaid = {item for item in remainder.plannable if (item.broker, item.partition) in kept}
+    left = tuple(item for item in remainder.left if item not in unpaid)
+    return replace(remainder, left=left, unpaid=tuple(sorted(unpaid)))
 
 
 def is_drain(request: ReassignmentRequest) -> bool:

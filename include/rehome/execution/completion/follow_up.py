@@ -45,7 +45,7 @@ def budget_left(request: ReassignmentRequest, plan: Plan) -> Budget:
 
 
 def why_no_follow_up(
-    found: Drained,
+    remainder: Drained,
     request: ReassignmentRequest,
     plan: Plan,
     now: datetime,
@@ -56,11 +56,11 @@ def why_no_follow_up(
 
     :param last: the follow-up has ended: there is no second one.
     """
-    if not found.left:
+    if not remainder.left:
         return NoFollowUp.UNREAD
     if last:
         return NoFollowUp.SECOND
-    if not found.plannable:
+    if not remainder.plannable:
         return NoFollowUp.ONLY_ON_DISK
     if request.window_end is not None and now >= request.window_end:
         return NoFollowUp.WINDOW

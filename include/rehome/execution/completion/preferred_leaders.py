@@ -89,31 +89,31 @@ def restore_preferred_leaders(
     :raises ClusterError: a batch was not answered, or no broker is up to date. What was elected
         stays so: a repeated call resumes the rest.
     """
-    found = _leader_states(plan.moves, agreed_topics(cluster, _topics(plan.moves)))
-    already = _of(found, _LeaderState.LED)
-    unread = _of(found, _LeaderState.UNREAD)
-    waiting = _of(found, _LeaderState.OUT_OF_ISR)
-    left = [move for move in plan.moves if found[move.partition] is _LeaderState.ELECTABLE]
+    states = _leader_states(plan.moves, agreed_topics(cluster, _topics(plan.moves)))
+    already = _of(states, _LeaderState.LED)
+    unread = _of(states, _LeaderState.UNREAD)
+    waiting = _of(states, _LeaderState.OUT_OF_ISR)
+    left = [move for move in plan.moves if states[move.partition] is _LeaderState.ELECTABLE]
     elected: list[TopicPartition] = []
-    refused: dict[TopicPartition, BrokerError] = {}
+    refusals: dict[TopicPartition, BrokerError] = {}
     for start in range(0, len(left), at_once):
         began, batch = monotonic_s(), left[start : start + at_once]
-        found = _leader_states(batch, agreed_topics(cluster, _topics(batch)))
-        already += _of(found, _LeaderState.LED)
-        unread += _of(found, _LeaderState.UNREAD)
-        waiting += _of(found, _LeaderState.OUT_OF_ISR)
-        verdicts = cluster.elect_preferred_leaders(_of(found, _LeaderState.ELECTABLE))
+        states = _leader_states(batch, agreed_topics(cluster, _topics(batch)))
+        already += _of(states, _LeaderState.LED)
+        unread += _of(states, _LeaderState.UNREAD)
+        waiting += _of(states, _LeaderState.OUT_OF_ISR)
+        verdicts = cluster.elect_preferred_leaders(_of(states, _LeaderState.ELECTABLE))
         for partition, error in verdicts.items():
             if error is None:
                 elected.append(partition)
             elif error.code == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE:
                 waiting.append(partition)
             else:
-                refused[partition] = error
+                refusals[partition] = error
         on_progress(start + len(batch), len(left))
         if start + at_once < len(left):
             _rest(batch, cluster, began + pause_s)
-    return RestoredLeaders(len(already), tuple(elected), tuple(waiting), refused, tuple(unread))
+    return RestoredLeaders(len(already), tuple(elected), tuple(waiting), refusals, tuple(unread))
 
 
 def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
@@ -123,8 +123,8 @@ def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
     give_up = monotonic_s() + SHOWN_WITHIN_S
     not_shown = {_LeaderState.ELECTABLE, _LeaderState.UNREAD}
     while monotonic_s() < give_up:
-        found = _leader_states(batch, cluster.current_topics(_topics(batch)))
-        if not_shown.isdisjoint(found.values()):
+        states = _leader_states(batch, cluster.current_topics(_topics(batch)))
+        if not_shown.isdisjoint(states.values()):
             break
         sleep(_SHOWN_POLL_S)
     sleep(max(0.0, until - monotonic_s()))
@@ -156,5 +156,5 @@ def _leader_state(move: Move, topic: TopicDescription | None) -> _LeaderState:
     return _LeaderState.ELECTABLE if state.replicas[0] in state.isr else _LeaderState.OUT_OF_ISR
 
 
-def _of(found: Mapping[TopicPartition, _LeaderState], wanted: _LeaderState) -> list[TopicPartition]:
-    return [partition for partition, its in found.items() if its is wanted]
+def _of(states: Mapping[TopicPartition, _LeaderState], state: _LeaderState) -> list[TopicPartition]:
+    return [partition for partition, its in states.items() if its is state]

@@ -140,8 +140,8 @@ def verify(
         problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
         if problem:
             problems[move.partition] = problem
-        elif found := out_of_isr(move, _state(move, topics), live):
-            findings[move.partition] = found
+        elif outsiders := out_of_isr(move, _state(move, topics), live):
+            findings[move.partition] = outsiders
     throttles, unread = _throttles(plan, cluster)
     there = [move for move in plan.moves if move.partition not in gone]
     lost, unknown = _data(there, cluster, data or {}, topics)
@@ -158,13 +158,13 @@ def verify(
     )
 
 
-def record_losses(ledger: Ledger, found: Verification) -> None:
+def record_losses(ledger: Ledger, verification: Verification) -> None:
     """An event for each partition of which messages are lost, unless there is one already."""
-    events = ledger.events(found.plan_id) if found.lost else []
-    told = {event.detail for event in events if event.kind is EventKind.DATA_LOST}
-    for partition, seen in sorted(found.lost.items()):
-        if (detail := f"{partition}: {seen.lost_text}") not in told:
-            ledger.add_event(EventKind.DATA_LOST, detail, plan_id=found.plan_id)
+    events = ledger.events(verification.plan_id) if verification.lost else []
+    details = {event.detail for event in events if event.kind is EventKind.DATA_LOST}
+    for partition, data in sorted(verification.lost.items()):
+        if (detail := f"{partition}: {data.lost_text}") not in details:
+            ledger.add_event(EventKind.DATA_LOST, detail, plan_id=verification.plan_id)
 
 
 def _data(
@@ -187,21 +187,21 @@ def _data(
     lost: dict[TopicPartition, DataSeen] = {}
     unknown: dict[TopicPartition, UnknownData | BrokerError] = {}
     for partition in (move.partition for move in moves):
-        seen = new.get(partition, before.get(partition, DataSeen()))
-        found = now.value.get(partition, now.missing.get(leaders.get(partition, -1)))
-        if seen.lost:
-            lost[partition] = seen
+        data_now = new.get(partition, before.get(partition, DataSeen()))
+        watermark = now.value.get(partition, now.missing.get(leaders.get(partition, -1)))
+        if data_now.lost:
+            lost[partition] = data_now
         elif partition not in before or before[partition].high_watermark is None:
             unknown[partition] = UnknownData.NOT_POLLED
-        elif found != seen.high_watermark:
-            unknown[partition] = _unread(found)
+        elif watermark != data_now.high_watermark:
+            unknown[partition] = _unread(watermark)
     return lost, unknown
 
 
-def _unread(found: HighWatermark | BrokerError | None) -> UnknownData | BrokerError:
-    if isinstance(found, BrokerError):
-        return found
-    return UnknownData.NOT_READ if found is None else UnknownData.OTHER_LEADER
+def _unread(watermark: HighWatermark | BrokerError | None) -> UnknownData | BrokerError:
+    if isinstance(watermark, BrokerError):
+        return watermark
+    return UnknownData.NOT_READ if watermark is None else UnknownData.OTHER_LEADER
 
 
 def _is_there(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
@@ -247,11 +247,11 @@ def _placement_problem(
 
 
 def _log_dir_problem(move: Move, dirs: Mapping[ReplicaId, str]) -> Elsewhere | None:
-    for replica, wanted in wanted_log_dirs(move).items():
-        found = dirs.get(replica, "")
-        if found != wanted:
-            kind = ElsewhereKind.LOG_DIR if found else ElsewhereKind.IN_NO_LOG_DIR
-            return Elsewhere(kind, broker=replica.broker, wanted_dir=wanted, found_dir=found)
+    for replica, path in wanted_log_dirs(move).items():
+        actual_path = dirs.get(replica, "")
+        if actual_path != path:
+            kind = ElsewhereKind.LOG_DIR if actual_path else ElsewhereKind.IN_NO_LOG_DIR
+            return Elsewhere(kind, broker=replica.broker, wanted_dir=path, found_dir=actual_path)
     return None
 
 
@@ -262,13 +262,13 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple
     live = cluster.describe_cluster().brokers
     brokers = {broker for move in plan.moves for broker in (*move.current, *move.target)}
     topics = {move.partition.topic for move in plan.moves}
-    asked = [
+    resources = [
         *map(ConfigResource.topic, sorted(topics)),
         ConfigResource.cluster_default(),
         *map(ConfigResource.broker, sorted(brokers & live.keys())),
     ]
     left, unread = [], []
-    for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
+    for resource, configs in cluster.describe_configs(resources, THROTTLE_KEYS).items():
         if isinstance(configs, BrokerError):
             unread.append(f"{resource} cannot be read: {configs}")
             continue
@@ -279,11 +279,13 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple
     return tuple(left), tuple(unread)
 
 
-def _log_dirs(cluster: ClusterPort, wanted: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:
-    if not wanted:
+def _log_dirs(cluster: ClusterPort, target_dirs: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:
+    if not target_dirs:
         return {}
-    brokers: set[BrokerId] = {replica.broker for replica in wanted}
-    answer = cluster.describe_log_dirs(brokers, {replica.topic_partition for replica in wanted})
+    brokers: set[BrokerId] = {replica.broker for replica in target_dirs}
+    answer = cluster.describe_log_dirs(
+        brokers, {replica.topic_partition for replica in target_dirs}
+    )
     return {
         ReplicaId(*partition, log_dir.broker): log_dir.path
         for log_dir in answer.value

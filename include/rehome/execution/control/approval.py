@@ -68,7 +68,7 @@ def _changed_effects(was: Terms, now: Terms) -> Iterator[Lapse]:
 
 def changed_terms(was: Terms, now: Terms) -> tuple[Lapse, ...]:
     """What of the terms differs. Pure."""
-    found = {
+    differences = {
         Lapse.HASH: now.plan_hash != was.plan_hash,
         Lapse.RATE: now.rate_bytes_per_s != was.rate_bytes_per_s,
         Lapse.RATES_BY_BROKER: now.rates_by_broker != was.rates_by_broker,
@@ -80,7 +80,7 @@ def changed_terms(was: Terms, now: Terms) -> tuple[Lapse, ...]:
         Lapse.SETTINGS: bool(changed_settings(was, now)),
         Lapse.EVIDENCE: bool(changed_evidence(was, now)),
     }
-    return (*(lapse for lapse, holds in found.items() if holds), *_changed_effects(was, now))
+    return (*(lapse for lapse, holds in differences.items() if holds), *_changed_effects(was, now))
 
 
 def lapses(
@@ -110,27 +110,27 @@ def lapses(
         return (Lapse.NEVER_GIVEN,)
     was, asked_for = approval.terms, requested_rate_bytes_per_s is not None
     terms = as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
-    found = set(changed_terms(was, terms))
+    kinds = set(changed_terms(was, terms))
     if asked_for and (terms.rate_bytes_per_s <= was.rate_bytes_per_s or not approval.by_person):
-        found.discard(Lapse.RATE)
+        kinds.discard(Lapse.RATE)
     asked_for = asked_for or requested_rates_by_broker is not None
     if (asked_for and not approval.by_person) or (
         (asked_for or now is None) and not any(lets_more_through(terms, was))
     ):
-        found.discard(Lapse.RATES_BY_BROKER)
+        kinds.discard(Lapse.RATES_BY_BROKER)
     if now is None:
-        found -= {Lapse.SETTINGS, Lapse.EVIDENCE}
+        kinds -= {Lapse.SETTINGS, Lapse.EVIDENCE}
         if _no_higher(was, terms):
-            found.discard(Lapse.LEAST_RATE)
+            kinds.discard(Lapse.LEAST_RATE)
     elif now >= approval.expires_at:
-        found.add(Lapse.EXPIRED)
+        kinds.add(Lapse.EXPIRED)
     if begun:
-        found.discard(Lapse.EVIDENCE)
+        kinds.discard(Lapse.EVIDENCE)
     if now is not None and approval.by_person and approval.question_id is None:
-        found.add(Lapse.BEFORE_UPGRADE)
+        kinds.add(Lapse.BEFORE_UPGRADE)
     if now is not None and needs_person and not approval.by_person:
-        found.add(Lapse.NO_PERSON)
-    return tuple(lapse for lapse in Lapse if lapse in found)
+        kinds.add(Lapse.NO_PERSON)
+    return tuple(lapse for lapse in Lapse if lapse in kinds)
 
 
 def as_asked(terms: Terms, rate: int | None, by_broker: BrokerRates | None) -> Terms:
@@ -146,8 +146,8 @@ def lets_more_through(now: Terms, was: Terms) -> Iterator[tuple[RateSide, Broker
     """
     own, others = now.rates_by_broker, now.rate_bytes_per_s
     for side in RateSide:
-        named = {**dict.fromkeys(was.rates_by_broker.of(side), others), **own.of(side)}
-        for broker, rate in sorted(named.items()):
+        rates = {**dict.fromkeys(was.rates_by_broker.of(side), others), **own.of(side)}
+        for broker, rate in sorted(rates.items()):
             if rate > was.rates_by_broker.of(side).get(broker, was.rate_bytes_per_s):
                 yield side, broker
 

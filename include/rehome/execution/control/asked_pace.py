@@ -36,8 +36,8 @@ def within_policy(
     if not bounds or others is None:
         return by_broker
     before = record.asked_rates_by_broker
-    asked = (before if by_broker is None else by_broker).at_most(bounds, others)
-    return by_broker if by_broker is None and asked == before else asked
+    rates = (before if by_broker is None else by_broker).at_most(bounds, others)
+    return by_broker if by_broker is None and rates == before else rates
 
 
 def refuse_below_inflow(
@@ -52,11 +52,11 @@ def refuse_below_inflow(
         return
     flows = complete_samples(ledger.view(record.plan_id).flows)
     own = (record.asked_rates_by_broker if by_broker is None else by_broker).by_key()
-    asked = {} if by_broker is None else own
+    own_rates = {} if by_broker is None else own
     rates: list[tuple[int, float]] = []
     if rate is not None:
         rates.append((rate, inflow_bytes_per_s(flows, without=own)))
-    rates += [(each, inflow_bytes_per_s(flows, only=key)) for key, each in asked.items()]
+    rates += [(each, inflow_bytes_per_s(flows, only=key)) for key, each in own_rates.items()]
     for each, inflow in rates:
         if inflow and each <= INFLOW_MARGIN * inflow:
             raise PaceRefusedError(BelowInflow(each, inflow, INFLOW_MARGIN * inflow))
@@ -86,8 +86,8 @@ def refuse_above_approval(
 
 
 def _own_now(record: PlanRecord, was: Terms) -> BrokerRates:
-    asked = record.requested_rates_by_broker
-    return was.rates_by_broker if asked is None else asked
+    rates = record.requested_rates_by_broker
+    return was.rates_by_broker if rates is None else rates
 
 
 def refuse_more_moves(record: PlanRecord, moves: int) -> None:

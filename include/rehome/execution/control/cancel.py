@@ -130,17 +130,17 @@ def cancel_moves(
     """
     if not moves:
         return Cancelled()
-    seen, steps = observe(cluster, moves, utc_now()), ledger.steps(plan_id)
+    observation, steps = observe(cluster, moves, utc_now()), ledger.steps(plan_id)
     ended = {
         m.partition: state
         for m in moves
-        if (state := _ended_otherwise(m, seen, steps.get(m.partition)))
+        if (state := _ended_otherwise(m, observation, steps.get(m.partition)))
     }
     left = [move for move in moves if move.partition not in ended]
     in_steps = {p for m in left if (p := m.partition) in steps and steps[p].of_several(m)}
-    held = too_few_without(cluster, left, seen, in_steps)
-    errors, idle = _cancel(cluster, [move for move in left if move.partition not in held])
-    errors |= held
+    isr_errors = too_few_without(cluster, left, observation, in_steps)
+    errors, idle = _cancel(cluster, [move for move in left if move.partition not in isr_errors])
+    errors |= isr_errors
     ended |= {
         partition: MoveState.GONE
         for partition, error in errors.items()
@@ -149,15 +149,16 @@ def cancel_moves(
     errors = {partition: error for partition, error in errors.items() if partition not in ended}
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.GONE]
-    copies = stop_copies(cluster, ours, seen)
+    copies = stop_copies(cluster, ours, observation)
     after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle], in_steps)
     stays = _left_between(plan_id, ledger, after.unclear)
     already_ended = after.ended | dict.fromkeys(stays, MoveState.SUPERSEDED)
     unclear = {p: error for p, error in after.unclear.items() if p not in stays}
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in already_ended and m.partition not in unclear]
-    refused, unread = restore_order(cluster, back, idle)
-    errors |= {**refused, **_not_back_yet(cluster, [m for m in back if m.partition in in_steps])}
+    order_refusals, unread = restore_order(cluster, back, idle)
+    errors |= order_refusals
+    errors |= _not_back_yet(cluster, [m for m in back if m.partition in in_steps])
     ended |= _arrived_by_now(cancelled, already_ended, copies.arrived)
     owed = {**copies.owed, **{p: after.unread[p] for p in after.unread.keys() & in_steps}}
     left_over = {*errors, *owed}
@@ -181,8 +182,8 @@ def _left_between(
     """
     if not unclear:
         return set()
-    refused, now = ledger.plan(plan_id).refused_cancels, utc_now()
-    return {p for p in unclear if p in refused and refused[p].given_up(now, BETWEEN_S)}
+    refusals, now = ledger.plan(plan_id).refused_cancels, utc_now()
+    return {p for p in unclear if p in refusals and refusals[p].given_up(now, BETWEEN_S)}
 
 
 def _arrived_by_now(
@@ -210,8 +211,8 @@ def _record(
         for partition, state in result.ended.items()
     ]
     ledger.settle_all(plan_id, [*back, *ended])
-    refused = {partition: str(error) for partition, error in result.not_cancelled.items()}
-    ledger.note_not_cancelled(plan_id, refused, over={*result.cancelled, *result.ended})
+    refusals = {partition: str(error) for partition, error in result.not_cancelled.items()}
+    ledger.note_not_cancelled(plan_id, refusals, over={*result.cancelled, *result.ended})
     if result.unread:
         ledger.add_event(
             EventKind.NOT_READ_AFTER_CANCEL, not_read_text(result.unread), plan_id=plan_id
@@ -232,12 +233,15 @@ def _not_back_yet(
     }
 
 
-def _ended_otherwise(move: Move, seen: Observation, step: MoveStep | None) -> MoveState | None:
-    if move.partition in seen.unconfirmed:
+def _ended_otherwise(
+    move: Move, observation: Observation, step: MoveStep | None
+) -> MoveState | None:
+    if move.partition in observation.unconfirmed:
         return None
-    state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
-    unknown = move.partition.topic in seen.unreadable
-    if (state is None and not unknown) or is_recreated(move, seen):
+    state = observation.partitions.get(move.partition)
+    entry = observation.ongoing.get(move.partition)
+    unknown = move.partition.topic in observation.unreadable
+    if (state is None and not unknown) or is_recreated(move, observation):
         return MoveState.GONE
     if entry is not None:
         ours = {move.target, *([] if step is None else [step.target])}
@@ -246,9 +250,9 @@ def _ended_otherwise(move: Move, seen: Observation, step: MoveStep | None) -> Mo
         return None if entry.target in ours else MoveState.SUPERSEDED
     if state is None:
         return None  # whether anything of it is in flight, the cancel itself will show
-    if state.replicas == move.target and all_there(move, seen):
+    if state.replicas == move.target and all_there(move, observation):
         return MoveState.DONE if _is_arrived(move, state) or wanted_log_dirs(move) else None
-    if LogDirState.TAKEN in places(move, seen).values():
+    if LogDirState.TAKEN in places(move, observation).values():
         return MoveState.SUPERSEDED
     if set(state.replicas) - set(move.current) - set(move.target):
         return MoveState.SUPERSEDED
@@ -382,9 +386,9 @@ def restore_order(
         some = {p: replicas for p, replicas in back.items() if (p in resized) is allow}
         if some:
             verdicts |= cluster.alter_reassignments(some, allow_replication_factor_change=allow)
-    refused = {p: error for p, error in verdicts.items() if error is not None}
-    unread |= {p: e for p, e in hidden.items() if p not in back or p in refused}
-    return {p: error for p, error in refused.items() if p not in hidden}, unread
+    refusals = {p: error for p, error in verdicts.items() if error is not None}
+    unread |= {p: e for p, e in hidden.items() if p not in back or p in refusals}
+    return {p: error for p, error in refusals.items() if p not in hidden}, unread
 
 
 def _is_resized(move: Move, topics: Mapping[str, TopicDescription]) -> bool:

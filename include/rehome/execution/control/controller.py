@@ -280,11 +280,11 @@ def give_up(
     :raises LeaseHeldError: another run holds the cluster, and goes on renewing its lease.
     :raises ClusterError: the cluster could not be reached; the plan is as it was.
     """
-    with hold(ledger, cluster, owner, lease_s, release=True) as held:
+    with hold(ledger, cluster, owner, lease_s, release=True) as lease:
         done = abort(
-            plan.plan_id, held.ledger, held.cluster, cause, state=PlanState.CANCELLED, actor=actor
+            plan.plan_id, lease.ledger, lease.cluster, cause, state=PlanState.CANCELLED, actor=actor
         )
-        return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
+        return done, clear_throttle(plan.plan_id, lease.ledger, lease.cluster)
 
 
 def _roll_back(record: PlanRecord, rate: int | None) -> Mapping[str, Any]:

@@ -50,33 +50,35 @@ def stop_owed_copies(ledger: Ledger, cluster: OwnCluster, cluster_id: str) -> Ow
 
     :raises ClusterError: the cluster could not be read; ask again.
     """
-    found = OwedCopies((), {}, {}, (), ())
+    owed_copies = OwedCopies((), {}, {}, (), ())
     for plan_id in ledger.stopped_with_admitted(cluster_id):
         record, view = ledger.plan(plan_id), ledger.view_of_open(plan_id)
         moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
         then = MoveState.PENDING if record.state is PlanState.PAUSED else MoveState.CANCELLED
-        seen = observe(cluster, moves, utc_now())
+        observation = observe(cluster, moves, utc_now())
         hidden = [m for m in moves if not m.target_log_dirs or _in_steps(m, view)]
-        unread = tuple(m.partition for m in hidden if _unread(m, seen))
+        unread = tuple(m.partition for m in hidden if _unread(m, observation))
         read = [move for move in moves if move.partition not in unread]
-        halfway = [move for move in read if _is_between_steps(move, view, seen)]
+        halfway = [move for move in read if _is_between_steps(move, view, observation)]
         rest = [move for move in read if move not in halfway]
         within = [move for move in rest if move.target_log_dirs]
-        taken_back, owed = _stop(within, plan_id, then, ledger, cluster, seen)
-        ended, copying = _follow([m for m in rest if not m.target_log_dirs], view, then, seen)
+        taken_back, owed = _stop(within, plan_id, then, ledger, cluster, observation)
+        ended, copying = _follow(
+            [m for m in rest if not m.target_log_dirs], view, then, observation
+        )
         back = cancel_moves(plan_id, halfway, ledger, cluster, FOUND_ENDED, then)
         ended |= dict.fromkeys(back.cancelled, then) | dict(back.ended)
         copying += back.not_cancelled
         found_ended = [Settle(p, state, FOUND_ENDED) for p, state in ended.items()]
         ledger.settle_all(plan_id, found_ended)
-        found = OwedCopies(
-            (*found.taken_back, *taken_back),
-            found.owed | owed,
-            found.ended | ended,
-            (*found.copying, *copying),
-            (*found.unread, *unread),
+        owed_copies = OwedCopies(
+            (*owed_copies.taken_back, *taken_back),
+            owed_copies.owed | owed,
+            owed_copies.ended | ended,
+            (*owed_copies.copying, *copying),
+            (*owed_copies.unread, *unread),
         )
-    return found
+    return owed_copies
 
 
 def _stop(
@@ -85,23 +87,25 @@ def _stop(
     then: MoveState,
     ledger: Ledger,
     cluster: OwnCluster,
-    seen: Observation,
+    observation: Observation,
 ) -> tuple[list[TopicPartition], dict[TopicPartition, BrokerError]]:
     """Take back copies between log dirs: those that are over, and those that are owed still."""
-    done = stop_copies(cluster, [m for m in moves if not is_recreated(m, seen)], seen)
+    done = stop_copies(cluster, [m for m in moves if not is_recreated(m, observation)], observation)
     open_still, over = {**done.owed, **done.errors}, []
     for move in moves:
         partition = move.partition
         if partition in open_still:
             continue
-        state = MoveState.DONE if _is_arrived(move, seen, partition in done.arrived) else then
+        state = (
+            MoveState.DONE if _is_arrived(move, observation, partition in done.arrived) else then
+        )
         ledger.settle(plan_id, partition, state, BROKER_BACK)
         over.append(partition)
     return over, open_still
 
 
-def _unread(move: Move, seen: Observation) -> bool:
-    what, _ = fate(move, seen, seen.taken_at, sent_at=None, grace_s=0)
+def _unread(move: Move, observation: Observation) -> bool:
+    what, _ = fate(move, observation, observation.taken_at, sent_at=None, grace_s=0)
     return what is Fate.UNREADABLE
 
 
@@ -109,13 +113,15 @@ def _follow(
     moves: Collection[Move],
     view: LedgerView,
     then: MoveState,
-    seen: Observation,
+    observation: Observation,
 ) -> tuple[dict[TopicPartition, MoveState], list[TopicPartition]]:
     """What reassignments have ended as by now; and those that have not."""
     ended, copying = {}, []
     for move in moves:
         sent_at, step = view.sent.get(move.partition), view.steps.get(move.partition)
-        what, _ = fate(move, seen, seen.taken_at, sent_at=sent_at, grace_s=0, step=step)
+        what, _ = fate(
+            move, observation, observation.taken_at, sent_at=sent_at, grace_s=0, step=step
+        )
         if what in (Fate.IN_FLIGHT, Fate.MISPLACED):
             copying.append(move.partition)
         else:
@@ -123,10 +129,10 @@ def _follow(
     return ended, copying
 
 
-def _is_between_steps(move: Move, view: LedgerView, seen: Observation) -> bool:
+def _is_between_steps(move: Move, view: LedgerView, observation: Observation) -> bool:
     """Whether a step of it is done and nothing of it is in flight: there no move may stay."""
-    state = seen.partitions.get(move.partition)
-    if state is None or move.partition in seen.ongoing:
+    state = observation.partitions.get(move.partition)
+    if state is None or move.partition in observation.ongoing:
         return False
     return _in_steps(move, view) and move.copies_at(state.replicas) is not None
 
@@ -143,6 +149,6 @@ _ENDS = {
 }
 
 
-def _is_arrived(move: Move, seen: Observation, in_log_dirs: bool) -> bool:
-    state = seen.partitions.get(move.partition)
+def _is_arrived(move: Move, observation: Observation, in_log_dirs: bool) -> bool:
+    state = observation.partitions.get(move.partition)
     return in_log_dirs and state is not None and state.replicas == move.target

@@ -48,9 +48,9 @@ class ApprovalLapsedError(PlanConflictError):
     """
 
     def __init__(
-        self, plan_id: str, approval: Approval | None, terms: Terms, found: Collection[Lapse]
+        self, plan_id: str, approval: Approval | None, terms: Terms, kinds: Collection[Lapse]
     ) -> None:
-        self.lapses = tuple(found)
+        self.lapses = tuple(kinds)
         what, next_step = lapsed_text(plan_id, approval, terms, self.lapses)
         super().__init__(what, state_left=STEP_UNCHANGED, next_step=next_step)
 
@@ -70,7 +70,7 @@ def refuse_lapsed(
 
     :raises ApprovalLapsedError: it is something else, or was approved too long ago.
     """
-    found = lapses(
+    kinds = lapses(
         approval,
         terms,
         now,
@@ -79,6 +79,6 @@ def refuse_lapsed(
         begun=begun,
         needs_person=needs_person,
     )
-    if found:
-        asked = as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
-        raise ApprovalLapsedError(plan_id, approval, asked, found)
+    if kinds:
+        asked_terms = as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
+        raise ApprovalLapsedError(plan_id, approval, asked_terms, kinds)

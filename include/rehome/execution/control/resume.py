@@ -129,6 +129,6 @@ def _refuse_driven(record: PlanRecord, ledger: Ledger) -> None:
         raise NotContinuedError(refusal(NotContinued.TAKEN_UP))
     if not record.state.active:
         raise NotContinuedError(refusal(NotContinued.NOT_OPEN))
-    held = ledger.throttles(record.plan_id, open_only=True)
-    if holder is not None and any(entry.state is not ThrottleState.OWED for entry in held):
+    entries = ledger.throttles(record.plan_id, open_only=True)
+    if holder is not None and any(entry.state is not ThrottleState.OWED for entry in entries):
         raise NotContinuedError(refusal(NotContinued.THROTTLES_SET))

@@ -117,12 +117,12 @@ def set_direct_throttle(
     :raises ClusterError: a broker did not answer, likewise.
     """
     alive = cluster.describe_cluster().brokers
-    wanted = _wanted_values(copies, rate_bytes_per_s, log_dir_brokers, alive)
-    keys = {key for _, key in wanted}
-    found = read(cluster, {resource for resource, _ in wanted}, keys)
+    values = _wanted_values(copies, rate_bytes_per_s, log_dir_brokers, alive)
+    keys = {key for _, key in values}
+    present = read(cluster, {resource for resource, _ in values}, keys)
     changes, kept = [], {}
-    for (resource, key), ours in wanted.items():
-        value = found.get(resource, {}).get(key)
+    for (resource, key), ours in values.items():
+        value = present.get(resource, {}).get(key)
         before = own_value(resource, value)
         if isinstance(ours, int):
             holds = NO_RATE_LIMIT if value is None or value.value is None else int(value.value)
@@ -160,14 +160,14 @@ def clear_direct_throttle(cluster: ClusterPort, throttle: DirectThrottle) -> Tak
     :raises ClusterError: what is set now could not be read: nothing was taken back.
     """
     changes = throttle.changes
-    found = _read_changed(cluster, changes)
-    others = [change for change in changes if _by_others(change, found)]
+    present = _read_changed(cluster, changes)
+    others = [change for change in changes if _by_others(change, present)]
     ours = [change for change in changes if change not in others]
-    _alter(cluster, [step for change in ours if (step := _undoing(change, found)) is not None])
+    _alter(cluster, [step for change in ours if (step := _undoing(change, present)) is not None])
     # A list that is left without items is no list: to brokers both are the same.
     lists = [change for change in ours if change.is_list]
-    found = _read_changed(cluster, lists)
-    empty = [c for c in lists if _own(c, found) is not None and not split(_own(c, found))]
+    present = _read_changed(cluster, lists)
+    empty = [c for c in lists if _own(c, present) is not None and not split(_own(c, present))]
     _alter(cluster, [ConfigChange(c.resource, c.key, ConfigOperation.DELETE) for c in empty])
     return TakenBack(tuple(map(_place, ours)), tuple(map(_place, others)))
 
@@ -183,20 +183,20 @@ def _wanted_values(
     A source that is dead sends nothing, and takes no rate. A dead broker that is to get a replica
     is not left out: when it is back it would copy without a throttle.
     """
-    found: dict[tuple[ConfigResource, str], int | list[str]] = {}
+    values: dict[tuple[ConfigResource, str], int | list[str]] = {}
     for copy in copies:
         topic = ConfigResource.topic(copy.partition.topic)
         for key, rate, brokers in (
             (LEADER_REPLICAS, LEADER_RATE, copy.sources),
             (FOLLOWER_REPLICAS, FOLLOWER_RATE, copy.adding),
         ):
-            items = found.setdefault((topic, key), [])
+            items = values.setdefault((topic, key), [])
             assert isinstance(items, list)
             items += [f"{copy.partition.partition}:{broker}" for broker in brokers]
             rated = [b for b in brokers if b in alive or key == FOLLOWER_REPLICAS]
-            found |= {(ConfigResource.broker(b), rate): rate_bytes_per_s for b in rated}
-    found |= {(ConfigResource.broker(b), LOG_DIR_RATE): rate_bytes_per_s for b in log_dir_brokers}
-    return found
+            values |= {(ConfigResource.broker(b), rate): rate_bytes_per_s for b in rated}
+    values |= {(ConfigResource.broker(b), LOG_DIR_RATE): rate_bytes_per_s for b in log_dir_brokers}
+    return values
 
 
 def _setting(change: ThrottleChange) -> ConfigChange:
@@ -204,9 +204,9 @@ def _setting(change: ThrottleChange) -> ConfigChange:
     return ConfigChange(change.resource, change.key, operation, change.ours)
 
 
-def _undoing(change: ThrottleChange, found: Configs) -> ConfigChange | None:
+def _undoing(change: ThrottleChange, present: Configs) -> ConfigChange | None:
     """None = nothing of it is there any more."""
-    now = _own(change, found)
+    now = _own(change, present)
     if change.is_list:
         left = [item for item in split(change.ours) if item in split(now)]
         if not left:
@@ -219,16 +219,16 @@ def _undoing(change: ThrottleChange, found: Configs) -> ConfigChange | None:
     return ConfigChange(change.resource, change.key, ConfigOperation.SET, change.before)
 
 
-def _by_others(change: ThrottleChange, found: Configs) -> bool:
+def _by_others(change: ThrottleChange, present: Configs) -> bool:
     """Whether a rate is neither ours nor the one from before, or a list names every replica now."""
-    now = _own(change, found)
+    now = _own(change, present)
     if change.is_list:
         return now == EVERY_REPLICA
     return now not in (change.ours, change.before)
 
 
-def _own(change: ThrottleChange, found: Configs) -> str | None:
-    return own_value(change.resource, found.get(change.resource, {}).get(change.key))
+def _own(change: ThrottleChange, present: Configs) -> str | None:
+    return own_value(change.resource, present.get(change.resource, {}).get(change.key))
 
 
 def _place(change: ThrottleChange) -> str:
@@ -247,14 +247,14 @@ def _alter(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     if not changes:
         return
     verdicts = cluster.alter_configs(changes)
-    refused = {resource: error for resource, error in verdicts.items() if error is not None}
-    if refused:
-        text = "; ".join(f"{resource}: {error}" for resource, error in refused.items())
-        raise DirectThrottleError(f"A change of the throttle was refused on {text}", refused)
+    refusals = {resource: error for resource, error in verdicts.items() if error is not None}
+    if refusals:
+        text = "; ".join(f"{resource}: {error}" for resource, error in refusals.items())
+        raise DirectThrottleError(f"A change of the throttle was refused on {text}", refusals)
     timeout, left = ProgressTimeout(VERIFY_TIMEOUT_S), list(changes)
     while left:
-        found = read(cluster, {c.resource for c in left}, {c.key for c in left})
-        still = [change for change in left if not _reads_back(change, found)]
+        present = read(cluster, {c.resource for c in left}, {c.key for c in left})
+        still = [change for change in left if not _reads_back(change, present)]
         timeout.note_answer(progress=len(still) < len(left))
         left = still
         if left and timeout.exhausted:
@@ -266,10 +266,10 @@ def _alter(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
             pause(VERIFY_POLL_S)
 
 
-def _reads_back(change: ConfigChange, found: Configs) -> bool:
-    if change.resource not in found:
+def _reads_back(change: ConfigChange, present: Configs) -> bool:
+    if change.resource not in present:
         return True  # the topic has gone, and its throttle with it
-    now = own_value(change.resource, found[change.resource].get(change.key))
+    now = own_value(change.resource, present[change.resource].get(change.key))
     if change.operation is ConfigOperation.SET:
         return now == change.value
     if change.operation is ConfigOperation.DELETE:

@@ -115,11 +115,11 @@ def wanted_copies(cluster: ClusterPort, targets: Targets) -> list[WantedCopy]:
 
     :raises ClusterError: the cluster could not be read.
     """
-    wanted = {partition: target for partition, target in targets.items() if target is not None}
-    topics = cluster.describe_topics({partition.topic for partition in wanted})
-    ongoing = cluster.list_reassignments(wanted.keys())
-    found = []
-    for partition, target in sorted(wanted.items()):
+    target_of = {partition: target for partition, target in targets.items() if target is not None}
+    topics = cluster.describe_topics({partition.topic for partition in target_of})
+    ongoing = cluster.list_reassignments(target_of.keys())
+    copies = []
+    for partition, target in sorted(target_of.items()):
         state = topics[partition.topic].partitions.get(partition.partition)
         entry = ongoing.get(partition)
         unfinished = () if entry is None else entry.adding
@@ -127,8 +127,8 @@ def wanted_copies(cluster: ClusterPort, targets: Targets) -> list[WantedCopy]:
         sources = tuple(broker for broker in replicas if broker not in unfinished)
         adding = tuple(broker for broker in dict.fromkeys(target) if broker not in sources)
         if adding and sources:
-            found.append(WantedCopy(partition, sources, adding))
-    return found
+            copies.append(WantedCopy(partition, sources, adding))
+    return copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ def copy_limits(cluster: ClusterPort, copies: Collection[WantedCopy]) -> CopyLim
                 free.append(f"{copy.partition} on broker {broker} is in no list")
             elif rates.get(broker) is None:
                 free.append(f"broker {broker} has no rate that is known")
-    known = {broker: rate for broker, rate in rates.items() if rate is not None}
-    return CopyLimits(tuple(dict.fromkeys(free)), known)
+    limits = {broker: rate for broker, rate in rates.items() if rate is not None}
+    return CopyLimits(tuple(dict.fromkeys(free)), limits)
 
 
 def log_dir_limits(cluster: ClusterPort, brokers: Collection[BrokerId]) -> CopyLimits:
@@ -186,14 +186,14 @@ def _rates(
     """Bytes per second of each broker; None = no limit (Kafka has the largest number there), or its
     broker is away: nothing is known to hold then.
     """
-    found: dict[BrokerId, int | None] = dict.fromkeys(brokers)
+    rates: dict[BrokerId, int | None] = dict.fromkeys(brokers)
     resources = {ConfigResource.broker(broker): broker for broker in brokers}
     read_now = read_what_can_be(cluster, resources, [key])[0] if resources else {}
     for resource, configs in read_now.items():
         value = configs.get(key)
         if value is not None and value.value is not None and int(value.value) < NO_RATE_LIMIT:
-            found[resources[resource]] = int(value.value)
-    return found
+            rates[resources[resource]] = int(value.value)
+    return rates
 
 
 NO_RATE_LIMIT = 2**63 - 1

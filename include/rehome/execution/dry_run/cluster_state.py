@@ -78,10 +78,10 @@ class ClusterState:
 
     def observation(self, plan: Plan) -> Observation:
         """What admission would go by if the plan started now."""
-        found = ((move.partition, self.state(move.partition)) for move in plan.moves)
+        states = ((move.partition, self.state(move.partition)) for move in plan.moves)
         return Observation(
             taken_at=self.taken_at,
-            partitions={partition: state for partition, state in found if state is not None},
+            partitions={partition: state for partition, state in states if state is not None},
             ongoing={},
             live_brokers=frozenset(self.cluster.brokers),
             sizes=self.sizes,

@@ -55,9 +55,9 @@ def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:
     """What each broker receives."""
     incoming: dict[BrokerId, _Incoming] = {}
     for move in plan.moves:
-        wanted = move.target_log_dirs or (ANY_LOG_DIR,) * len(move.target)
+        paths = move.target_log_dirs or (ANY_LOG_DIR,) * len(move.target)
         before = dict(zip(move.current, move.current_log_dirs, strict=False))
-        for broker, path in zip(move.target, wanted, strict=True):
+        for broker, path in zip(move.target, paths, strict=True):
             moves_dir = path not in (ANY_LOG_DIR, before.get(broker))
             if broker not in move.adding and not moves_dir:
                 continue
@@ -76,11 +76,11 @@ def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
         for d in log_dirs
         if d.error is None and d.total_bytes is not None and d.usable_bytes is not None
     ]
-    found: dict[BrokerId, list[Volume]] = {}
+    volumes_by_broker: dict[BrokerId, list[Volume]] = {}
     for volume in volumes_of(disks, lambda: _bytes_held(log_dirs)):
         if volume.paths:
-            found.setdefault(volume.broker, []).append(volume)
-    return found
+            volumes_by_broker.setdefault(volume.broker, []).append(volume)
+    return volumes_by_broker
 
 
 def _bytes_held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
@@ -97,11 +97,11 @@ def _broker_findings(
     subject, needed = f"broker {broker}", coming.total
     left = []
     for volume, usable in zip(volumes, free_bytes, strict=True):
-        named = [path for path in volume.paths if coming.named[path]]
-        here = sum(coming.named[path] for path in named)
+        paths = [path for path in volume.paths if coming.named[path]]
+        here = sum(coming.named[path] for path in paths)
         left.append(max(0, usable - here))
         if here > usable:
-            yield _too_little(f"{subject}, {', '.join(named)}", here, usable)
+            yield _too_little(f"{subject}, {', '.join(paths)}", here, usable)
     if needed > sum(free_bytes):
         yield _too_little(subject, needed, sum(free_bytes))
         return

@@ -123,7 +123,7 @@ def dry_run(
     if rates_asked is not None:
         request, rates_are_targets = replace(request, throttle_by_broker=rates_asked), False
     own = request.own_rates(rate)
-    named = () if rates_are_targets else request.throttle_by_broker.brokers
+    run_brokers = () if rates_are_targets else request.throttle_by_broker.brokers
     pace = policy.pace(rate, own.by_key())
     growth = growth_bytes_per_s(plan, snapshot, now)
     unthrottled = request.unthrottled or rate <= 0
@@ -149,7 +149,7 @@ def dry_run(
             else throttle_findings(
                 *(plan, cluster, now, rate, rates),
                 own=own,
-                named=named,
+                run_brokers=run_brokers,
                 ours=ours,
                 marked=not request.export,
             )
@@ -189,7 +189,7 @@ def dry_run(
 
 def _outgrown(findings: Sequence[Finding]) -> bool:
     """Whether some copies would never end, for producers write more than the throttle lets by."""
-    return any(found.what == FoundKind.INFLOW_OUTPACES for found in findings)
+    return any(finding.what == FoundKind.INFLOW_OUTPACES for finding in findings)
 
 
 def _kept_free(policy: Policy, caps_now: BrokerCaps | None) -> Callable[[BrokerId], float]:
@@ -217,7 +217,7 @@ def _rate(
     left_s = None
     if request.window_end is not None:
         left_s = (request.window_end - now.taken_at).total_seconds() - settings.reaction_s
-    found = auto_rate(
+    choice = auto_rate(
         plan,
         now,
         traffic,
@@ -226,13 +226,13 @@ def _rate(
         at_least=request.throttle_min,
         at_most=request.throttle_max,
     )
-    return found.rate_bytes_per_s, found.cause
+    return choice.rate_bytes_per_s, choice.cause
 
 
-def _shorten(found: list[Finding]) -> Iterator[Finding]:
+def _shorten(findings: list[Finding]) -> Iterator[Finding]:
     """The first of each kind, worst first, and how many there are beyond them."""
     by_kind: dict[FindingOfKind, list[Finding]] = {}
-    for item in found:
+    for item in findings:
         by_kind.setdefault(item.kind, []).append(item)
     for severity in Severity:
         kinds = [same for kind, same in by_kind.items() if kind.severity is severity]
@@ -269,8 +269,8 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
 
 
 def _verdicts(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
-    known = (move for move in plan.moves if move.partition.topic in now.topics)
-    targets = {move.partition: move.target for move in known}
+    moves = (move for move in plan.moves if move.partition.topic in now.topics)
+    targets = {move.partition: move.target for move in moves}
     facts = now.controller_facts(allow=plan.allow_replication_factor_change)
     for partition, error in predict(targets, facts).items():
         if error is not None:

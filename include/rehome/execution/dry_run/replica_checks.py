@@ -51,14 +51,14 @@ def redundancy_findings(
     :param refuse: whether that is an error, as the setting ``refuse_fewer_domains`` says.
     """
     racks = {broker.id: rack_path(broker.rack) for broker in now.cluster.brokers.values()}
-    for found in weaknesses_of(plan.moves, racks):
-        asked = found.level == 0 and (
+    for weakness in weaknesses_of(plan.moves, racks):
+        is_requested = weakness.level == 0 and (
             request.action is Action.SET_REPLICATION_FACTOR
             or request.allow_replication_factor_change
         )
         usual = FoundKind.WEAKENED_AGAINST_SETTING if refuse else FoundKind.WEAKENED
-        kind = FoundKind.WEAKENED_AS_ASKED if asked else usual
-        yield TypedFinding(kind, "plan", weakened=found)
+        kind = FoundKind.WEAKENED_AS_ASKED if is_requested else usual
+        yield TypedFinding(kind, "plan", weakened=weakness)
 
 
 def rack_findings(
@@ -136,16 +136,16 @@ def isr_findings(plan: Plan, now: ClusterState) -> Iterator[TypedFinding]:
     """Every partition that is under-replicated, that is at or below ``min.insync.replicas`` while
     it moves, or that cannot be moved as planned; partitions of a topic that are alike together.
     """
-    found = []
+    shapes = []
     for move in plan.moves:
         state = now.state(move.partition)
         if state is not None:  # else its verdict, or the drift check, says so
             topic, number = move.partition
-            found += [
+            shapes += [
                 (_ORDER.index(kind), topic, shape, number)
                 for kind, shape in _shapes(move, state, now)
             ]
-    for (kind, topic, shape), same in groupby(sorted(found), key=lambda item: item[:3]):
+    for (kind, topic, shape), same in groupby(sorted(shapes), key=lambda item: item[:3]):
         subject = f"{topic}-{_ranges(number for *_, number in same)}"
         yield TypedFinding(_ORDER[kind], subject, isr=shape)
 
@@ -176,26 +176,26 @@ def _shapes(
         yield FoundKind.LEADER_OUT_OF_SYNC, sizes._replace(brokers=move.target[:1])
 
 
-def _worst(found: IsrShape, *, takes_time: bool) -> FoundKind | None:
+def _worst(shape: IsrShape, *, takes_time: bool) -> FoundKind | None:
     """The worst that is to be said of a partition's ISR and minimum; None = nothing.
 
     What is bad already, and gets no worse by the move, is no error.
 
     :param takes_time: whether the controller has to wait for anything.
     """
-    minimum, in_sync = found.minimum, found.in_sync
-    if found.wanted < min(minimum, found.replicas):
+    minimum, in_sync = shape.minimum, shape.in_sync
+    if shape.wanted < min(minimum, shape.replicas):
         return FoundKind.TOO_FEW_REPLICAS
-    if found.least < min(minimum, in_sync, found.wanted):
+    if shape.least < min(minimum, in_sync, shape.wanted):
         return FoundKind.LOSES_IN_SYNC
-    if found.wanted < minimum:
+    if shape.wanted < minimum:
         return FoundKind.ALREADY_TOO_FEW
     if in_sync < minimum:
         return FoundKind.BELOW_MINIMUM
-    if found.least <= minimum and takes_time:
-        whole = in_sync == found.replicas
+    if shape.least <= minimum and takes_time:
+        whole = in_sync == shape.replicas
         return FoundKind.ALWAYS_AT_MINIMUM if whole else FoundKind.AT_MINIMUM
-    return FoundKind.UNDER_REPLICATED if in_sync < found.replicas else None
+    return FoundKind.UNDER_REPLICATED if in_sync < shape.replicas else None
 
 
 def _takes_time(move: Move) -> bool:

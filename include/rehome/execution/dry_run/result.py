@@ -61,9 +61,9 @@ class DryRunResult:
         """What one check found."""
         return tuple(item for item in self.findings if item.check == check)
 
-    def and_of(self, check: str, found: Iterable[TypedFinding]) -> DryRunResult:
+    def and_of(self, check: str, check_findings: Iterable[TypedFinding]) -> DryRunResult:
         """With another check, and what it found."""
-        findings = (*self.findings, *map(put_in_words, found))
+        findings = (*self.findings, *map(put_in_words, check_findings))
         return replace(self, checks=(*self.checks, check), findings=findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def describe(result: DryRunResult) -> str:
     lines += [f"  throttle by broker: {line}" for line in result.own_rates.lines()]
     width = max(map(len, result.checks), default=0)
     for check in result.checks:
-        found = result.of(check)
-        lines.append(f"  {check.ljust(width)}  {_outcome(found)}".rstrip())
-        lines += [f"    {item}" for item in found]
+        findings = result.of(check)
+        lines.append(f"  {check.ljust(width)}  {_outcome(findings)}".rstrip())
+        lines += [f"    {item}" for item in findings]
     return "\n".join(lines)
 
 
@@ -111,8 +111,8 @@ def _time(result: DryRunResult) -> str:
     return f"{result.predicted} (Airflow's reaction: {' and '.join(measured + expected)})"
 
 
-def _outcome(found: tuple[Finding, ...]) -> str:
-    severities = {item.severity for item in found}
+def _outcome(findings: tuple[Finding, ...]) -> str:
+    severities = {item.severity for item in findings}
     if Severity.ERROR in severities:
         return "refused"
     return "warning" if Severity.WARNING in severities else "passed"

@@ -41,11 +41,11 @@ def throttle_findings(
     cluster: ClusterPort,
     now: ClusterState,
     rate_bytes_per_s: int,
-    found: RatesFound,
+    rates: RatesFound,
     *,
     ours: SetByPlans,
     own: BrokerRates = NO_OWN_RATES,
-    named: Collection[BrokerId] | None = None,
+    run_brokers: Collection[BrokerId] | None = None,
     marked: bool = True,
 ) -> Iterator[TypedFinding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
@@ -53,11 +53,12 @@ def throttle_findings(
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
     accepts a rate of 0, and nothing would ever move: refused here.
 
-    :param found: the rates that brokers have now.
+    :param rates: the rates that brokers have now.
     :param ours: what plans have set and not taken back: it is taken off where it is in the way.
     :param own: rates of brokers that are to have one of their own.
-    :param named: those of them that the run itself names; None = all. The others have it by the
-        cluster's policy or targets, which count whichever brokers are alive, and move something.
+    :param run_brokers: those of them that the run itself names; None = all. The others have it
+        by the cluster's policy or targets, which count whichever brokers are alive, and move
+        something.
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
@@ -65,9 +66,11 @@ def throttle_findings(
             FoundKind.THROTTLE_STOPS_ALL, "throttle", rate_bytes_per_s=rate_bytes_per_s
         )
         return
-    yield from _of_single_brokers(plan, now, own, own.brokers if named is None else named)
+    yield from _of_single_brokers(
+        plan, now, own, own.brokers if run_brokers is None else run_brokers
+    )
     changes: list[ConfigChange] = []
-    yield from _rates(plan, now, found, changes)
+    yield from _rates(plan, now, rates, changes)
     if marked:
         yield from _not_put_back(changes, cluster)
     yield from _lists(plan, cluster, changes, ours)
@@ -77,7 +80,7 @@ def throttle_findings(
 
 
 def _of_single_brokers(
-    plan: Plan, now: ClusterState, own: BrokerRates, named: Collection[BrokerId]
+    plan: Plan, now: ClusterState, own: BrokerRates, run_brokers: Collection[BrokerId]
 ) -> Iterator[TypedFinding]:
     """Rates of brokers that there are not, that would let nothing through, or that mean nothing."""
     for (direction, broker), rate in own.by_key().items():
@@ -88,7 +91,7 @@ def _of_single_brokers(
                 direction=Direction(direction),
             )
     for broker in own.brokers:
-        if broker not in plan.brokers and broker in named:
+        if broker not in plan.brokers and broker in run_brokers:
             there = broker in now.cluster.brokers
             kind = FoundKind.THROTTLE_UNUSED if there else FoundKind.THROTTLE_OF_NO_BROKER
             yield TypedFinding(kind, f"broker {broker}")
@@ -104,12 +107,12 @@ def without_throttle(policy: Policy) -> Iterator[TypedFinding]:
 
 
 def _rates(
-    plan: Plan, now: ClusterState, found: RatesFound, changes: list[ConfigChange]
+    plan: Plan, now: ClusterState, rates: RatesFound, changes: list[ConfigChange]
 ) -> Iterator[TypedFinding]:
     """The rates that would be set, and those of other clients that would hold instead."""
-    for resource, error in found.unreadable.items():
+    for resource, error in rates.unreadable.items():
         yield TypedFinding(FoundKind.THROTTLE_UNREADABLE, str(resource), error)
-    for choice in found.choices:
+    for choice in rates.choices:
         if choice.holds is not None:
             loads = _loads(plan, now, choice.key)
             bound = None if choice.resource == DEFAULT else int(choice.resource.name)
@@ -134,16 +137,16 @@ def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iter
     if not places:
         return
     probe = ConfigChange(DEFAULT, Before(*places[0], None).name, ConfigOperation.SET, "1")
-    refused = cluster.alter_configs([probe], validate_only=True)[DEFAULT]
-    if refused is None or not refuses_marks(refused):
+    refusal = cluster.alter_configs([probe], validate_only=True)[DEFAULT]
+    if refusal is None or not refuses_marks(refusal):
         return
-    found = cluster.describe_configs([r for r, _ in places], [key for _, key in places])
+    answers = cluster.describe_configs([r for r, _ in places], [key for _, key in places])
     for resource, key in places:
-        configs = found[resource]
+        configs = answers[resource]
         before = None if isinstance(configs, BrokerError) else own_value(resource, configs.get(key))
         if before is not None:
             yield TypedFinding(
-                *(FoundKind.RATE_NOT_PUT_BACK, str(resource), refused),
+                *(FoundKind.RATE_NOT_PUT_BACK, str(resource), refusal),
                 key=key,
                 value=before,
                 mark=probe.key,
@@ -170,10 +173,10 @@ def _lists(
     changes: list[ConfigChange],
     ours: SetByPlans,
 ) -> Iterator[TypedFinding]:
-    wanted = list_items(plan.moves)
-    resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
+    items_by_list = list_items(plan.moves)
+    resources = sorted({ConfigResource.topic(topic) for topic, _ in items_by_list})
     present: DescribedConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
-    for (topic, key), items in wanted.items():
+    for (topic, key), items in items_by_list.items():
         resource = ConfigResource.topic(topic)
         configs = present[resource]
         if isinstance(configs, BrokerError):
@@ -218,11 +221,11 @@ def cordon_findings(
     """What brokers would refuse of a cordon, asked with validate_only, and which do not know it."""
     if request.cordon is Cordon.NO:
         return
-    asked = [broker for broker in request.emptied if broker in live]
-    unable = unable_to_cordon(cluster, asked)
+    live_brokers = [broker for broker in request.emptied if broker in live]
+    unable = unable_to_cordon(cluster, live_brokers)
     for broker in unable:
         yield TypedFinding(FoundKind.CORDON_NOT_KNOWN, f"broker {broker}")
-    able = [broker for broker in asked if broker not in unable]
+    able = [broker for broker in live_brokers if broker not in unable]
     changes = [cordon_change(ConfigResource.broker(broker)) for broker in able]
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
@@ -245,5 +248,5 @@ def partition_findings(
     verdicts = cluster.create_partitions(totals, assignments, validate_only=True)
     for topic, error in verdicts.items():
         if error is not None:
-            found = TypedFinding(FoundKind.COUNT_REFUSED, topic, error, count=totals[topic])
-            yield put_in_words(found)
+            finding = TypedFinding(FoundKind.COUNT_REFUSED, topic, error, count=totals[topic])
+            yield put_in_words(finding)

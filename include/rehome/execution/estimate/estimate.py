@@ -65,10 +65,11 @@ class Beforehand:
     own: Mapping[RateKey, int] = field(default_factory=dict)
 
 
-def before_start(plan: Plan, seen: Observation, terms: Beforehand) -> TimeRange | None:
+def before_start(plan: Plan, observation: Observation, terms: Beforehand) -> TimeRange | None:
     """From taking the cluster to the recorded end, if nothing is changed on the way.
 
-    :param plan: what has not started of it; ``seen``: what admission would go by if it did now.
+    :param plan: what has not started of it.
+    :param observation: what admission would go by if it did now.
     :returns: None where some of it would never be copied as things stand.
     """
     if terms.rate_bytes_per_s <= 0 or not all(terms.held.values()):
@@ -82,8 +83,8 @@ def before_start(plan: Plan, seen: Observation, terms: Beforehand) -> TimeRange 
     round_bytes = min(policy.max_moves_per_broker, len(plan.moves)) * FETCH_BYTES
     burst_s = min(max(BURST_S, round_bytes / terms.rate_bytes_per_s), QUOTA_WINDOW_S)
     least = round_bytes / QUOTA_WINDOW_S
-    fast = _all_of(plan, seen, often, pace, _delivered_rates(terms, FASTEST_PART, least))
-    grown = _grown(plan, seen, terms.growth_bytes_per_s, fast.seconds)
+    fast = _all_of(plan, observation, often, pace, _delivered_rates(terms, FASTEST_PART, least))
+    grown = _grown(plan, observation, terms.growth_bytes_per_s, fast.seconds)
     slow = _all_of(plan, grown, rarely, pace, _delivered_rates(terms, SLOWEST_PART))
     if not (fast.whole and slow.whole):
         return None
@@ -118,21 +119,21 @@ def _of_slot(terms: Beforehand, part: float, least: float, slot: Slot) -> float:
 
 
 def _grown(
-    plan: Plan, seen: Observation, growth: Mapping[TopicPartition, float], seconds: float
+    plan: Plan, observation: Observation, growth: Mapping[TopicPartition, float], seconds: float
 ) -> Observation:
     """The same after so much time of what is written to the partitions."""
-    sizes = dict(seen.sizes)
+    sizes = dict(observation.sizes)
     for partition, bytes_per_s in growth.items():
         for broker in plan.by_partition[partition].current:
             replica = ReplicaId(*partition, broker)
             if replica in sizes:
                 sizes[replica] += round(bytes_per_s * seconds)
-    return replace(seen, sizes=sizes)
+    return replace(observation, sizes=sizes)
 
 
 def _all_of(
-    plan: Plan, seen: Observation, policy: Policy, pace: Pace, bytes_per_s: BytesPerS
+    plan: Plan, observation: Observation, policy: Policy, pace: Pace, bytes_per_s: BytesPerS
 ) -> Course:
     states = dict.fromkeys(plan.by_partition, MoveState.PENDING)
-    backlog = Backlog.of(plan, LedgerView(PlanState.RUNNING, states), seen)
-    return play_out(backlog, (), seen, policy, pace, bytes_per_s)
+    backlog = Backlog.of(plan, LedgerView(PlanState.RUNNING, states), observation)
+    return play_out(backlog, (), observation, policy, pace, bytes_per_s)

@@ -52,7 +52,7 @@ class Course:
 def play_out(
     backlog: Backlog,
     in_flight: Iterable[Admitted],
-    seen: Observation,
+    observation: Observation,
     policy: Policy,
     pace: Pace,
     bytes_per_s: BytesPerS,
@@ -65,7 +65,7 @@ def play_out(
     :param pace: what `decide` admits moves by; its reaction is that of the settings.
     :param bytes_per_s: what brokers deliver.
     """
-    return _Playout(backlog, in_flight, seen, policy, pace, bytes_per_s).run()
+    return _Playout(backlog, in_flight, observation, policy, pace, bytes_per_s).run()
 
 
 class _Flying(NamedTuple):
@@ -89,20 +89,20 @@ class _Playout:
         self,
         backlog: Backlog,
         in_flight: Iterable[Admitted],
-        seen: Observation,
+        observation: Observation,
         policy: Policy,
         pace: Pace,
         bytes_per_s: BytesPerS,
     ) -> None:
-        self._sizes, self._future_sizes = dict(seen.sizes), dict(seen.future_sizes)
+        self._sizes, self._future_sizes = dict(observation.sizes), dict(observation.future_sizes)
         self._seen = replace(
-            seen, sizes=self._sizes, future_sizes=self._future_sizes, disks={}, missing={}
+            observation, sizes=self._sizes, future_sizes=self._future_sizes, disks={}, missing={}
         )
         self._policy = replace(policy, window_end=None)
         self._pace = pace
         self._looked_at = replace(pace, reaction_s=policy.reaction_s)
         self._backlog = backlog.copy()
-        self._copies = Copies(seen.live_brokers)
+        self._copies = Copies(observation.live_brokers)
         self._copies.set_rates(bytes_per_s)
         self._bytes_per_s = bytes_per_s
         self._flying: dict[CopyId, _Flying] = {}
@@ -110,8 +110,8 @@ class _Playout:
         self._now_s = 0.0
         self._work = self._starts = 0
         self._ended: list[tuple[float, int]] = []  # seconds and bytes of each such move
-        for found in in_flight:
-            self._start(found)
+        for admitted_move in in_flight:
+            self._start(admitted_move)
         waiting = [move for move in self._backlog.pending_moves() if not self._may_start(move)]
         self._take_out(waiting)
         self._all_may_start = not waiting
@@ -218,18 +218,20 @@ class _Playout:
         across = copy.read_from == copy.replica.broker
         return self._future_sizes if across else self._sizes
 
-    def _start(self, found: Admitted) -> None:
+    def _start(self, admitted_move: Admitted) -> None:
         self._starts += 1
-        move, slots = found.move, slots_of(found.move, self._seen)
+        move, slots = admitted_move.move, slots_of(admitted_move.move, self._seen)
         copies = list(copies_of(move, self._seen))
         if len(copies) < sum(slot.direction is not Direction.OUT for slot in slots):
-            self._held[move.partition] = found
+            self._held[move.partition] = admitted_move
         move_bytes = max(slots.values(), default=0) or 1
         started = []
         for copy in copies:
             has = self._sizes_of(copy).get(copy.replica, 0)
             left_bytes = max(1, copy.left_bytes)  # an empty partition takes a fetch, too
-            self._flying[copy.id] = _Flying(found, copy, has + left_bytes, self._now_s, move_bytes)
+            self._flying[copy.id] = _Flying(
+                admitted_move, copy, has + left_bytes, self._now_s, move_bytes
+            )
             started.append((copy.id, copy.read_from, left_bytes))
         if started:
             self._copies.start(started)

@@ -24,17 +24,17 @@ from rehome.ledger.store import Ledger
 
 
 def still_in_flight(
-    asked: NamedReassignments, ledger: Ledger, cluster: OwnCluster
+    selection: NamedReassignments, ledger: Ledger, cluster: OwnCluster
 ) -> tuple[Move, ...]:
     """What was named and has not ended, as moves from the replicas of before.
 
     :raises SetMeanwhileError: something else was set on one of them.
     :raises ClusterError: the cluster could not be read.
     """
-    moves = [each.move for each in asked.reassignments]
-    seen = observe(cluster, moves, utc_now(), in_flight=())
-    refuse_set_meanwhile(asked, seen, ledger)
-    return tuple(move for move in moves if move.partition in seen.ongoing)
+    moves = [each.move for each in selection.reassignments]
+    observation = observe(cluster, moves, utc_now(), in_flight=())
+    refuse_set_meanwhile(selection, observation, ledger)
+    return tuple(move for move in moves if move.partition in observation.ongoing)
 
 
 def adopted_plan(
@@ -80,7 +80,7 @@ def adopted_plan(
 
 def adopt(
     plan: Plan,
-    asked: NamedReassignments,
+    selection: NamedReassignments,
     ledger: Ledger,
     cluster: OwnCluster,
     rate_bytes_per_s: int,
@@ -94,18 +94,18 @@ def adopt(
         Nothing was changed on the cluster.
     :raises RehomeError: a throttle was refused, or does not read back as set.
     """
-    seen = observe(cluster, plan.moves, utc_now())
+    observation = observe(cluster, plan.moves, utc_now())
     mine = ledger.view_of_open(plan.plan_id).sent
-    unsent = tuple(each for each in asked.reassignments if each.partition not in mine)
-    refuse_set_meanwhile(replace(asked, reassignments=unsent), seen, ledger)
+    unsent = tuple(each for each in selection.reassignments if each.partition not in mine)
+    refuse_set_meanwhile(replace(selection, reassignments=unsent), observation, ledger)
     ledger.claim(plan.plan_id)
-    flying = [move for move in plan.moves if move.partition in seen.ongoing]
+    flying = [move for move in plan.moves if move.partition in observation.ongoing]
     before = {
         move.partition: replace(state, replicas=move.current)
         for move in flying
-        if (state := seen.partitions.get(move.partition)) is not None
+        if (state := observation.partitions.get(move.partition)) is not None
     }
-    first = replace(seen, partitions={**seen.partitions, **before})
+    first = replace(observation, partitions={**observation.partitions, **before})
     ledger.admit(plan.plan_id, flying, first, first_rate(rate_bytes_per_s))
     ledger.mark_sent(plan.plan_id, [move.partition for move in flying])
     text = f"{count_text(len(flying), 'reassignment')} of another client"

@@ -45,27 +45,30 @@ class SetMeanwhileError(DriftError):
     """What is in flight is not what was approved any more."""
 
 
-def refuse_set_meanwhile(asked: NamedReassignments, seen: Observation, ledger: Ledger) -> None:
+def refuse_set_meanwhile(
+    selection: NamedReassignments, observation: Observation, ledger: Ledger
+) -> None:
     """See that the named partitions have in flight what was named, or nothing.
 
     :raises SetMeanwhileError: something else was set on one of them. Nothing was changed.
     """
-    starts = ledger.open_starts(asked.cluster_id)
+    starts = ledger.open_starts(selection.cluster_id)
     ours = {
         start.partition
         for start in starts
-        if (entry := seen.ongoing.get(start.partition)) and entry.leads_to(start.replicas_target)
+        if (entry := observation.ongoing.get(start.partition))
+        and entry.leads_to(start.replicas_target)
     }
-    if found := list(set_meanwhile(asked, seen, ours)):
+    if changes := list(set_meanwhile(selection, observation, ours)):
         raise SetMeanwhileError(
-            f"Since the approval, some of the named partitions have changed: {' '.join(found)}",
+            f"Since the approval, some of the named partitions have changed: {' '.join(changes)}",
             state_left=STEP_UNCHANGED,
             next_step="Trigger a new run: it describes what is in flight now, and asks anew.",
         )
 
 
 def cancel_foreign(
-    asked: NamedReassignments, ledger: Ledger, cluster: OwnCluster
+    selection: NamedReassignments, ledger: Ledger, cluster: OwnCluster
 ) -> ForeignCancelled:
     """Cancel what was named, put replicas in the order of before where that is known, and read what
     is left. Again after a lost answer it finds by reading what was done.
@@ -76,21 +79,21 @@ def cancel_foreign(
     :raises SetMeanwhileError: something else was set on one of them. Nothing was changed.
     :raises ClusterError: the cluster could not be read.
     """
-    moves = [each.move for each in asked.reassignments]
-    seen = observe(cluster, moves, utc_now())
-    refuse_set_meanwhile(asked, seen, ledger)
-    flying = [move for move in moves if move.partition in seen.ongoing]
-    held = too_few_without(cluster, flying, seen)
-    sent = [move for move in flying if move.partition not in held]
-    refused, idle = _send(cluster, sent)
-    gone = {p for p, e in refused.items() if e.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    left = {**held, **{p: error for p, error in refused.items() if p not in gone}}
+    moves = [each.move for each in selection.reassignments]
+    observation = observe(cluster, moves, utc_now())
+    refuse_set_meanwhile(selection, observation, ledger)
+    flying = [move for move in moves if move.partition in observation.ongoing]
+    isr_errors = too_few_without(cluster, flying, observation)
+    sent = [move for move in flying if move.partition not in isr_errors]
+    refusals, idle = _send(cluster, sent)
+    gone = {p for p, e in refusals.items() if e.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    left = {**isr_errors, **{p: error for p, error in refusals.items() if p not in gone}}
     stopped = [move for move in moves if move.partition not in {*left, *gone}]
-    unsure = [m for m in stopped if m.partition in idle or m.partition not in seen.ongoing]
+    unsure = [m for m in stopped if m.partition in idle or m.partition not in observation.ongoing]
     before = ended_before_cancel(cluster, unsure)
     back = [m for m in stopped if m.partition not in {*before.ended, *before.unclear}]
     order_refused, unread = restore_order(cluster, back, {move.partition for move in unsure})
-    named = asked.by_partition
+    by_partition = selection.by_partition
     flying_still = _still_listed(cluster, back)
     left |= {**before.unclear, **order_refused, **flying_still}
     cancelled = tuple(move.partition for move in back if move.partition not in left)
@@ -99,7 +102,7 @@ def cancel_foreign(
         {**before.ended, **dict.fromkeys(gone, MoveState.GONE)},
         left,
         {**before.unread, **unread},
-        tuple(partition for partition in cancelled if named[partition].order is None),
+        tuple(partition for partition in cancelled if by_partition[partition].order is None),
     )
 
 
@@ -119,8 +122,8 @@ def _send(
     except ClusterError as error:
         listed = cluster.list_reassignments(partitions)
         lost = ErrorCode.REQUEST_TIMED_OUT.error(f"the answer was lost: {error.what}")
-        refused = dict.fromkeys((p for p in partitions if p in listed), lost)
-        return refused, {p for p in partitions if p not in listed}
+        refusals = dict.fromkeys((p for p in partitions if p in listed), lost)
+        return refusals, {p for p in partitions if p not in listed}
     errors = {p: error for p, error in verdicts.items() if error is not None}
     idle = {p for p, e in errors.items() if e.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
     return {p: error for p, error in errors.items() if p not in idle}, idle

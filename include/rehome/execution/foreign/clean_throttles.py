@@ -32,7 +32,7 @@ class CleanedThrottles:
 
 
 def clean_throttles(
-    asked: NamedReassignments,
+    selection: NamedReassignments,
     cancelled: Collection[TopicPartition],
     ledger: Ledger,
     cluster: ClusterPort,
@@ -42,26 +42,28 @@ def clean_throttles(
 
     :raises ClusterError: the cluster could not be read.
     """
-    found = foreign_throttles(ledger, cluster)
+    foreign = foreign_throttles(ledger, cluster)
     ongoing = cluster.list_reassignments()  # after: who throttles does so first, then starts
     involved = {
-        broker for partition in cancelled for broker in asked.by_partition[partition].entry.replicas
+        broker
+        for partition in cancelled
+        for broker in selection.by_partition[partition].entry.replicas
     }
-    marked = {(need.resource, need.key) for need in found.needs}
+    marked = {(need.resource, need.key) for need in foreign.needs}
     changes = []
-    for throttle in found.throttles:
+    for throttle in foreign.throttles:
         resource, key = throttle.resource, throttle.key
         if (resource, key) in marked:
             continue
-        if key in LISTS and not found.lists:  # else some items may be another Rehome's
+        if key in LISTS and not foreign.lists:  # else some items may be another Rehome's
             items = _not_used(resource.name, split(throttle.value), cancelled, ongoing)
             changes += _without(resource, key, items)
         elif key in (LEADER_RATE, FOLLOWER_RATE) and _idle(resource, involved, ongoing):
             changes.append(ConfigChange(resource, key, ConfigOperation.DELETE))
     verdicts = cluster.alter_configs(changes) if changes else {}
-    refused = {resource: error for resource, error in verdicts.items() if error is not None}
-    taken = tuple(change for change in changes if change.resource not in refused)
-    return CleanedThrottles(taken, refused)
+    refusals = {resource: error for resource, error in verdicts.items() if error is not None}
+    taken = tuple(change for change in changes if change.resource not in refusals)
+    return CleanedThrottles(taken, refusals)
 
 
 def _not_used(

@@ -32,9 +32,9 @@ CANCELS = "by the client that started it, or by the DAG foreign_reassignments"
 """Who may cancel what another client has started."""
 
 
-def changes_text(found: Flight) -> str:
+def changes_text(flight: Flight) -> str:
     """What it adds and removes, and where it leads: ``adds broker 4, removes broker 1, …``."""
-    entry, parts = found.entry, []
+    entry, parts = flight.entry, []
     if entry.adding:
         parts.append(f"adds {brokers_text(entry.adding)}")
     if entry.removing:
@@ -42,40 +42,40 @@ def changes_text(found: Flight) -> str:
     return ", ".join([*parts, f"leads to {list(entry.target)}"])
 
 
-def whose_text(found: Flight) -> str:
+def whose_text(flight: Flight) -> str:
     """Who has started it, as far as that is known, and since when."""
-    at = "not known" if found.since is None else second_text(found.since)
-    if found.plan_id is not None:
-        return f"of plan {found.plan_id}, started {at}"
+    at = "not known" if flight.since is None else second_text(flight.since)
+    if flight.plan_id is not None:
+        return f"of plan {flight.plan_id}, started {at}"
     return f"of another client, which one is not known; first seen {at}"
 
 
-def leader_text(found: Flight) -> str:
+def leader_text(flight: Flight) -> str:
     """Who leads its partition now, and did when it was first seen."""
-    if found.unread:
-        return f"its leader is not known: {found.unread}"
-    now = "no leader" if found.leader is None else f"leader {found.leader}"
-    first = found.first_leader
-    return now if first in (None, found.leader) else f"{now}, first {first}"
+    if flight.unread:
+        return f"its leader is not known: {flight.unread}"
+    now = "no leader" if flight.leader is None else f"leader {flight.leader}"
+    first = flight.first_leader
+    return now if first in (None, flight.leader) else f"{now}, first {first}"
 
 
-def bytes_left_text(found: Flight) -> str:
+def bytes_left_text(flight: Flight) -> str:
     """How far it is, how fast, and how long still."""
-    if found.bytes_in_place is None or found.bytes_left is None:
+    if flight.bytes_in_place is None or flight.bytes_left is None:
         return "how far it is, is not known"
-    whole = bytes_text(found.bytes_in_place + found.bytes_left)
-    text = f"{bytes_text(found.bytes_in_place)} of {whole} in place"
-    rate = found.rate_bytes_per_s
+    whole = bytes_text(flight.bytes_in_place + flight.bytes_left)
+    text = f"{bytes_text(flight.bytes_in_place)} of {whole} in place"
+    rate = flight.rate_bytes_per_s
     pace = "rate unknown" if rate is None else f"{bytes_text(rate)}/s"
-    left = "unknown" if found.eta_s is None else duration_text(found.eta_s)
+    left = "unknown" if flight.eta_s is None else duration_text(flight.eta_s)
     return f"{text}, {pace}, time left {left}"
 
 
-def throttles_text(found: Flight) -> str:
+def throttles_text(flight: Flight) -> str:
     """The throttle of its leader, and of each new replica."""
-    if not found.throttles:
+    if not flight.throttles:
         return "no throttle that is known"
-    return "throttle: " + ", ".join(map(_throttle_text, found.throttles))
+    return "throttle: " + ", ".join(map(_throttle_text, flight.throttles))
 
 
 def _throttle_text(throttle: ReplicaThrottle) -> str:
@@ -86,21 +86,21 @@ def _throttle_text(throttle: ReplicaThrottle) -> str:
     return f"{who} {'none' if rate is None else f'{bytes_text(rate)}/s'}"
 
 
-def never_ends_text(found: Flight) -> str:
+def never_ends_text(flight: Flight) -> str:
     """Why it cannot end, and what ends it; "" = it may end."""
-    if found.hindrance is None:
+    if flight.hindrance is None:
         return ""
-    return f"It cannot end: {hindrance_text(found.hindrance)}. {_ended_by(found.hindrance)}"
+    return f"It cannot end: {hindrance_text(flight.hindrance)}. {_ended_by(flight.hindrance)}"
 
 
-def _ended_by(found: Hindrance) -> str:
+def _ended_by(hindrance: Hindrance) -> str:
     """What ends a reassignment that cannot end as the brokers are."""
-    again = back_text(found)
+    again = back_text(hindrance)
     back = again and f"It ends when {again}"
-    match found.cancel:
+    match hindrance.cancel:
         case CancelOutlook.REFUSED:
-            return " ".join(filter(None, (back and f"{back}.", _refused_text(found))))
-        case CancelOutlook.TAKEN if found.kind is NeverEnds.NO_SOURCE:
+            return " ".join(filter(None, (back and f"{back}.", _refused_text(hindrance))))
+        case CancelOutlook.TAKEN if hindrance.kind is NeverEnds.NO_SOURCE:
             return f"{back}. A cancel leaves the partition without a leader until then, too."
         case CancelOutlook.TAKEN:
             return (
@@ -110,8 +110,8 @@ def _ended_by(found: Hindrance) -> str:
             return f"{back}. Whether a cancel ends it is not known.".removeprefix(". ")
 
 
-def _refused_text(found: Hindrance) -> str:
-    another = another_target_text(found)
+def _refused_text(hindrance: Hindrance) -> str:
+    another = another_target_text(hindrance)
     return (
         "No replica of before is in sync: until one is, the controller refuses a cancel, unless "
         "the topic allows an unclean leader election."
@@ -119,35 +119,35 @@ def _refused_text(found: Hindrance) -> str:
     )
 
 
-def flight_line(found: Flight) -> str:
+def flight_line(flight: Flight) -> str:
     """All of it in one line."""
     parts = (
-        whose_text(found),
-        changes_text(found),
-        leader_text(found),
-        bytes_left_text(found),
-        throttles_text(found),
+        whose_text(flight),
+        changes_text(flight),
+        leader_text(flight),
+        bytes_left_text(flight),
+        throttles_text(flight),
     )
     return ". ".join(
-        [f"{found.partition}: {'; '.join(parts)}", *filter(None, [never_ends_text(found)])]
+        [f"{flight.partition}: {'; '.join(parts)}", *filter(None, [never_ends_text(flight)])]
     )
 
 
-def described_lines(found: DescribedFlights) -> Iterator[str]:
+def described_lines(flights: DescribedFlights) -> Iterator[str]:
     """All that is in flight, for a log: each described, and KIP-179's table."""
-    count, ours = len(found.reassignments), 0
-    ours = sum(each.plan_id is not None for each in found.reassignments)
+    count, ours = len(flights.reassignments), 0
+    ours = sum(each.plan_id is not None for each in flights.reassignments)
     of_others = count_text(count - ours, "reassignment")
     yield (
-        f"Cluster {found.cluster_id}, {second_text(found.taken_at)}: {of_others} of other "
-        f"clients and {ours} of Rehome in flight, of those asked about; {found.others} others"
+        f"Cluster {flights.cluster_id}, {second_text(flights.taken_at)}: {of_others} of other "
+        f"clients and {ours} of Rehome in flight, of those asked about; {flights.others} others"
     )
-    for each in found.reassignments[:LINES]:
+    for each in flights.reassignments[:LINES]:
         yield flight_line(each)
     if count > LINES:
         yield f"… and {count - LINES} more: ask for some of them by topics, partitions or brokers"
-    if found.statuses:
-        yield "\n" + status_table(found.statuses)
+    if flights.statuses:
+        yield "\n" + status_table(flights.statuses)
 
 
 def cancelled_lines(done: ForeignCancelled) -> Iterator[str]:

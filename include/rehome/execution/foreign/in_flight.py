@@ -123,113 +123,116 @@ class Flight:
         return tuple(b for b in self.entry.replicas if b not in self.entry.adding)
 
 
-def all_in_flight(seen: Observation) -> dict[TopicPartition, SeenReassignment]:
+def all_in_flight(observation: Observation) -> dict[TopicPartition, SeenReassignment]:
     """Everything that a reading shows in flight, for the ledger to remember."""
     return {
         partition: SeenReassignment(
             entry,
-            seen.topic_ids.get(partition.topic, ""),
-            state.leader if (state := seen.partitions.get(partition)) else None,
-            copied_bytes(partition, entry, seen)[0],
+            observation.topic_ids.get(partition.topic, ""),
+            state.leader if (state := observation.partitions.get(partition)) else None,
+            copied_bytes(partition, entry, observation)[0],
         )
-        for partition, entry in seen.ongoing.items()
+        for partition, entry in observation.ongoing.items()
     }
 
 
 def copied_bytes(
-    partition: TopicPartition, entry: OngoingReassignment, seen: Observation
+    partition: TopicPartition, entry: OngoingReassignment, observation: Observation
 ) -> tuple[int | None, int | None]:
     """What its new replicas hold, and what they lack by the leader's size; None = not known."""
-    state = seen.partitions.get(partition)
+    state = observation.partitions.get(partition)
     leader = None if state is None else state.leader
-    whole = None if leader is None else seen.sizes.get(ReplicaId(*partition, leader))
+    whole = None if leader is None else observation.sizes.get(ReplicaId(*partition, leader))
     if whole is None:
         return (0, 0) if not entry.adding else (None, None)
     in_place = left = 0
     for broker in entry.adding:
-        if broker not in seen.live_brokers or broker in seen.missing:
+        if broker not in observation.live_brokers or broker in observation.missing:
             return None, None
-        size = min(whole, seen.sizes.get(ReplicaId(*partition, broker), 0))
+        size = min(whole, observation.sizes.get(ReplicaId(*partition, broker), 0))
         in_place, left = in_place + size, left + whole - size
     return in_place, left
 
 
 def describe(
     chosen: Collection[TopicPartition],
-    seen: Observation,
+    observation: Observation,
     throttles: ThrottlesSeen,
     starts: Collection[Reassignment],
-    known: Mapping[TopicPartition, KnownReassignment],
+    records: Mapping[TopicPartition, KnownReassignment],
 ) -> tuple[Flight, ...]:
     """What is known of each of these, which the reading shows in flight.
 
     :param starts: of plans of this ledger that are not known to have ended.
-    :param known: what readings before this one have shown.
+    :param records: what readings before this one have shown.
     """
     ours = {
         start.partition: start
         for start in starts
-        if (entry := seen.ongoing.get(start.partition)) and entry.leads_to(start.replicas_target)
+        if (entry := observation.ongoing.get(start.partition))
+        and entry.leads_to(start.replicas_target)
     }
-    return tuple(_describe_one(p, seen, throttles, ours.get(p), known.get(p)) for p in chosen)
+    return tuple(
+        _describe_one(p, observation, throttles, ours.get(p), records.get(p)) for p in chosen
+    )
 
 
 def _describe_one(
     partition: TopicPartition,
-    seen: Observation,
+    observation: Observation,
     throttles: ThrottlesSeen,
     start: Reassignment | None,
-    known: KnownReassignment | None,
+    record: KnownReassignment | None,
 ) -> Flight:
-    entry, state = seen.ongoing[partition], seen.partitions.get(partition)
-    in_place, left = copied_bytes(partition, entry, seen)
-    rate = _rate(in_place, known, seen.taken_at)
+    entry, state = observation.ongoing[partition], observation.partitions.get(partition)
+    in_place, left = copied_bytes(partition, entry, observation)
+    rate = _rate(in_place, record, observation.taken_at)
     identity, since, leader = None, None, None
     if start is not None:
         identity, since, leader = start.reassignment_id, start.started_at, start.first_leader
-    elif known is not None:
-        identity, since, leader = known.seen_id, known.first_seen_at, known.first_leader
+    elif record is not None:
+        identity, since, leader = record.seen_id, record.first_seen_at, record.first_leader
     return Flight(
         partition=partition,
-        topic_id=seen.topic_ids.get(partition.topic, ""),
+        topic_id=observation.topic_ids.get(partition.topic, ""),
         entry=entry,
         leader=None if state is None else state.leader,
-        unread=_unread(partition, seen),
+        unread=_unread(partition, observation),
         plan_id=None if start is None else start.plan_id,
         identity=identity,
         since=since,
         started_here=start is not None,
         first_leader=leader,
-        throttles=tuple(_throttles(partition, entry, seen, throttles)),
+        throttles=tuple(_throttles(partition, entry, observation, throttles)),
         bytes_in_place=in_place,
         bytes_left=left,
         rate_bytes_per_s=rate,
         eta_s=left / rate if left is not None and rate else None,
-        hindrance=hindrance(entry, seen.live_brokers, state),
+        hindrance=hindrance(entry, observation.live_brokers, state),
     )
 
 
-def _unread(partition: TopicPartition, seen: Observation) -> str:
-    if partition in seen.partitions:
+def _unread(partition: TopicPartition, observation: Observation) -> str:
+    if partition in observation.partitions:
         return ""
-    error = seen.unreadable.get(partition.topic)
+    error = observation.unreadable.get(partition.topic)
     return str(error) if error is not None else "the brokers know no such partition"
 
 
-def _rate(in_place: int | None, known: KnownReassignment | None, now: datetime) -> float | None:
-    if known is None:
+def _rate(in_place: int | None, record: KnownReassignment | None, now: datetime) -> float | None:
+    if record is None:
         return None
-    rate = known.rate_until(now, in_place)
-    return known.rate_bytes_per_s if rate is None and known.read_at >= now else rate
+    rate = record.rate_until(now, in_place)
+    return record.rate_bytes_per_s if rate is None and record.read_at >= now else rate
 
 
 def _throttles(
     partition: TopicPartition,
     entry: OngoingReassignment,
-    seen: Observation,
+    observation: Observation,
     throttles: ThrottlesSeen,
 ) -> list[ReplicaThrottle]:
-    state = seen.partitions.get(partition)
+    state = observation.partitions.get(partition)
     leader = None if state is None else state.leader
     sides = [(leader, True)] if leader is not None else []
     sides += [(broker, False) for broker in entry.adding]
@@ -246,5 +249,7 @@ def _throttle(
         return ReplicaThrottle(broker, leads, None, known=True)
     if key in throttles.rates and throttles.rates[key] is None:
         return ReplicaThrottle(broker, leads, None, known=True)
-    known = items is not None and key in throttles.rates
-    return ReplicaThrottle(broker, leads, throttles.rates.get(key) if known else None, known=known)
+    is_known = items is not None and key in throttles.rates
+    return ReplicaThrottle(
+        broker, leads, throttles.rates.get(key) if is_known else None, known=is_known
+    )

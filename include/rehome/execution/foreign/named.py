@@ -118,7 +118,7 @@ class NamedReassignments:
 
 
 def name_reassignments(
-    found: Collection[Flight], orders: Mapping[TopicPartition, Replicas]
+    flights: Collection[Flight], orders: Mapping[TopicPartition, Replicas]
 ) -> tuple[NamedReassignment, ...]:
     """Those of other clients among what is in flight.
 
@@ -135,30 +135,30 @@ def name_reassignments(
             else None,
             _size(each),
         )
-        for each in found
+        for each in flights
         if each.plan_id is None
     )
 
 
-def _size(found: Flight) -> int:
-    if found.bytes_in_place is None or found.bytes_left is None or not found.entry.adding:
+def _size(flight: Flight) -> int:
+    if flight.bytes_in_place is None or flight.bytes_left is None or not flight.entry.adding:
         return 0
-    return (found.bytes_in_place + found.bytes_left) // len(found.entry.adding)
+    return (flight.bytes_in_place + flight.bytes_left) // len(flight.entry.adding)
 
 
 def set_meanwhile(
-    asked: NamedReassignments, seen: Observation, ours: Collection[TopicPartition]
+    selection: NamedReassignments, observation: Observation, ours: Collection[TopicPartition]
 ) -> Iterator[str]:
     """What is in flight now on these partitions, and is not what was named; as sentences. One that
     has ended is not among them.
 
     :param ours: partitions that a plan of this ledger has in flight.
     """
-    for each in asked.reassignments:
-        partition, entry = each.partition, seen.ongoing.get(each.partition)
+    for each in selection.reassignments:
+        partition, entry = each.partition, observation.ongoing.get(each.partition)
         if entry is None:
             continue
-        topic_id = seen.topic_ids.get(partition.topic, "")
+        topic_id = observation.topic_ids.get(partition.topic, "")
         if each.topic_id and topic_id and topic_id != each.topic_id:
             yield f"{partition} is of another topic of this name."
         elif partition in ours:

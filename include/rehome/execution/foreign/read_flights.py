@@ -75,17 +75,23 @@ def describe_reassignments(
     :raises ValueError: a filter of topics is none.
     """
     cluster_id = cluster.describe_cluster().cluster_id
-    seen = read_flights(cluster, now)
-    partitions = chosen.among(seen.ongoing)
+    observation = read_flights(cluster, now)
+    partitions = chosen.among(observation.ongoing)
     starts = ledger.open_starts(cluster_id)
-    known = ledger.note_seen(cluster_id, now, all_in_flight(seen))
-    moves = moves_of({partition: seen.ongoing[partition] for partition in partitions})
+    records = ledger.note_seen(cluster_id, now, all_in_flight(observation))
+    moves = moves_of({partition: observation.ongoing[partition] for partition in partitions})
     return DescribedFlights(
         cluster_id,
         now,
-        describe(partitions, seen, read_throttles(cluster, partitions, seen), starts, known),
-        len(seen.ongoing) - len(partitions),
-        tuple(replica_statuses(moves, seen)),
+        describe(
+            partitions,
+            observation,
+            read_throttles(cluster, partitions, observation),
+            starts,
+            records,
+        ),
+        len(observation.ongoing) - len(partitions),
+        tuple(replica_statuses(moves, observation)),
     )
 
 
@@ -95,41 +101,46 @@ def read_flights(cluster: ClusterPort, now: datetime) -> Observation:
     :raises ClusterError: the cluster as a whole did not answer.
     """
     moves = moves_of(cluster.list_reassignments())
-    seen = observe(cluster, moves, now)
+    observation = observe(cluster, moves, now)
     began = {move.partition for move in moves}
-    ongoing = {partition: entry for partition, entry in seen.ongoing.items() if partition in began}
+    ongoing = {
+        partition: entry for partition, entry in observation.ongoing.items() if partition in began
+    }
     return Observation(
         taken_at=now,
-        partitions=seen.partitions,
+        partitions=observation.partitions,
         ongoing=ongoing,
-        live_brokers=seen.live_brokers,
-        topics_missing=seen.topics_missing,
-        unreadable=seen.unreadable,
-        topic_ids=seen.topic_ids,
-        sizes=seen.sizes,
-        log_end_offsets=seen.log_end_offsets,
-        missing=seen.missing,
+        live_brokers=observation.live_brokers,
+        topics_missing=observation.topics_missing,
+        unreadable=observation.unreadable,
+        topic_ids=observation.topic_ids,
+        sizes=observation.sizes,
+        log_end_offsets=observation.log_end_offsets,
+        missing=observation.missing,
     )
 
 
 def read_throttles(
-    cluster: ClusterPort, partitions: Collection[TopicPartition], seen: Observation
+    cluster: ClusterPort, partitions: Collection[TopicPartition], observation: Observation
 ) -> ThrottlesSeen:
     """Lists of their topics, and rates of their brokers that are alive.
 
     :raises ClusterError: the cluster as a whole did not answer.
     """
-    involved = {broker for partition in partitions for broker in seen.ongoing[partition].replicas}
+    involved = {
+        broker for partition in partitions for broker in observation.ongoing[partition].replicas
+    }
     brokers: dict[ConfigResource, BrokerId] = {
-        ConfigResource.broker(broker): broker for broker in sorted(involved & seen.live_brokers)
+        ConfigResource.broker(broker): broker
+        for broker in sorted(involved & observation.live_brokers)
     }
     topics = [ConfigResource.topic(topic) for topic in sorted({p.topic for p in partitions})]
     if not topics:
         return ThrottlesSeen()
     lists: dict[tuple[str, str], tuple[str, ...]] = {}
     rates: dict[tuple[BrokerId, str], int | None] = {}
-    found = cluster.describe_configs([*topics, *brokers], (*LISTS, *_RATES))
-    for resource, configs in found.items():
+    answers = cluster.describe_configs([*topics, *brokers], (*LISTS, *_RATES))
+    for resource, configs in answers.items():
         if isinstance(configs, BrokerError):
             continue
         if resource not in brokers:

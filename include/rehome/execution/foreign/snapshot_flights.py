@@ -50,7 +50,7 @@ def snapshot_flights(snapshot: Snapshot) -> tuple[Observation, ThrottlesSeen]:
         by_partition.setdefault(TopicPartition(row["topic"], row["partition"]), []).append(row)
     topics = _topics(snapshot, {partition.topic for partition in by_partition})
     brokers = snapshot.brokers.to_pylist()
-    seen = Observation(
+    observation = Observation(
         taken_at=snapshot.taken_at,
         partitions={p: _state(of_one) for p, of_one in by_partition.items()},
         ongoing={p: _entry(of_one) for p, of_one in by_partition.items()},
@@ -63,14 +63,16 @@ def snapshot_flights(snapshot: Snapshot) -> tuple[Observation, ThrottlesSeen]:
         },
         missing=_silent(brokers),
     )
-    return seen, ThrottlesSeen(_lists(topics), _rates(brokers))
+    return observation, ThrottlesSeen(_lists(topics), _rates(brokers))
 
 
-def orders_at_rest(snapshot: Snapshot, found: Collection[Flight]) -> dict[TopicPartition, Replicas]:
+def orders_at_rest(
+    snapshot: Snapshot, flights: Collection[Flight]
+) -> dict[TopicPartition, Replicas]:
     """Replicas of these partitions when a snapshot was taken, preferred leader first; of one that
     was in flight then, or whose topic is another one by now, none.
     """
-    ids = {flight.partition: flight.topic_id for flight in found}
+    ids = {flight.partition: flight.topic_id for flight in flights}
     names = pa.array(sorted({partition.topic for partition in ids}), pa.string())
     replicas = snapshot.replicas
     rows = replicas.filter(pc.is_in(replicas["topic"], names)).to_pylist()
@@ -91,8 +93,8 @@ def orders_at_rest(snapshot: Snapshot, found: Collection[Flight]) -> dict[TopicP
 
 def _topics(snapshot: Snapshot, names: set[str]) -> dict[str, dict[str, Any]]:
     topics = snapshot.topics
-    wanted = topics.filter(pc.is_in(topics["topic"], pa.array(sorted(names), pa.string())))
-    return {row["topic"]: row for row in wanted.to_pylist()}
+    rows = topics.filter(pc.is_in(topics["topic"], pa.array(sorted(names), pa.string())))
+    return {row["topic"]: row for row in rows.to_pylist()}
 
 
 def _state(rows: Iterable[Mapping[str, Any]]) -> PartitionState:

@@ -37,15 +37,15 @@ def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[Topi
     Their brokers are read for the plan anyway.
     """
     involved = plan.brokers
-    found = sorted(
+    partitions = sorted(
         partition
         for name, topic in topics.items()
         for number, state in topic.partitions.items()
         if len(involved.intersection(state.replicas)) > 1
         for partition in (TopicPartition(name, number),)
     )
-    own = [partition for partition in found if partition in plan.by_partition]
-    others = [partition for partition in found if partition not in plan.by_partition]
+    own = [partition for partition in partitions if partition in plan.by_partition]
+    others = [partition for partition in partitions if partition not in plan.by_partition]
     return (*_some(others), *_some(own))
 
 
@@ -54,21 +54,23 @@ def _some(partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
     return partitions[::step]
 
 
-def strain_of(seen: Observation) -> Strain | None:
+def strain_of(observation: Observation) -> Strain | None:
     """How the partitions that an observation has watched are; None = it has watched none.
 
     The leader of a partition is ahead of all others, so what they lack of the farthest counts.
     A replica that is being added, by the plan or another client, has not left the ISR: it was never
     in it.
     """
-    if not seen.bystanders:
+    if not observation.bystanders:
         return None
     outside = behind = 0
-    for partition, state in seen.bystanders.items():
-        entry = seen.ongoing.get(partition)
+    for partition, state in observation.bystanders.items():
+        entry = observation.ongoing.get(partition)
         members = set(state.replicas).difference(entry.adding if entry else ())
-        outside += len(seen.live_brokers & members - state.isr)
-        offsets = (seen.log_end_offsets.get(ReplicaId(*partition, broker)) for broker in state.isr)
+        outside += len(observation.live_brokers & members - state.isr)
+        offsets = (
+            observation.log_end_offsets.get(ReplicaId(*partition, broker)) for broker in state.isr
+        )
         ends = [end for end in offsets if isinstance(end, int)]
         behind += sum(max(ends) - end for end in ends)
     return Strain(outside, behind)
@@ -126,7 +128,7 @@ def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
     readings = _readings(flows)
     before = sum(reading.at <= since for reading in readings)
     later = (_harm_of(readings[: end + 1]) for end in range(before, len(readings)))
-    if any(found is not None for found in later):
+    if any(harm is not None for harm in later):
         return False
     if readings and readings[-1].messages_behind is None:
         return False

@@ -97,9 +97,9 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     last = _last_change(view, now)
     if last is None:
         return None
-    asked = asked_change(view, last, now)
-    if asked is not None:
-        return asked
+    requested_change = asked_change(view, last, now)
+    if requested_change is not None:
+        return requested_change
     lines: dict[RateKey | None, SetRate | None] = {}
     lines[None] = _governed_rate(of_others(view), now, policy)
     for own in last.own:
@@ -146,9 +146,9 @@ def _corrected_rate(view: LedgerView, last: RateChange, now: datetime) -> SetRat
         before = rates[-2].rate_bytes_per_s
         cause = f"{_measured_text(since_change)}: the raise brought nothing, something else limits"
         return _set(last, before, RateReason.UNBOUND, cause, since_change)
-    found = measure_delivered(view.flows, rates)
-    if found is not None and since_change is not None:  # one change at a time
-        return _nearer(last, found, now, DEADBAND, LARGEST_RAISE)
+    measurement = measure_delivered(view.flows, rates)
+    if measurement is not None and since_change is not None:  # one change at a time
+        return _nearer(last, measurement, now, DEADBAND, LARGEST_RAISE)
     if last.reason is not RateReason.SET_UP:
         return None
     first = beginning(view.flows, last)
@@ -159,26 +159,28 @@ def _corrected_rate(view: LedgerView, last: RateChange, now: datetime) -> SetRat
 
 
 def _nearer(
-    last: RateChange, found: Delivered, now: datetime, deadband: float, largest_raise: float
+    last: RateChange, measurement: Delivered, now: datetime, deadband: float, largest_raise: float
 ) -> SetRate | None:
     """The rate that brings the target, but for what the measurement may be off by."""
     nominal, target = last.rate_bytes_per_s, last.target_bytes_per_s
-    aimed_at = target * (1 - VARIES * max(0.0, 1 - found.part))
-    lacking, blur = aimed_at / (nominal * found.part) - 1, found.blur
+    aimed_at = target * (1 - VARIES * max(0.0, 1 - measurement.part))
+    lacking, blur = aimed_at / (nominal * measurement.part) - 1, measurement.blur
     if abs(lacking) <= deadband + blur:
         return None
-    if lacking > 0 and not _may_raise(last, found, now):
+    if lacking > 0 and not _may_raise(last, measurement, now):
         return None
     certain = lacking - blur if lacking > 0 else lacking + blur
-    wanted = round(nominal * min(1 + certain, largest_raise))
-    wanted = min(max(wanted, round(target / MOST_EFFICIENCY)), round(target / LEAST_EFFICIENCY))
-    if abs(wanted - nominal) < nominal * 0.01:
+    rate = round(nominal * min(1 + certain, largest_raise))
+    rate = min(max(rate, round(target / MOST_EFFICIENCY)), round(target / LEAST_EFFICIENCY))
+    if abs(rate - nominal) < nominal * 0.01:
         return None
-    reason = RateReason.RAISED if wanted > nominal else RateReason.LOWERED
-    return _set(last, wanted, reason, f"{_measured_text(found)}, {target} B/s are wanted", found)
+    reason = RateReason.RAISED if rate > nominal else RateReason.LOWERED
+    return _set(
+        last, rate, reason, f"{_measured_text(measurement)}, {target} B/s are wanted", measurement
+    )
 
 
-def _brought_nothing(rates: Sequence[RateChange], found: Delivered) -> bool:
+def _brought_nothing(rates: Sequence[RateChange], measurement: Delivered) -> bool:
     """Whether the last change was a raise, and brokers deliver no more than before it."""
     if len(rates) < 2 or rates[-1].reason is not RateReason.RAISED:
         return False
@@ -186,28 +188,32 @@ def _brought_nothing(rates: Sequence[RateChange], found: Delivered) -> bool:
     ratio = rates[-1].rate_bytes_per_s / rates[-2].rate_bytes_per_s
     if before is None or ratio < TELLING_RAISE:
         return False
-    return found.bytes_per_s * (1 + 2 * found.blur) < before * (1 + FULFILLED * (ratio - 1))
+    return measurement.bytes_per_s * (1 + 2 * measurement.blur) < before * (
+        1 + FULFILLED * (ratio - 1)
+    )
 
 
-def _may_raise(last: RateChange, found: Delivered, now: datetime) -> bool:
-    if found.part < LEAST_EFFICIENCY:
+def _may_raise(last: RateChange, measurement: Delivered, now: datetime) -> bool:
+    if measurement.part < LEAST_EFFICIENCY:
         return False  # no throttle delivers so little: something else limits
     if last.reason is not RateReason.UNBOUND:
         return True
     before = last.delivered_bytes_per_s or 0.0
-    return now - last.at >= RETRY_AFTER or found.bytes_per_s >= 1.1 * before
+    return now - last.at >= RETRY_AFTER or measurement.bytes_per_s >= 1.1 * before
 
 
-def _set(last: RateChange, rate: int, reason: RateReason, cause: str, found: Delivered) -> SetRate:
+def _set(
+    last: RateChange, rate: int, reason: RateReason, cause: str, measurement: Delivered
+) -> SetRate:
     target, limit = last.target_bytes_per_s, last.limit_bytes_per_s
-    return SetRate(rate, cause, reason, target, limit, found.bytes_per_s)
+    return SetRate(rate, cause, reason, target, limit, measurement.bytes_per_s)
 
 
-def _measured_text(found: Delivered) -> str:
-    way = {"in": "receives", "out": "sends"}.get(found.direction, "moves between log dirs")
+def _measured_text(measurement: Delivered) -> str:
+    way = {"in": "receives", "out": "sends"}.get(measurement.direction, "moves between log dirs")
     return (
-        f"broker {found.broker} {way} {found.bytes_per_s:.0f} B/s, {100 * found.part:.0f} % of "
-        f"the rate, measured over {found.seconds:.0f} s"
+        f"broker {measurement.broker} {way} {measurement.bytes_per_s:.0f} B/s, "
+        f"{100 * measurement.part:.0f} % of the rate, measured over {measurement.seconds:.0f} s"
     )
 
 
@@ -216,15 +222,15 @@ def _cut(
 ) -> SetRate | None:
     if last.reason is RateReason.STRAIN and not _calm_for(last, now):
         return None  # the effect of the last cut is not visible yet
-    found = newest_harm(view.flows)
-    if found is None:
+    harm = newest_harm(view.flows)
+    if harm is None:
         return None
     limit, target = last.limit_bytes_per_s, last.target_bytes_per_s
     least = max(_least(policy, limit), round(INFLOW_MARGIN * inflow_bytes_per_s(compared.flows)))
-    wanted = max(round(target * CUT), least)
-    if wanted >= target:
+    new_target = max(round(target * CUT), least)
+    if new_target >= target:
         return None
-    return _towards(last, wanted, limit, RateReason.STRAIN, str(found))
+    return _towards(last, new_target, limit, RateReason.STRAIN, str(harm))
 
 
 def _least(policy: Policy, limit: int) -> int:
@@ -237,9 +243,9 @@ def _grown(view: LedgerView, last: RateChange, now: datetime) -> SetRate | None:
         return None
     if not well_since(view.flows, now - timedelta(seconds=CALM_S)):
         return None
-    wanted = min(limit, target + round(RECOVERY_STEP * limit))
+    new_target = min(limit, target + round(RECOVERY_STEP * limit))
     cause = f"no watched partition has suffered for {CALM_S:.0f} s"
-    return _towards(last, wanted, limit, RateReason.RECOVERY, cause)
+    return _towards(last, new_target, limit, RateReason.RECOVERY, cause)
 
 
 def _calm_for(last: RateChange, now: datetime) -> bool:

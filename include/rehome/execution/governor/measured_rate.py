@@ -70,9 +70,9 @@ def measure_delivered(
     """
     run = _newest_run(flows, since or rates[0].at)
     slots = {(flow.direction, flow.broker) for flow in run[-1].flows} if run else set()
-    found = (_of_slot(run, slot, rates, timedelta(seconds=settled_s)) for slot in slots)
-    known = (one for one in found if one is not None and one.seconds >= at_least_s)
-    return max(known, key=_by_part, default=None)
+    measurements = (_of_slot(run, slot, rates, timedelta(seconds=settled_s)) for slot in slots)
+    candidates = (one for one in measurements if one is not None and one.seconds >= at_least_s)
+    return max(candidates, key=_by_part, default=None)
 
 
 def beginning(flows: Sequence[FlowSample], begun: RateChange) -> Delivered | None:
@@ -128,14 +128,14 @@ def _spell(
 ) -> list[tuple[FlowSample, BrokerFlow]]:
     """The newest samples in which the broker never was without work, newest first."""
     spell: list[tuple[FlowSample, BrokerFlow]] = []
-    wanted = rates[-1].target_bytes_per_s
+    target = rates[-1].target_bytes_per_s
     for sample in reversed(run):
         flow = next((f for f in sample.flows if (f.direction, f.broker) == slot), None)
         # A second's worth left at a poll: it was busy all the time until then.
-        if flow is None or flow.left_bytes < wanted:
+        if flow is None or flow.left_bytes < target:
             break
         # After a cut nothing is copied until the quota window has passed: that is no measurement.
-        if _stood(sample, flow, wanted) and _settled_rate(sample, rates) is not None:
+        if _stood(sample, flow, target) and _settled_rate(sample, rates) is not None:
             break
         spell.append((sample, flow))
     begun = spell[-1][0].since if spell else None

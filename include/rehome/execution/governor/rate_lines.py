@@ -21,24 +21,24 @@ _DOES = {"in": "receives", "out": "sends"}
 
 
 def own_rates_of(
-    limits: BrokerRates, now: datetime, part: float, known: Collection[OwnRate] = ()
+    limits: BrokerRates, now: datetime, part: float, own_rates: Collection[OwnRate] = ()
 ) -> tuple[OwnRate, ...]:
     """Rates of brokers that are to have one of their own.
 
     :param limits: what they are to deliver.
     :param part: of a nominal rate that brokers deliver, as far as it is known.
-    :param known: those that they have: one with the same limit goes on as it is.
+    :param own_rates: those that they have: one with the same limit goes on as it is.
     """
-    before = {each.key: each for each in known}
-    found = []
+    before = {each.key: each for each in own_rates}
+    rates = []
     for (direction, broker), limit in limits.by_key().items():
         own = before.get((direction, broker))
         if own is None or own.limit_bytes_per_s != limit:
-            reason = RateReason.SET_UP if part and not known else RateReason.REQUESTED
+            reason = RateReason.SET_UP if part and not own_rates else RateReason.REQUESTED
             nominal = max(1, round(limit / part))
             own = OwnRate(direction, broker, now, nominal, limit, limit, reason, "it was asked for")
-        found.append(own)
-    return tuple(found)
+        rates.append(own)
+    return tuple(rates)
 
 
 def asked_change(view: LedgerView, last: RateChange, now: datetime) -> SetRate | None:
@@ -58,8 +58,10 @@ def asked_change(view: LedgerView, last: RateChange, now: datetime) -> SetRate |
 
 def of_one(view: LedgerView, own: OwnRate) -> LedgerView:
     """The view of a broker and direction with a rate of its own."""
-    found = {each.at: each for change in view.rates for each in change.own if each.key == own.key}
-    rates = tuple(_as_change(each) for _, each in sorted(found.items()))
+    changes_by_time = {
+        each.at: each for change in view.rates for each in change.own if each.key == own.key
+    }
+    rates = tuple(_as_change(each) for _, each in sorted(changes_by_time.items()))
     flows = tuple(_only(sample, lambda key: key == own.key) for sample in view.flows)
     return replace(
         view,
@@ -165,6 +167,6 @@ def _without_own(sample: FlowSample, rates: Sequence[RateChange]) -> FlowSample:
     return _only(sample, lambda key: key not in own)
 
 
-def _only(sample: FlowSample, wanted: Wanted) -> FlowSample:
-    flows = tuple(flow for flow in sample.flows if wanted((flow.direction, flow.broker)))
+def _only(sample: FlowSample, is_included: Wanted) -> FlowSample:
+    flows = tuple(flow for flow in sample.flows if is_included((flow.direction, flow.broker)))
     return replace(sample, flows=flows)

@@ -30,16 +30,16 @@ def agreed_topics(
     """
     if names is None:
         return _agreed_on_all(cluster)
-    found: dict[str, TopicDescription] = {}
+    topics: dict[str, TopicDescription] = {}
     timeout = ProgressTimeout(AGREED_TIMEOUT_S)
-    while left := set(names) - found.keys():
+    while left := set(names) - topics.keys():
         answer = cluster.current_topics(left)
-        found |= answer
+        topics |= answer
         timeout.note_answer(progress=bool(answer))
         if answer.keys() >= left or timeout.exhausted:
             break
         pause(AGREED_POLL_S)
-    return found
+    return topics
 
 
 def _agreed_on_all(cluster: ClusterPort) -> dict[str, TopicDescription]:

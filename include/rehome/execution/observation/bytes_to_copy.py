@@ -33,33 +33,33 @@ class LogStarts:
         self._asked: dict[TopicPartition, datetime] = {}
 
     def of(
-        self, cluster: ClusterPort, moves: Collection[Move], seen: Observation
+        self, cluster: ClusterPort, moves: Collection[Move], observation: Observation
     ) -> Mapping[TopicPartition, int]:
         """The offsets that are known, of partitions whose copies have begun.
 
         :raises ClusterError: as of any reading.
         """
-        begun = [move.partition for move in moves if _furthest(move, seen) is not None]
+        begun = [move.partition for move in moves if _furthest(move, observation) is not None]
         self._asked = {p: self._asked[p] for p in begun if p in self._asked}
         due = {
             ReplicaId(*partition, leader)
             for partition in begun
-            if self._is_due(partition, seen.taken_at)
-            and (leader := seen.partitions[partition].leader) is not None
+            if self._is_due(partition, observation.taken_at)
+            and (leader := observation.partitions[partition].leader) is not None
         }
         if due:
             for replica, start in cluster.log_start_offsets(sorted(due)).value.items():
-                self._asked[replica.topic_partition] = seen.taken_at
+                self._asked[replica.topic_partition] = observation.taken_at
                 self._starts[replica.topic_partition] = start if isinstance(start, int) else 0
         return {p: self._starts[p] for p in begun if p in self._asked}
 
     def _is_due(self, partition: TopicPartition, now: datetime) -> bool:
-        asked = self._asked.get(partition)
-        return asked is None or now - asked >= ASKED_AGAIN_AFTER
+        asked_at = self._asked.get(partition)
+        return asked_at is None or now - asked_at >= ASKED_AGAIN_AFTER
 
 
 def to_copy(
-    moves: Collection[Move], seen: Observation, starts: Mapping[TopicPartition, int]
+    moves: Collection[Move], observation: Observation, starts: Mapping[TopicPartition, int]
 ) -> Mapping[ReplicaId, int]:
     """Sizes of replicas; of leaders whose size misleads, what a copy of theirs comes to.
 
@@ -68,9 +68,9 @@ def to_copy(
 
     :param starts: where the leaders' logs begin; 0 = nothing was ever deleted.
     """
-    sizes = dict(seen.sizes)
+    sizes = dict(observation.sizes)
     for move in moves:
-        start, furthest = starts.get(move.partition, 0), _furthest(move, seen)
+        start, furthest = starts.get(move.partition, 0), _furthest(move, observation)
         if not start or furthest is None:
             continue
         leader, copied, end, leader_end = furthest
@@ -82,18 +82,18 @@ def to_copy(
     return sizes
 
 
-def _furthest(move: Move, seen: Observation) -> tuple[ReplicaId, int, int, int] | None:
+def _furthest(move: Move, observation: Observation) -> tuple[ReplicaId, int, int, int] | None:
     """The leader; bytes and end of the copy that has most; and the leader's end. None = no copy has
     begun, or that is not known.
     """
-    state = seen.partitions.get(move.partition)
+    state = observation.partitions.get(move.partition)
     if state is None or state.leader is None:
         return None
     leader = ReplicaId(*move.partition, state.leader)
-    leader_end, best = seen.log_end_offsets.get(leader), None
+    leader_end, best = observation.log_end_offsets.get(leader), None
     for broker in move.adding:
         replica = ReplicaId(*move.partition, broker)
-        end, size = seen.log_end_offsets.get(replica), seen.sizes.get(replica, 0)
+        end, size = observation.log_end_offsets.get(replica), observation.sizes.get(replica, 0)
         if isinstance(end, int) and size and replica != leader and (not best or end > best[1]):
             best = size, end
     if best is None or not isinstance(leader_end, int):

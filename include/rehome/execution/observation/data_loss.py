@@ -31,22 +31,22 @@ def later(
 
     :param before: what earlier polls have seen, known before ``now`` was read.
     """
-    found, fallen = {}, {}
+    data, fallen = {}, {}
     for move in moves:
-        known, read = before.get(move.partition), now.get(move.partition)
-        if known is None or not isinstance(read, HighWatermark):
+        earlier, read = before.get(move.partition), now.get(move.partition)
+        if earlier is None or not isinstance(read, HighWatermark):
             continue
-        last = known.high_watermark
+        last = earlier.high_watermark
         if last is not None and read.leader_epoch < last.leader_epoch:
             continue  # a leader that does not know yet that another one was elected
         if last is not None and read.offset < last.offset:
-            fallen[move.partition] = known.then(read)
+            fallen[move.partition] = earlier.then(read)
         elif read != last:
-            found[move.partition] = known.then(read)
+            data[move.partition] = earlier.then(read)
     if fallen:
         same = _still_there(cluster, [move for move in moves if move.partition in fallen])
-        found |= {partition: fallen[partition] for partition in same}
-    return found
+        data |= {partition: fallen[partition] for partition in same}
+    return data
 
 
 def _still_there(cluster: ClusterPort, moves: Collection[Move]) -> list[TopicPartition]:

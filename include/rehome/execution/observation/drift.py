@@ -26,9 +26,9 @@ class DriftError(PlanConflictError):
 class PartitionsChangedError(DriftError):
     """Partitions are not what the plan started from."""
 
-    def __init__(self, plan_id: str, found: Mapping[TopicPartition, Drift]) -> None:
-        self.found = found
-        what, left, next_step = drifted_text(plan_id, found)
+    def __init__(self, plan_id: str, drifts: Mapping[TopicPartition, Drift]) -> None:
+        self.found = drifts
+        what, left, next_step = drifted_text(plan_id, drifts)
         super().__init__(what, state_left=left, next_step=next_step)
 
 
@@ -49,8 +49,8 @@ def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicParti
     :param topics: the plan's, also those that are gone or hidden; of those left out nothing is said
         (:func:`not_known`).
     """
-    found = {move.partition: _drift_of(move, topics) for move in plan.moves}
-    return {partition: what for partition, what in found.items() if what is not None}
+    drifts = {move.partition: _drift_of(move, topics) for move in plan.moves}
+    return {partition: what for partition, what in drifts.items() if what is not None}
 
 
 def not_known(plan: Plan, topics: Mapping[str, TopicDescription]) -> list[str]:

@@ -66,13 +66,13 @@ def hindrance(
 
     :param state: of its partition; None = not known.
     """
-    found = _hindrance_of(entry, live, state)
-    if found is None or state is None:
-        return None if found is None else Hindrance(*found)
+    obstacle = _hindrance_of(entry, live, state)
+    if obstacle is None or state is None:
+        return None if obstacle is None else Hindrance(*obstacle)
     originals = (broker for broker in entry.replicas if broker not in entry.adding)
     cancel = CancelOutlook.REFUSED if state.isr.isdisjoint(originals) else CancelOutlook.TAKEN
     in_sync = () if state.leader is None else (b for b in state.replicas if b in state.isr)
-    return Hindrance(*found, cancel, tuple(in_sync))
+    return Hindrance(*obstacle, cancel, tuple(in_sync))
 
 
 def _hindrance_of(
@@ -93,18 +93,18 @@ def _hindrance_of(
     return None
 
 
-def hindrance_text(found: Hindrance) -> str:
+def hindrance_text(obstacle: Hindrance) -> str:
     """In words that follow "it cannot end:"."""
-    brokers, one = brokers_text(found.brokers), len(found.brokers) == 1
+    brokers, one = brokers_text(obstacle.brokers), len(obstacle.brokers) == 1
     are = "is" if one else "are"
-    match found.kind:
+    match obstacle.kind:
         case NeverEnds.SENT_BACK:
             return f"it was sent back in mid-copy, and so adds and removes {brokers}"
         case NeverEnds.TARGET_AWAY:
             replicas = "a replica" if one else "replicas"
             return f"it adds {replicas} on {brokers}, which {are} not alive"
         case NeverEnds.NO_SOURCE:
-            away = f": {brokers} {are} not alive" if found.brokers else ""
+            away = f": {brokers} {are} not alive" if obstacle.brokers else ""
             return f"the partition has no leader to copy from{away}"
         case NeverEnds.KEPT_AWAY:
             return (
@@ -113,35 +113,35 @@ def hindrance_text(found: Hindrance) -> str:
             )
 
 
-def back_text(found: Hindrance) -> str:
+def back_text(obstacle: Hindrance) -> str:
     """Who has to be back, in words that follow "it ends when"; "" = the brokers are all there."""
-    match found.kind:
+    match obstacle.kind:
         case NeverEnds.SENT_BACK:
             return ""
         case NeverEnds.NO_SOURCE:
             return "a broker with a complete replica is back"
         case NeverEnds.TARGET_AWAY | NeverEnds.KEPT_AWAY:
-            one = len(found.brokers) == 1
+            one = len(obstacle.brokers) == 1
             return "that broker is back" if one else "those brokers are back"
 
 
-def another_target_text(found: Hindrance) -> str:
+def another_target_text(obstacle: Hindrance) -> str:
     """How Kafka's own tool ends it where the controller refuses a cancel. "" = by nothing: there is
     no replica in sync to copy from.
     """
-    if not found.in_sync:
+    if not obstacle.in_sync:
         return ""
     return (
         "kafka-reassign-partitions.sh --execute --additional, to as many live brokers as the "
-        f"partition is to have replicas, among them {brokers_text(found.in_sync)} (in sync) and at "
-        "least one that has no replica of it"
+        f"partition is to have replicas, among them {brokers_text(obstacle.in_sync)} (in sync) and "
+        "at least one that has no replica of it"
     )
 
 
 def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
     """Why a reassignment does not end while the brokers are as they are; "" = it may."""
-    found = hindrance(entry, live)
-    return "" if found is None else hindrance_text(found)
+    obstacle = hindrance(entry, live)
+    return "" if obstacle is None else hindrance_text(obstacle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,27 +186,27 @@ def in_flight(
     return tuple(Watched(move, now) for move in moves_of(ongoing))
 
 
-def follow(watched: Collection[Watched], seen: Observation) -> tuple[Watched, ...]:
+def follow(watched: Collection[Watched], observation: Observation) -> tuple[Watched, ...]:
     """The same reassignments with the targets that their owners have given them since."""
-    entries = {move.partition: move for move in moves_of(seen.ongoing)}
+    entries = {move.partition: move for move in moves_of(observation.ongoing)}
     followed = []
     for item in watched:
         entry = entries.get(item.move.partition)
         if entry is not None and entry.target != item.move.target:
-            item = replace(item, move=entry, since=seen.taken_at)
+            item = replace(item, move=entry, since=observation.taken_at)
         followed.append(item)
     return tuple(followed)
 
 
 def fates(
-    watched: Collection[Watched], seen: Observation
+    watched: Collection[Watched], observation: Observation
 ) -> dict[TopicPartition, tuple[Fate, str]]:
     """What has become of each, and the reason in words."""
     return {
         item.move.partition: fate(
             item.move,
-            seen,
-            seen.taken_at,
+            observation,
+            observation.taken_at,
             sent_at=item.since,
             grace_s=METADATA_GRACE_S,
         )

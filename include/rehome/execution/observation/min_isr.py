@@ -18,19 +18,19 @@ def min_isr_of(cluster: ClusterPort, topics: Collection[str]) -> dict[str, int]:
     :raises ClusterError: the cluster did not answer.
     """
     resources = [ConfigResource.topic(name) for name in sorted(topics)]
-    found = cluster.describe_configs(resources, [MIN_ISR]) if resources else {}
-    known: dict[str, int] = {}
-    for resource, configs in found.items():
+    answers = cluster.describe_configs(resources, [MIN_ISR]) if resources else {}
+    min_isr_by_topic: dict[str, int] = {}
+    for resource, configs in answers.items():
         value = None if isinstance(configs, BrokerError) else configs.get(MIN_ISR)
         if value is not None and value.value is not None:
-            known[resource.name] = int(value.value)
-    return known
+            min_isr_by_topic[resource.name] = int(value.value)
+    return min_isr_by_topic
 
 
 def too_few_without(
     cluster: ClusterPort,
     moves: Collection[Move],
-    seen: Observation,
+    observation: Observation,
     in_steps: Collection[TopicPartition] = (),
 ) -> dict[TopicPartition, BrokerError]:
     """Moves in flight whose cancel would take a partition below its min.insync.replicas: what was
@@ -45,7 +45,10 @@ def too_few_without(
     """
     left = {}
     for move in moves:
-        state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
+        state, entry = (
+            observation.partitions.get(move.partition),
+            observation.ongoing.get(move.partition),
+        )
         if state is None:
             continue
         if move.partition in in_steps:
@@ -59,11 +62,11 @@ def too_few_without(
         if before or move.partition in in_steps:  # else the controller itself refuses
             left[move.partition] = len(before), len(state.isr), len(move.current)
     least = min_isr_of(cluster, {partition.topic for partition in left})
-    found = {}
+    errors = {}
     for partition, (kept, now, replicas) in left.items():
         needed = max(min(least.get(partition.topic, 0), replicas), 0 if kept else 1)
         if kept < needed <= now:
             text = f"a cancel would leave {kept} in sync, below min.insync.replicas={needed}"
             text = text if kept else "a cancel would leave none in sync"
-            found[partition] = ErrorCode.NOT_ENOUGH_REPLICAS.error(text)
-    return found
+            errors[partition] = ErrorCode.NOT_ENOUGH_REPLICAS.error(text)
+    return errors

@@ -33,7 +33,7 @@ class Fate(enum.Enum):
 
 def fate(
     move: Move,
-    seen: Observation,
+    observation: Observation,
     now: datetime,
     *,
     sent_at: datetime | None,
@@ -50,21 +50,21 @@ def fate(
         have.
     :param step: what it was, or is to be, asked for last of a move that is admitted.
     """
-    if move.partition in seen.unconfirmed:
+    if move.partition in observation.unconfirmed:
         return Fate.IN_FLIGHT, DISAGREE
-    if is_recreated(move, seen):
+    if is_recreated(move, observation):
         return Fate.GONE, fate_words.RECREATED
-    entry = seen.ongoing.get(move.partition)
+    entry = observation.ongoing.get(move.partition)
     if entry is not None:
         return _status_listed(move, entry, step)
     topic = move.partition.topic
-    if topic in seen.unreadable:
-        return Fate.UNREADABLE, fate_words.unreadable_text(topic, seen.unreadable[topic])
-    state = seen.partitions.get(move.partition)
+    if topic in observation.unreadable:
+        return Fate.UNREADABLE, fate_words.unreadable_text(topic, observation.unreadable[topic])
+    state = observation.partitions.get(move.partition)
     if state is None:
-        return Fate.GONE, fate_words.gone_text(topic=topic in seen.topics_missing)
+        return Fate.GONE, fate_words.gone_text(topic=topic in observation.topics_missing)
     if state.replicas == move.target:
-        return _status_on_target(move, state, seen, sent_at)
+        return _status_on_target(move, state, observation, sent_at)
     between = step is not None and step.of_several(move) and move.copies_at(state.replicas)
     if step is not None and between and (sent_at is None or state.replicas == step.target):
         return Fate.BETWEEN, ""
@@ -89,7 +89,7 @@ def _status_listed(
 def on_its_way(
     move: Move,
     entry: OngoingReassignment | None,
-    seen: Observation,
+    observation: Observation,
     step: MoveStep | None = None,
 ) -> bool:
     """Whether the controller lists the move: what is true of most that are in flight.
@@ -99,64 +99,66 @@ def on_its_way(
     """
     if entry is None or not entry.leads_to(move.target if step is None else step.target):
         return False
-    return not is_recreated(move, seen)
+    return not is_recreated(move, observation)
 
 
-def is_untouched(move: Move, seen: Observation) -> bool:
+def is_untouched(move: Move, observation: Observation) -> bool:
     """Whether the partition is as it was planned from: what is true of most that wait."""
-    state = seen.partitions.get(move.partition)
+    state = observation.partitions.get(move.partition)
     if state is None or state.replicas != move.current or move.target_log_dirs:
         return False
-    if move.partition in seen.ongoing or move.current == move.target:
+    if move.partition in observation.ongoing or move.current == move.target:
         return False
-    return not is_recreated(move, seen)
+    return not is_recreated(move, observation)
 
 
-def is_recreated(move: Move, seen: Observation) -> bool:
+def is_recreated(move: Move, observation: Observation) -> bool:
     """Whether the name now belongs to another topic: nothing that is found there is ours.
 
     Of a topic that cannot be read this is not known: then it counts as the same.
     """
     if not move.topic_id:  # asked of every move at every poll: spares looking the name up
         return False
-    return not move.is_of(seen.topic_ids.get(move.partition.topic, ""))
+    return not move.is_of(observation.topic_ids.get(move.partition.topic, ""))
 
 
 def _status_on_target(
-    move: Move, state: PartitionState, seen: Observation, sent_at: datetime | None
+    move: Move, state: PartitionState, observation: Observation, sent_at: datetime | None
 ) -> tuple[Fate, str]:
     """What the log dirs say of a partition whose replicas are the target.
 
     The controller has nothing of it in flight, so it is done as the controller sees it, whichever
     replicas are in the ISR.
     """
-    done = Fate.DONE, out_of_isr_text(out_of_isr(move, state, seen.live_brokers))
+    done = Fate.DONE, out_of_isr_text(out_of_isr(move, state, observation.live_brokers))
     if not move.target_log_dirs:
         return done
-    found: dict[LogDirState, ReplicaId] = {}
-    for replica, place in places(move, seen).items():
-        found.setdefault(place, replica)
-    if LogDirState.TAKEN in found:
-        return Fate.SUPERSEDED, _moved_text(found[LogDirState.TAKEN], seen)
-    if LogDirState.STAYED in found and sent_at is None:
+    replica_by_state: dict[LogDirState, ReplicaId] = {}
+    for replica, place in places(move, observation).items():
+        replica_by_state.setdefault(place, replica)
+    if LogDirState.TAKEN in replica_by_state:
+        return Fate.SUPERSEDED, _moved_text(replica_by_state[LogDirState.TAKEN], observation)
+    if LogDirState.STAYED in replica_by_state and sent_at is None:
         return Fate.UNTOUCHED, ""
-    if LogDirState.STAYED in found:
-        stayed = found[LogDirState.STAYED]
+    if LogDirState.STAYED in replica_by_state:
+        stayed = replica_by_state[LogDirState.STAYED]
         return Fate.UNDONE, fate_words.stopped_text(stayed, wanted_log_dirs(move)[stayed])
-    if LogDirState.STARTED_ELSEWHERE in found:
+    if LogDirState.STARTED_ELSEWHERE in replica_by_state:
         return Fate.MISPLACED, ""
-    if LogDirState.COPYING in found:
+    if LogDirState.COPYING in replica_by_state:
         return Fate.IN_FLIGHT, fate_words.BETWEEN_LOG_DIRS
-    if LogDirState.UNKNOWN in found:
-        return Fate.IN_FLIGHT, fate_words.log_dir_unknown_text(found[LogDirState.UNKNOWN])
+    if LogDirState.UNKNOWN in replica_by_state:
+        return Fate.IN_FLIGHT, fate_words.log_dir_unknown_text(
+            replica_by_state[LogDirState.UNKNOWN]
+        )
     return done
 
 
-def _moved_text(replica: ReplicaId, seen: Observation) -> str:
-    to = seen.future_log_dirs.get(replica)
+def _moved_text(replica: ReplicaId, observation: Observation) -> str:
+    to = observation.future_log_dirs.get(replica)
     if to is not None:
         return fate_words.taken_text(replica, to, arrived=False)
-    return fate_words.taken_text(replica, seen.log_dirs[replica], arrived=True)
+    return fate_words.taken_text(replica, observation.log_dirs[replica], arrived=True)
 
 
 def _elsewhere(move: Move, state: PartitionState, sent_at: datetime | None) -> tuple[Fate, str]:

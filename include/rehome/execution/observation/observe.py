@@ -60,15 +60,15 @@ def observe(
     """
     ongoing = cluster.list_reassignments()
     names = {move.partition.topic for move in moves}
-    wanted = names | {partition.topic for partition in bystanders}
-    described = cluster.describe_topics(wanted) if moves else {}
+    topic_names = names | {partition.topic for partition in bystanders}
+    described = cluster.describe_topics(topic_names) if moves else {}
     not_listed = [
         move.partition
         for move in moves
         if move.partition not in ongoing and (in_flight is None or move.partition in in_flight)
     ]
-    asked = names if starting else {partition.topic for partition in not_listed}
-    current = cluster.current_topics(asked)
+    unlisted_topics = names if starting else {partition.topic for partition in not_listed}
+    current = cluster.current_topics(unlisted_topics)
     described |= current
     unconfirmed = frozenset(p for p in not_listed if p.topic not in current)
     live = frozenset(cluster.describe_cluster().brokers)
@@ -99,7 +99,7 @@ def observe(
     filled = {broker for move in moves for broker in (*move.adding, *relocating(move))}
     brokers = sorted({replica.broker for replica in replicas} | filled.union(filling) & live)
     watermarks = _high_watermarks(cluster, moves if starting else measured, partitions, live)
-    seen = Observation(
+    observation = Observation(
         taken_at=now,
         partitions=partitions,
         ongoing=ongoing,
@@ -111,7 +111,7 @@ def observe(
         high_watermarks=watermarks,
     )
     if not brokers:
-        return seen
+        return observation
     offsets = cluster.log_end_offsets(
         [*replicas, *sorted(_in_sync(others, live.intersection(brokers)))]
     )
@@ -120,7 +120,7 @@ def observe(
     sizes, dirs = _on_disk(log_dirs.value, future=False)
     future_sizes, future_dirs = _on_disk(log_dirs.value, future=True)
     return replace(
-        seen,
+        observation,
         sizes=sizes,
         future_sizes=future_sizes,
         log_dirs=dirs,
@@ -133,31 +133,33 @@ def observe(
     )
 
 
-def observe_more(cluster: ClusterPort, seen: Observation, moves: Collection[Move]) -> Observation:
+def observe_more(
+    cluster: ClusterPort, observation: Observation, moves: Collection[Move]
+) -> Observation:
     """A reading, with the partitions of these moves, which are pending, read a moment later.
 
     :raises ClusterError: as :func:`observe`.
     """
-    more = observe(cluster, moves, seen.taken_at, in_flight=(), starting=True)
-    wanted = {move.partition for move in moves}
-    begun = {p: entry for p, entry in more.ongoing.items() if p in wanted}
-    partitions = dict(seen.partitions)
-    for partition in wanted:
+    more = observe(cluster, moves, observation.taken_at, in_flight=(), starting=True)
+    more_partitions = {move.partition for move in moves}
+    begun = {p: entry for p, entry in more.ongoing.items() if p in more_partitions}
+    partitions = dict(observation.partitions)
+    for partition in more_partitions:
         partitions.pop(partition, None)  # what was assumed of it
     return replace(
-        seen,
+        observation,
         partitions={**partitions, **more.partitions},
-        ongoing={**seen.ongoing, **begun},
-        topics_missing=seen.topics_missing | more.topics_missing,
-        unreadable={**seen.unreadable, **more.unreadable},
-        topic_ids={**seen.topic_ids, **more.topic_ids},
-        sizes={**more.sizes, **seen.sizes},
-        future_sizes={**more.future_sizes, **seen.future_sizes},
-        log_dirs={**more.log_dirs, **seen.log_dirs},
-        future_log_dirs={**more.future_log_dirs, **seen.future_log_dirs},
-        future_lags={**more.future_lags, **seen.future_lags},
-        high_watermarks={**more.high_watermarks, **seen.high_watermarks},
-        missing={**more.missing, **seen.missing},
+        ongoing={**observation.ongoing, **begun},
+        topics_missing=observation.topics_missing | more.topics_missing,
+        unreadable={**observation.unreadable, **more.unreadable},
+        topic_ids={**observation.topic_ids, **more.topic_ids},
+        sizes={**more.sizes, **observation.sizes},
+        future_sizes={**more.future_sizes, **observation.future_sizes},
+        log_dirs={**more.log_dirs, **observation.log_dirs},
+        future_log_dirs={**more.future_log_dirs, **observation.future_log_dirs},
+        future_lags={**more.future_lags, **observation.future_lags},
+        high_watermarks={**more.high_watermarks, **observation.high_watermarks},
+        missing={**more.missing, **observation.missing},
     )
 
 
@@ -173,8 +175,10 @@ def _high_watermarks(
         for move in moves
         if (state := partitions.get(move.partition)) is not None and state.leader in live
     }
-    known = {partition: leader for partition, leader in leaders.items() if leader is not None}
-    return cluster.high_watermarks(known).value if known else {}
+    live_leaders = {
+        partition: leader for partition, leader in leaders.items() if leader is not None
+    }
+    return cluster.high_watermarks(live_leaders).value if live_leaders else {}
 
 
 def _in_sync(
@@ -221,14 +225,14 @@ def _replicas(
     live: frozenset[BrokerId],
 ) -> list[ReplicaId]:
     """The replicas to measure: each move's targets and the leader they copy from."""
-    wanted = set()
+    replicas = set()
     for move in moves:
         state = partitions[move.partition]
         brokers = set(move.target) | set(state.replicas)
         if move.partition in ongoing:
             brokers |= set(ongoing[move.partition].replicas)
-        wanted |= {ReplicaId(*move.partition, broker) for broker in brokers & live}
-    return sorted(wanted)
+        replicas |= {ReplicaId(*move.partition, broker) for broker in brokers & live}
+    return sorted(replicas)
 
 
 def _on_disk(
@@ -238,9 +242,9 @@ def _on_disk(
     for log_dir in log_dirs:
         for partition, replica in log_dir.replicas.items():
             if replica.is_future is future:
-                found = ReplicaId(*partition, log_dir.broker)
-                sizes[found] = replica.size_bytes
-                dirs[found] = log_dir.path
+                replica_id = ReplicaId(*partition, log_dir.broker)
+                sizes[replica_id] = replica.size_bytes
+                dirs[replica_id] = log_dir.path
     return sizes, dirs
 
 
@@ -253,18 +257,18 @@ def _future_lags(log_dirs: Collection[LogDir]) -> dict[ReplicaId, int]:
     }
 
 
-def messages_behind(seen: Observation, replica: ReplicaId, *, across: bool) -> int | None:
+def messages_behind(observation: Observation, replica: ReplicaId, *, across: bool) -> int | None:
     """How many messages a replica lacks, by log end offsets; None where one is not known.
 
     :param across: its copy in another log dir is meant, as far as there is one.
     """
-    if across and replica in seen.future_lags:
-        return max(0, seen.future_lags[replica])
-    state = seen.partitions.get(replica.topic_partition)
+    if across and replica in observation.future_lags:
+        return max(0, observation.future_lags[replica])
+    state = observation.partitions.get(replica.topic_partition)
     if state is None or state.leader is None:
         return None
-    leader = seen.log_end_offsets.get(ReplicaId(*replica.topic_partition, state.leader))
-    own = seen.log_end_offsets.get(replica)
+    leader = observation.log_end_offsets.get(ReplicaId(*replica.topic_partition, state.leader))
+    own = observation.log_end_offsets.get(replica)
     if not isinstance(leader, int):
         return None
     if isinstance(own, BrokerError):

@@ -62,9 +62,9 @@ def out_of_isr(
     )
 
 
-def out_of_isr_text(found: Iterable[OutOfIsr]) -> str:
+def out_of_isr_text(outsiders: Iterable[OutOfIsr]) -> str:
     """All of them in one line; "" = none."""
-    return "; ".join(map(str, found))
+    return "; ".join(map(str, outsiders))
 
 
 def _role(move: Move, broker: BrokerId) -> ReplicaRole:

@@ -46,23 +46,23 @@ class AssumedStates:
         self._states = {p: _with_leader(state, live) for p, state in self._states.items()}
         return list(self._states)
 
-    def remember(self, seen: Observation, partitions: Iterable[TopicPartition]) -> None:
+    def remember(self, observation: Observation, partitions: Iterable[TopicPartition]) -> None:
         """How these pending partitions have been read."""
         for partition in partitions:
-            state = seen.partitions.get(partition)
+            state = observation.partitions.get(partition)
             if state is not None and partition in self._states:
                 self._states[partition] = state
 
-    def complete(self, seen: Observation, read: Collection[TopicPartition]) -> Observation:
+    def complete(self, observation: Observation, read: Collection[TopicPartition]) -> Observation:
         """The reading, with what is assumed of the pending partitions that it has not read.
 
         :param read: partitions that it has, whether they exist or not.
         """
-        partitions = {**self._states, **seen.partitions}
+        partitions = {**self._states, **observation.partitions}
         for gone in read:
-            if gone not in seen.partitions:
+            if gone not in observation.partitions:
                 partitions.pop(gone, None)
-        return replace(seen, partitions=partitions, read=frozenset(read))
+        return replace(observation, partitions=partitions, read=frozenset(read))
 
 
 def _as_planned(move: Move) -> PartitionState:

@@ -45,15 +45,17 @@ class Remaining:
     waiting: int
 
     @classmethod
-    def of(cls, backlog: Backlog, seen: Observation, pace: Pace) -> Remaining:
+    def of(cls, backlog: Backlog, observation: Observation, pace: Pace) -> Remaining:
         """From the open moves and the sizes of the copies in flight."""
         left: Counter[Slot] = Counter(backlog.pending_bytes)
         for slot, waiting in backlog.by_slot.items():
             if slot is not None:
                 left[slot] += waiting.lacking(pace)
-        copying = tuple(a for a in backlog.admitted.values() if not _has_arrived(a.move, seen))
-        for found in copying:
-            for slot, left_bytes in slots_of(found.move, seen).items():
+        copying = tuple(
+            a for a in backlog.admitted.values() if not _has_arrived(a.move, observation)
+        )
+        for admitted_move in copying:
+            for slot, left_bytes in slots_of(admitted_move.move, observation).items():
                 small = is_small(left_bytes, pace.small_bytes)
                 left[slot] += left_bytes if small else max(left_bytes, pace.least_bytes)
         return cls(left, copying, backlog.pending_count)
@@ -69,11 +71,11 @@ class Remaining:
         return len(self.copying) + self.waiting
 
 
-def _has_arrived(move: Move, seen: Observation) -> bool:
+def _has_arrived(move: Move, observation: Observation) -> bool:
     """Whether its copies are complete, and it is not settled yet."""
-    if move.partition in seen.ongoing or move.relocating:
+    if move.partition in observation.ongoing or move.relocating:
         return False
-    shown = seen.partitions.get(move.partition)
+    shown = observation.partitions.get(move.partition)
     return shown is not None and shown.replicas == move.target
 
 
@@ -109,7 +111,7 @@ def _now(move: Move, view: LedgerView) -> Move:
 def foretell(
     view: LedgerView,
     backlog: Backlog,
-    seen: Observation,
+    observation: Observation,
     policy: Policy,
     before: Mapping[ReplicaId, Copied],
     since: datetime | None,
@@ -124,30 +126,37 @@ def foretell(
     :param foreseen: what an earlier poll has computed; None = the rest is played out in any case.
     """
     pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s, view.own_targets)
-    left = Remaining.of(backlog, seen, pace)
+    left = Remaining.of(backlog, observation, pace)
     last = view.flows[-1] if view.flows and view.flows[-1].at == since else None
     flows = flow_sample(
-        [_now(found.move, view) for found in backlog.admitted.values()],
-        seen,
+        [_now(admitted_move.move, view) for admitted_move in backlog.admitted.values()],
+        observation,
         before,
         since,
-        strain_of(seen),
-        _delivered_trend(view.flows, view, seen, left, policy),
+        strain_of(observation),
+        _delivered_trend(view.flows, view, observation, left, policy),
         frozenset(last.silent if last else ()),
     )
-    known = view.flows if flows is None else (*view.flows, flows)
-    in_flight = [found.move for found in backlog.admitted.values()]
-    slow, known = _after_outpaced(known, view, in_flight, seen, policy)
+    flow_history = view.flows if flows is None else (*view.flows, flows)
+    in_flight = [admitted_move.move for admitted_move in backlog.admitted.values()]
+    slow, flow_history = _after_outpaced(flow_history, view, in_flight, observation, policy)
     if slow:
         return Foretold(flows, left.busiest_bytes, None, outpaced=slow)
-    now = _delivered_trend(known, view, seen, left, policy)
-    if foreseen is not None and left.moves and not now.stopped and foreseen.holds(view, seen):
-        return Foretold(flows, left.busiest_bytes, foreseen.eta_at(seen), foreseen)
-    policy = replace(policy, reaction_s=measured_reaction_s(history, seen.taken_at, policy))
-    eta_s, work = _eta_s(left, backlog, seen, policy, pace, now)
+    now = _delivered_trend(flow_history, view, observation, left, policy)
+    if (
+        foreseen is not None
+        and left.moves
+        and not now.stopped
+        and foreseen.holds(view, observation)
+    ):
+        return Foretold(flows, left.busiest_bytes, foreseen.eta_at(observation), foreseen)
+    policy = replace(policy, reaction_s=measured_reaction_s(history, observation.taken_at, policy))
+    eta_s, work = _eta_s(left, backlog, observation, policy, pace, now)
     new = None
     if eta_s is not None:
-        new = Foreseen(seen.taken_at, eta_s, work, view.target_bytes_per_s, seen.live_brokers)
+        new = Foreseen(
+            observation.taken_at, eta_s, work, view.target_bytes_per_s, observation.live_brokers
+        )
     return Foretold(flows, left.busiest_bytes, eta_s, new)
 
 
@@ -155,7 +164,7 @@ def _after_outpaced(
     flows: tuple[FlowSample, ...],
     view: LedgerView,
     admitted: Collection[Move],
-    seen: Observation,
+    observation: Observation,
     policy: Policy,
 ) -> tuple[tuple[Outpaced, ...], tuple[FlowSample, ...]]:
     """Where producers outrun copies now; and what was copied since they last did: what came before
@@ -168,7 +177,7 @@ def _after_outpaced(
         if not may_be_outpaced(flows[end - 1]):
             continue
         slow = find_outpaced(
-            *(flows[:end], admitted, seen.partitions, target, policy.throttle_efficiency),
+            *(flows[:end], admitted, observation.partitions, target, policy.throttle_efficiency),
             view.own_targets,
         )
         if slow:
@@ -179,7 +188,7 @@ def _after_outpaced(
 def _delivered_trend(
     flows: Sequence[FlowSample],
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     left: Remaining,
     policy: Policy,
 ) -> Trend:
@@ -188,13 +197,13 @@ def _delivered_trend(
     target = view.target_bytes_per_s or rate
     expected = policy.throttle_efficiency * target / rate
     rates = {each.key: each.rate_bytes_per_s for each in view.own_rates}
-    return trend(flows, seen.taken_at, left.left_bytes, rate, expected, rates)
+    return trend(flows, observation.taken_at, left.left_bytes, rate, expected, rates)
 
 
 def _eta_s(
     left: Remaining,
     backlog: Backlog,
-    seen: Observation,
+    observation: Observation,
     policy: Policy,
     pace: Pace,
     now: Trend,
@@ -207,7 +216,7 @@ def _eta_s(
         return 0.0, 0
     if now.stopped:
         return None, 0
-    course = play_out(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
+    course = play_out(backlog, left.copying, observation, policy, pace, now.bytes_per_s)
     if not course.seconds and not course.whole:
         return None, course.work
     return max(course.seconds + now.ahead_s / now.part, 0.0), course.work

@@ -46,11 +46,11 @@ class _CopyProgress(NamedTuple):
 
 def flow_sample(
     moves: Collection[Move],
-    seen: Observation,
+    observation: Observation,
     before: Mapping[ReplicaId, Copied],
     since: datetime | None,
     strain: Strain | None = None,
-    known: Trend | None = None,
+    trend: Trend | None = None,
     silent: frozenset[BrokerId] = frozenset(),
 ) -> FlowSample | None:
     """What these moves, in flight at either poll, have copied since the one before.
@@ -60,14 +60,14 @@ def flow_sample(
 
     :param before: each copy at the poll before; what is not in it had not begun.
     :param since: when that was; None = never.
-    :param known: what brokers were found to deliver until then; None = not needed for what
+    :param trend: what brokers were found to deliver until then; None = not needed for what
         they were allowed to.
     :param silent: who did not answer at the poll before.
     :returns: None at the first poll.
     """
-    if since is None or seen.taken_at <= since:
+    if since is None or observation.taken_at <= since:
         return None
-    spans = [span for move in moves for span in _spans(move, seen, before)]
+    spans = [span for move in moves for span in _spans(move, observation, before)]
     copied: Counter[Slot] = Counter()
     grown: Counter[Slot] = Counter()
     left: Counter[Slot] = Counter()
@@ -77,12 +77,12 @@ def flow_sample(
             copied[slot] += span.copied
             grown[slot] += span.grown
     for move in moves:
-        for slot, size in slots_of(move, seen).items():
+        for slot, size in slots_of(move, observation).items():
             left[slot] += size
             copies[slot] += size > 0
-    seconds = (seen.taken_at - since).total_seconds()
-    allowed = {} if known is None else _bytes_allowed(spans, seconds, known)
-    unknown = _linked_to(silent | seen.missing.keys(), moves, seen)
+    seconds = (observation.taken_at - since).total_seconds()
+    allowed = {} if trend is None else _bytes_allowed(spans, seconds, trend)
+    unknown = _linked_to(silent | observation.missing.keys(), moves, observation)
     flows = (
         BrokerFlow(
             slot.direction.value,
@@ -96,20 +96,24 @@ def flow_sample(
         for slot in sorted(copied.keys() | left.keys(), key=lambda s: (s.direction.value, s.broker))
         if (copied[slot] or left[slot]) and slot not in unknown
     )
-    return FlowSample(since, seen.taken_at, tuple(flows), strain, tuple(sorted(seen.missing)))
+    return FlowSample(
+        since, observation.taken_at, tuple(flows), strain, tuple(sorted(observation.missing))
+    )
 
 
-def _linked_to(silent: Set[BrokerId], moves: Collection[Move], seen: Observation) -> set[Slot]:
+def _linked_to(
+    silent: Set[BrokerId], moves: Collection[Move], observation: Observation
+) -> set[Slot]:
     """Slots that a copy takes together with one of a broker that did not answer."""
     if not silent:
         return set()
-    taken = [slots_of(move, seen).keys() for move in moves]
+    taken = [slots_of(move, observation).keys() for move in moves]
     linked = (slots for slots in taken if any(slot.broker in silent for slot in slots))
     return {slot for slots in linked for slot in slots}
 
 
 def _bytes_allowed(
-    spans: Collection[_CopyProgress], seconds: float, known: Trend
+    spans: Collection[_CopyProgress], seconds: float, trend: Trend
 ) -> dict[Slot, int]:
     """What the whole throttle would have let through each broker, by ``BrokerFlow``.
 
@@ -117,35 +121,35 @@ def _bytes_allowed(
     has shown nothing but what is known of it: so much counts as allowed.
     """
     begun = [span.copy for span in spans if span.copy is not None and span.copy.left_bytes > 0]
-    passed = grant(begun, seconds, known.bytes_per_s)
-    return {slot: round(size / known.part_of(slot)) for slot, size in passed.items()}
+    passed = grant(begun, seconds, trend.bytes_per_s)
+    return {slot: round(size / trend.part_of(slot)) for slot, size in passed.items()}
 
 
 def _spans(
-    move: Move, seen: Observation, before: Mapping[ReplicaId, Copied]
+    move: Move, observation: Observation, before: Mapping[ReplicaId, Copied]
 ) -> Iterator[_CopyProgress]:
-    leader = source_of(move, seen)
-    state = seen.partitions.get(move.partition)
-    source = None if leader is None else seen.sizes.get(ReplicaId(*move.partition, leader))
+    leader = source_of(move, observation)
+    state = observation.partitions.get(move.partition)
+    source = None if leader is None else observation.sizes.get(ReplicaId(*move.partition, leader))
     for broker in move.adding:
         replica = ReplicaId(*move.partition, broker)
-        size = seen.sizes.get(replica)
+        size = observation.sizes.get(replica)
         if size is None:  # not hosted yet, or whole and not measured any more
             size = move.size_bytes if state is not None and broker in state.isr else 0
         read_from = None if leader == broker else leader
-        yield _span(replica, read_from, (size, source, move.size_bytes), before, seen)
-    wanted = wanted_log_dirs(move) if move.target_log_dirs else {}
+        yield _span(replica, read_from, (size, source, move.size_bytes), before, observation)
+    target_dirs = wanted_log_dirs(move) if move.target_log_dirs else {}
     for broker in relocating(move):
         replica = ReplicaId(*move.partition, broker)
-        whole, future = seen.sizes.get(replica), seen.future_sizes.get(replica)
+        whole, future = observation.sizes.get(replica), observation.future_sizes.get(replica)
         if (
             future is None
             and replica in before
-            and seen.log_dirs.get(replica) == wanted.get(replica)
+            and observation.log_dirs.get(replica) == target_dirs.get(replica)
         ):
             future = whole  # it has taken the old one's place
         if future is not None:
-            yield _span(replica, broker, (future, whole, move.size_bytes), before, seen)
+            yield _span(replica, broker, (future, whole, move.size_bytes), before, observation)
 
 
 def _span(
@@ -153,7 +157,7 @@ def _span(
     read_from: BrokerId | None,
     sizes: tuple[int, int | None, int],
     before: Mapping[ReplicaId, Copied],
-    seen: Observation,
+    observation: Observation,
 ) -> _CopyProgress:
     """Of a copy from the broker that it is read from.
 
@@ -169,7 +173,7 @@ def _span(
     copy = Copy(replica, read_from, max(0, whole - was.size_bytes))
     if size < was.size_bytes:  # retention has cut it, or it has begun anew: that is not known
         return _CopyProgress(copy.slots, None, 0, 0)
-    alive = seen.live_brokers.issuperset((replica.broker, read_from))
+    alive = observation.live_brokers.issuperset((replica.broker, read_from))
     return _CopyProgress(copy.slots, copy if alive else None, size - was.size_bytes, grown)
 
 

@@ -18,7 +18,7 @@ from rehome.execution.observation.move_status import relocating
 def measure(
     plan: Plan,
     view: LedgerView,
-    seen: Observation,
+    observation: Observation,
     statuses: Collection[ReplicaStatus],
 ) -> ProgressSample:
     """The plan as a whole. Moves that failed or were cancelled count to neither side.
@@ -29,8 +29,8 @@ def measure(
     """
     by_replica = {status.replica: status for status in statuses}
     listed = {p: state for p, state in view.moves.items() if state is not MoveState.PENDING}
-    sums = Counter({state: found.bytes_to_copy for state, found in view.settled.items()})
-    counts = Counter({state: found.moves for state, found in view.settled.items()})
+    sums = Counter({state: move_sums.bytes_to_copy for state, move_sums in view.settled.items()})
+    counts = Counter({state: move_sums.moves for state, move_sums in view.settled.items()})
     at_rest = view.done.in_place + view.done.not_recorded
     copied = whole = 0
     grown, shrunk = view.done.grown, view.done.shrunk
@@ -39,7 +39,7 @@ def measure(
         sums[state] += move.bytes_to_copy
         counts[state] += 1
         if state is MoveState.ADMITTED:
-            move_copied, move_whole = _in_flight_bytes(move, seen, by_replica)
+            move_copied, move_whole = _in_flight_bytes(move, observation, by_replica)
             copied, whole = copied + move_copied, whole + move_whole
             grown += max(0, move_whole - move.bytes_to_copy)
             shrunk += max(0, move.bytes_to_copy - move_whole)
@@ -47,7 +47,7 @@ def measure(
     recorded = not view.done.not_recorded
     pending = plan.bytes_to_copy - sums.total()
     return ProgressSample(
-        sampled_at=seen.taken_at,
+        sampled_at=observation.taken_at,
         bytes_done=done,
         bytes_total=at_rest + pending + whole,
         moves_done=counts[MoveState.DONE],
@@ -60,13 +60,13 @@ def measure(
 
 
 def _in_flight_bytes(
-    move: Move, seen: Observation, statuses: Mapping[ReplicaId, ReplicaStatus]
+    move: Move, observation: Observation, statuses: Mapping[ReplicaId, ReplicaStatus]
 ) -> tuple[int, int]:
     copied = whole = 0
     for broker in (*move.adding, *relocating(move)):
         replica = ReplicaId(*move.partition, broker)
-        source = source_size(replica, seen, across=broker not in move.adding)
-        new = _new_bytes(broker, move, statuses.get(replica), seen)
+        source = source_size(replica, observation, across=broker not in move.adding)
+        new = _new_bytes(broker, move, statuses.get(replica), observation)
         size = max(move.size_bytes, new) if source is None else source
         whole += size
         copied += min(size, new)
@@ -74,35 +74,35 @@ def _in_flight_bytes(
 
 
 def _new_bytes(
-    broker: BrokerId, move: Move, status: ReplicaStatus | None, seen: Observation
+    broker: BrokerId, move: Move, status: ReplicaStatus | None, observation: Observation
 ) -> int:
-    if status is None or status.size_bytes is None or _is_gone(status.replica, seen):
+    if status is None or status.size_bytes is None or _is_gone(status.replica, observation):
         return 0
-    if broker in move.adding or status.replica in seen.future_sizes:
+    if broker in move.adding or status.replica in observation.future_sizes:
         return status.size_bytes
     # A log-dir move without a future copy has either not begun or just ended.
-    wanted = dict(zip(move.target, move.target_log_dirs, strict=False)).get(broker)
-    return status.size_bytes if seen.log_dirs.get(status.replica) == wanted else 0
+    path = dict(zip(move.target, move.target_log_dirs, strict=False)).get(broker)
+    return status.size_bytes if observation.log_dirs.get(status.replica) == path else 0
 
 
-def _is_gone(replica: ReplicaId, seen: Observation) -> bool:
+def _is_gone(replica: ReplicaId, observation: Observation) -> bool:
     """Whether nothing is there now of what was read before: with its topic, or its log dir."""
-    if replica.topic in seen.topics_missing:
+    if replica.topic in observation.topics_missing:
         return True
-    unread = replica.topic in seen.unreadable or replica.broker in seen.missing
-    if unread or replica.broker not in seen.live_brokers:
+    unread = replica.topic in observation.unreadable or replica.broker in observation.missing
+    if unread or replica.broker not in observation.live_brokers:
         return False
-    return replica not in seen.sizes and replica not in seen.future_sizes
+    return replica not in observation.sizes and replica not in observation.future_sizes
 
 
-def source_size(replica: ReplicaId, seen: Observation, *, across: bool) -> int | None:
+def source_size(replica: ReplicaId, observation: Observation, *, across: bool) -> int | None:
     """Of what a copy is made from: the leader's replica, or the one in the old log dir.
 
     :param across: the move copies this replica between log dirs of its broker.
     """
-    if across and replica in seen.future_sizes:
-        return seen.sizes.get(replica)
-    state = seen.partitions.get(replica.topic_partition)
+    if across and replica in observation.future_sizes:
+        return observation.sizes.get(replica)
+    state = observation.partitions.get(replica.topic_partition)
     if state is None or state.leader is None:
         return None
-    return seen.sizes.get(ReplicaId(*replica.topic_partition, state.leader))
+    return observation.sizes.get(ReplicaId(*replica.topic_partition, state.leader))

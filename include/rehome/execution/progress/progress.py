@@ -67,7 +67,7 @@ def record_progress(
     plan: Plan,
     view: LedgerView,
     ledger: Ledger,
-    seen: Observation,
+    observation: Observation,
     policy: Policy,
     backlog: Backlog,
 ) -> tuple[Progress, LedgerView]:
@@ -82,14 +82,16 @@ def record_progress(
     """
     flying = admitted_moves(plan, view)
     unsure = [move for move in flying if move.partition not in view.sent]
-    listed = [m.partition for m in unsure if _is_accepted(m, seen, view.steps.get(m.partition))]
+    listed = [
+        m.partition for m in unsure if _is_accepted(m, observation, view.steps.get(m.partition))
+    ]
     if listed:
         sent_at = ledger.mark_sent(plan.plan_id, listed)
         view = replace(view, sent={**view.sent, **dict.fromkeys(listed, sent_at)})
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     before = _before(plan.plan_id, ledger, backlog, flying, history)
-    statuses = replica_statuses(flying, seen, before)
-    sample = measure(plan, view, seen, statuses)
+    statuses = replica_statuses(flying, observation, before)
+    sample = measure(plan, view, observation, statuses)
     # Another process may have polled since the history was read: then that was the poll before.
     status_times = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
     since = max(status_times, default=None)
@@ -98,10 +100,12 @@ def record_progress(
     else:
         newest = history[-1:]
     copies = copies_at(since, before.values())
-    estimate = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
+    estimate = foretell(
+        view, backlog, observation, policy, copies, since, history, backlog.foreseen
+    )
     backlog.foreseen = estimate.foreseen
     then = _of_this_start(before.values(), _first_sent(flying, view), since)
-    gains = gains_of(flying, seen, then)
+    gains = gains_of(flying, observation, then)
     sample = replace(
         sample,
         busiest_bytes=estimate.busiest_bytes,
@@ -110,15 +114,15 @@ def record_progress(
     )
     sample = replace(sample, rate_bytes_per_s=received_per_s([*history, sample]))
     recorded = ledger.add_samples(plan.plan_id, statuses, sample, estimate.flows, gains)
-    own = (seen.taken_at, {status.replica: status for status in statuses})
+    own = (observation.taken_at, {status.replica: status for status in statuses})
     backlog.statuses = own if recorded.kept else None
     if recorded.kept and estimate.flows is not None:
         view = replace(view, flows=(*view.flows, estimate.flows)[-FLOWS_VIEWED:])
     if recorded.progressed:
-        view = replace(view, last_progress_at=seen.taken_at)
-    if held_up(plan, seen, policy, admitted=bool(flying)):
-        ledger.record_hold(plan.plan_id, seen.taken_at)
-        view = replace(view, held_at=seen.taken_at)
+        view = replace(view, last_progress_at=observation.taken_at)
+    if held_up(plan, observation, policy, admitted=bool(flying)):
+        ledger.record_hold(plan.plan_id, observation.taken_at)
+        view = replace(view, held_at=observation.taken_at)
     throttle = throttle_text(view, estimate.flows)
     return Progress(tuple(statuses), sample, throttle, estimate.outpaced), view
 
@@ -178,16 +182,19 @@ def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[Re
     return copies
 
 
-def _is_accepted(move: Move, seen: Observation, step: MoveStep | None) -> bool:
-    entry, state = seen.ongoing.get(move.partition), seen.partitions.get(move.partition)
+def _is_accepted(move: Move, observation: Observation, step: MoveStep | None) -> bool:
+    entry, state = (
+        observation.ongoing.get(move.partition),
+        observation.partitions.get(move.partition),
+    )
     if entry is not None or state is None or not move.target_log_dirs:
         return entry is not None and entry.target == (step.target if step else move.target)
-    return state.replicas == move.target and all_taken_up(move, seen)
+    return state.replicas == move.target and all_taken_up(move, observation)
 
 
 def replica_statuses(
     moves: Collection[Move],
-    seen: Observation,
+    observation: Observation,
     previous: Mapping[ReplicaId, ReplicaStatus] | None = None,
 ) -> list[ReplicaStatus]:
     """The state of every target replica of these moves.
@@ -197,25 +204,25 @@ def replica_statuses(
     """
     before = previous or {}
     return [
-        _status(move, replica, seen, before.get(replica))
+        _status(move, replica, observation, before.get(replica))
         for move in moves
         for replica in (ReplicaId(*move.partition, broker) for broker in move.target)
     ]
 
 
 def _status(
-    move: Move, replica: ReplicaId, seen: Observation, before: ReplicaStatus | None
+    move: Move, replica: ReplicaId, observation: Observation, before: ReplicaStatus | None
 ) -> ReplicaStatus:
     """What another client copies to a log dir that the move does not name is none of its copies."""
-    of_partition = seen.partitions.get(replica.topic_partition)
+    of_partition = observation.partitions.get(replica.topic_partition)
     in_isr = of_partition is not None and replica.broker in of_partition.isr
-    there, across = of_partition is not None, replica in copied_across(move, seen)
-    state = _replica_state(replica, seen, there=there, in_isr=in_isr, across=across)
-    behind = messages_behind(seen, replica, across=across)
+    there, across = of_partition is not None, replica in copied_across(move, observation)
+    state = _replica_state(replica, observation, there=there, in_isr=in_isr, across=across)
+    behind = messages_behind(observation, replica, across=across)
     between = replica.broker in move.relocating
-    size = seen.future_sizes.get(replica) if between else None
+    size = observation.future_sizes.get(replica) if between else None
     if size is None:
-        size = seen.sizes.get(replica)
+        size = observation.sizes.get(replica)
     if size is None and before is not None:
         size = before.size_bytes
     largest = before.max_messages_behind if before else None
@@ -224,34 +231,34 @@ def _status(
     return ReplicaStatus(
         replica=replica,
         state=state,
-        status_at=seen.taken_at,
-        last_in_isr_at=seen.taken_at if in_isr else in_isr_before,
+        status_at=observation.taken_at,
+        last_in_isr_at=observation.taken_at if in_isr else in_isr_before,
         messages_behind=behind,
         max_messages_behind=max(lags, default=None),
-        bytes_behind=_bytes_behind(source_size(replica, seen, across=between), size),
+        bytes_behind=_bytes_behind(source_size(replica, observation, across=between), size),
         size_bytes=size,
     )
 
 
 def _replica_state(
-    replica: ReplicaId, seen: Observation, *, there: bool, in_isr: bool, across: bool
+    replica: ReplicaId, observation: Observation, *, there: bool, in_isr: bool, across: bool
 ) -> ReplicaState:
     """Of a replica whose partition the brokers describe, or not (``there``), and that is on its way
     to the log dir that the plan names, or not (``across``).
     """
-    if replica.topic in seen.topics_missing:
+    if replica.topic in observation.topics_missing:
         return ReplicaState.UNKNOWN_TOPIC
-    if replica.topic in seen.unreadable:
+    if replica.topic in observation.unreadable:
         return ReplicaState.UNREADABLE
     if not there:
         return ReplicaState.UNKNOWN_PARTITION
-    if replica.broker not in seen.live_brokers:
+    if replica.broker not in observation.live_brokers:
         return ReplicaState.UNKNOWN_BROKER
     if across:
         return ReplicaState.BEHIND
     if in_isr:
         return ReplicaState.IN_SYNC
-    offset = seen.log_end_offsets.get(replica)
+    offset = observation.log_end_offsets.get(replica)
     if isinstance(offset, BrokerError) and offset.code in NOT_HOSTED:
         return ReplicaState.NOT_HOSTED
     return ReplicaState.BEHIND
@@ -313,8 +320,12 @@ def _most_telling(statuses: Collection[ReplicaStatus]) -> list[ReplicaStatus]:
     most = TABLE_LINES - 1
     if len(statuses) <= most:
         return list(statuses)
-    ranked = sorted(enumerate(statuses), key=lambda found: (*_says(found[1]), found[0]))
-    return [status for _, status in sorted(ranked[:most], key=lambda found: found[0])]
+    ranked = sorted(
+        enumerate(statuses), key=lambda ranked_status: (*_says(ranked_status[1]), ranked_status[0])
+    )
+    return [
+        status for _, status in sorted(ranked[:most], key=lambda ranked_status: ranked_status[0])
+    ]
 
 
 def _says(status: ReplicaStatus) -> tuple[int, int]:

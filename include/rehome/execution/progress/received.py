@@ -26,7 +26,7 @@ StatusesBefore = Mapping[ReplicaId, ReplicaStatus]
 
 
 def gains_of(
-    moves: Collection[Move], seen: Observation, before: StatusesBefore
+    moves: Collection[Move], observation: Observation, before: StatusesBefore
 ) -> tuple[Gain, ...]:
     """What each copy has received since the poll before.
 
@@ -36,7 +36,7 @@ def gains_of(
     :param moves: in flight at this poll.
     :param before: replicas that were in flight at the poll before: of others, all is new.
     """
-    return tuple(gain for move in moves for gain in _gains(move, seen, before))
+    return tuple(gain for move in moves for gain in _gains(move, observation, before))
 
 
 def received_bytes(history: Collection[ProgressSample], gains: Collection[Gain]) -> int | None:
@@ -76,27 +76,27 @@ def received_per_s(samples: Sequence[ProgressSample]) -> float | None:
     return (last.received_bytes - first.received_bytes) / seconds if seconds > 0 else None
 
 
-def _gains(move: Move, seen: Observation, before: StatusesBefore) -> Iterator[Gain]:
+def _gains(move: Move, observation: Observation, before: StatusesBefore) -> Iterator[Gain]:
     """Of copies that have been seen, at this poll or earlier."""
-    source = source_of(move, seen)
+    source = source_of(move, observation)
     for broker in move.adding:
         replica = ReplicaId(*move.partition, broker)
-        size, known = seen.sizes.get(replica), before.get(replica)
-        was = known.size_bytes if known else None
+        size, status = observation.sizes.get(replica), before.get(replica)
+        was = status.size_bytes if status else None
         if size is not None:
             yield Gain(replica, source, max(0, size - (was or 0)))
         elif was is not None:
             yield Gain(replica, source, None)
     for broker in relocating(move):
         replica = ReplicaId(*move.partition, broker)
-        future, known = seen.future_sizes.get(replica), before.get(replica)
-        begun = known is not None and known.state is ReplicaState.BEHIND
-        was = (known.size_bytes or 0) if known is not None and begun else 0
-        log_dir = seen.log_dirs.get(replica)
+        future, status = observation.future_sizes.get(replica), before.get(replica)
+        begun = status is not None and status.state is ReplicaState.BEHIND
+        was = (status.size_bytes or 0) if status is not None and begun else 0
+        log_dir = observation.log_dirs.get(replica)
         if future is not None:
             yield Gain(replica, broker, max(0, future - was))
         elif begun and log_dir is None:
             yield Gain(replica, broker, None)
         elif begun and log_dir == wanted_log_dirs(move).get(replica):
             # It has taken the old one's place.
-            yield Gain(replica, broker, max(0, seen.sizes.get(replica, 0) - was))
+            yield Gain(replica, broker, max(0, observation.sizes.get(replica, 0) - was))

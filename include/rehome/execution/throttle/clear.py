@@ -179,10 +179,10 @@ class _Clearing:
         shown = self._cluster.current_topics({entry.resource.name for entry in lists})
         for entry in lists:
             name = entry.resource.name
-            known, found = planned.get((entry.plan_id, name)), shown.get(name)
-            if known is None or found is None or found.error is not None:
+            topic_id, topic = planned.get((entry.plan_id, name)), shown.get(name)
+            if topic_id is None or topic is None or topic.error is not None:
                 continue
-            if found.topic_id not in ("", known):
+            if topic.topic_id not in ("", topic_id):
                 self._mark_cleared(entry, "the topic is gone; another one has its name")
         self._record()
 
@@ -221,15 +221,15 @@ class _Clearing:
         keys = {entry.key for entry in self._left.values()}
         before, self._read_at = len(self._left), now_s()
         marks = read_marks(self._cluster, self._ledger.ledger_id)
-        found = self._cluster.describe_configs(sorted(resources), keys) if resources else {}
-        if isinstance(marks, Marks) and DEFAULT in found:
-            found[DEFAULT] = dict(marks.default)
+        answers = self._cluster.describe_configs(sorted(resources), keys) if resources else {}
+        if isinstance(marks, Marks) and DEFAULT in answers:
+            answers[DEFAULT] = dict(marks.default)
         changes: list[ConfigChange] = []
-        asked: list[ThrottleEntry] = []
+        rate_entries: list[ThrottleEntry] = []
         for entry in list(self._left.values()):
-            if step := self._step(entry, found[entry.resource], marks, first):
+            if step := self._step(entry, answers[entry.resource], marks, first):
                 changes += step
-                asked += [self._left[entry.place]] if entry.key not in LISTS else []
+                rate_entries += [self._left[entry.place]] if entry.key not in LISTS else []
         another = any(self._is_new(change) for change in changes)
         self._record()
         verdicts = alter_marked(self._cluster, changes) if changes else {}
@@ -237,7 +237,7 @@ class _Clearing:
         for change in changes:
             self._made[change.resource, change.key] = _Made(change.operation, made_at)
         for entry in list(self._left.values()):
-            touched = (entry.resource, DEFAULT) if entry in asked else (entry.resource,)
+            touched = (entry.resource, DEFAULT) if entry in rate_entries else (entry.resource,)
             error = next((e for r in touched if (e := verdicts.get(r)) is not None), None)
             if error is not None and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._owe(entry, str(error))
@@ -251,17 +251,17 @@ class _Clearing:
     def _step(
         self,
         entry: ThrottleEntry,
-        found: dict[str, ConfigValue] | BrokerError,
+        configs: dict[str, ConfigValue] | BrokerError,
         marks: Marks | BrokerError,
         first: bool,
     ) -> tuple[ConfigChange, ...]:
-        if isinstance(found, BrokerError):
-            if found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if isinstance(configs, BrokerError):
+            if configs.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._mark_cleared(entry, "the topic is gone, and its throttle with it")
             else:
-                self._owe(entry, str(found))
+                self._owe(entry, str(configs))
             return ()
-        current = own_value(entry.resource, found.get(entry.key))
+        current = own_value(entry.resource, configs.get(entry.key))
         if entry.key not in LISTS:
             return self._leave(entry, current, marks, first)
         there = set(entry.ours) & set(split(current))
@@ -287,16 +287,16 @@ class _Clearing:
         if isinstance(marks, BrokerError):
             self._owe(entry, str(marks))
             return ()
-        held = marks.at(entry.resource, entry.key)
-        entry = self._as_others_want_it_now(entry, held.before(entry.prior_value))
-        step = leave_step(entry, current, held, first=first)
+        claims = marks.at(entry.resource, entry.key)
+        entry = self._as_others_want_it_now(entry, claims.before(entry.prior_value))
+        step = leave_step(entry, current, claims, first=first)
         if isinstance(step, Unsettled):
             self._owe(entry, UNMARKED)
             return ()
         if isinstance(step, Restored):
             self._mark_cleared(replace(entry, set_by=step.set_by), step.detail)
             return ()
-        given = [c.value for c in step if c.key == entry.key and c.value in held.values]
+        given = [c.value for c in step if c.key == entry.key and c.value in claims.values]
         ours = tuple(dict.fromkeys((*entry.ours, *(value for value in given if value))))
         self._left[entry.place] = replace(entry, ours=ours)
         return step
@@ -328,9 +328,9 @@ class _Clearing:
         self.cleared.append(self._mark_ended(entry, ThrottleState.CLEARED, detail))
 
     def _owe(self, entry: ThrottleEntry, detail: str) -> None:
-        asked = entry.asked or entry.set_by is SetBy.OTHERS
+        items = entry.asked or entry.set_by is SetBy.OTHERS
         self.owed.append(
-            self._mark_ended(entry, ThrottleState.OWED if asked else entry.state, detail)
+            self._mark_ended(entry, ThrottleState.OWED if items else entry.state, detail)
         )
 
     def _mark_ended(self, entry: ThrottleEntry, state: ThrottleState, detail: str) -> ThrottleEntry:

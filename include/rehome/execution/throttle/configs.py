@@ -48,9 +48,9 @@ def read(
 
     :raises ClusterError: a resource could not be read.
     """
-    found, unread = read_what_can_be(cluster, resources, keys)
+    configs_by_resource, unread = read_what_can_be(cluster, resources, keys)
     raise_unread(unread)
-    return found
+    return configs_by_resource
 
 
 def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
@@ -76,14 +76,14 @@ def read_what_can_be(
     cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
 ) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
     """Configs of these resources less topics that do not exist, and why others are not known."""
-    found: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
+    configs_by_resource: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
     unread: Refusals = {}
     for resource, configs in cluster.describe_configs(resources, keys).items():
         if not isinstance(configs, BrokerError):
-            found[resource] = configs
+            configs_by_resource[resource] = configs
         elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             unread[resource] = configs
-    return found, unread
+    return configs_by_resource, unread
 
 
 def read_with_marks(
@@ -101,11 +101,11 @@ def read_with_marks(
     timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
     before = _marks(cluster, ledger_id)
     while True:
-        found, unread = reading(cluster, resources, keys)
+        configs_by_resource, unread = reading(cluster, resources, keys)
         raise_unread({r: error for r, error in unread.items() if r == DEFAULT})
         marks = _marks(cluster, ledger_id)
         if marks == before:
-            return found, unread, marks
+            return configs_by_resource, unread, marks
         before = marks
         timeout.note_answer(progress=False)
         if timeout.exhausted:
@@ -137,10 +137,10 @@ def settle_what_can_be(
         pause(SETTLE_S)
         again, unread_now = read_what_can_be(cluster, last.keys(), keys)
         unread |= unread_now
-        agreed = {where: found for where, found in again.items() if found == last[where]}
+        agreed = {where: configs for where, configs in again.items() if configs == last[where]}
         settled |= agreed
         timeout.note_answer(progress=bool(agreed) or len(again) < len(last))
-        last = {where: found for where, found in again.items() if where not in agreed}
+        last = {where: configs for where, configs in again.items() if where not in agreed}
         if last and timeout.exhausted:
             raise _keeps_changing(min(last))
     return settled, unread
@@ -228,12 +228,12 @@ def _change(
     cluster: ClusterPort, changes: Sequence[ConfigChange], may_refuse: Collection[ConfigResource]
 ) -> Refusals:
     verdicts = alter_marked(cluster, changes)
-    refused = {resource: error for resource, error in verdicts.items() if error is not None}
-    refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
-    if refused:
-        text = "; ".join(f"{resource}: {error}" for resource, error in refused.items())
+    refusals = {resource: error for resource, error in verdicts.items() if error is not None}
+    refusing = {resource: refusals.pop(resource) for resource in may_refuse if resource in refusals}
+    if refusals:
+        text = "; ".join(f"{resource}: {error}" for resource, error in refusals.items())
         left = "What was set is in the ledger, and clear_throttle takes it back."
-        if all(error.code in NO_ANSWER for error in refused.values()):
+        if all(error.code in NO_ANSWER for error in refusals.values()):
             raise ClusterError(
                 f"The throttle could not be set on {text}",
                 state_left=left,
@@ -259,11 +259,13 @@ def _wait_until_read_back(
     keys = {change.key for change in changes}
     refusing: Refusals = {}
     while missing:
-        found, unread = read_what_can_be(cluster, {change.resource for change in missing}, keys)
+        configs_by_resource, unread = read_what_can_be(
+            cluster, {change.resource for change in missing}, keys
+        )
         raise_unread({where: error for where, error in unread.items() if where not in may_refuse})
         refusing |= unread
         sought = [change for change in missing if change.resource not in unread]
-        left = [change for change in sought if not _reads_back(change, found)]
+        left = [change for change in sought if not _reads_back(change, configs_by_resource)]
         timeout.note_answer(progress=len(left) < len(missing))
         missing = left
         if missing and timeout.exhausted:
@@ -277,10 +279,10 @@ def _wait_until_read_back(
     return refusing
 
 
-def _reads_back(change: ConfigChange, found: Configs) -> bool:
-    if change.resource not in found:
+def _reads_back(change: ConfigChange, configs: Configs) -> bool:
+    if change.resource not in configs:
         return True  # the topic has gone, and its throttle with it
-    current = own_value(change.resource, found[change.resource].get(change.key))
+    current = own_value(change.resource, configs[change.resource].get(change.key))
     if change.operation is ConfigOperation.SET:
         return current == change.value
     there = set(split(change.value)) & set(split(current))

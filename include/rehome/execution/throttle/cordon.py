@@ -60,28 +60,32 @@ def cordon(
         )
     }
     reading = (settle_what_can_be, ledger.ledger_id, cluster)
-    found, unread, marks = read_with_marks(*reading, resources, [CORDONED])
+    configs_by_resource, unread, marks = read_with_marks(*reading, resources, [CORDONED])
     raise_unread(unread)
     entries = []
     changes: list[ConfigChange] = []
-    for resource, configs in found.items():
+    for resource, configs in configs_by_resource.items():
         current = own_value(resource, configs.get(CORDONED))
-        held, known = marks.at(resource, CORDONED), journalled.get(resource)
-        temporary = known is not None or current in held.values
+        claims, journal_entry = marks.at(resource, CORDONED), journalled.get(resource)
+        temporary = journal_entry is not None or current in claims.values
         if current == EVERY_LOG_DIR and not temporary:
             continue  # another client's, or kept by this plan
-        before = held.before(known.prior_value if known else None) if temporary else current
+        before = (
+            claims.before(journal_entry.prior_value if journal_entry else None)
+            if temporary
+            else current
+        )
         if request.cordon is Cordon.KEEP:
-            changes += held.keep(EVERY_LOG_DIR)
+            changes += claims.keep(EVERY_LOG_DIR)
         else:
             joining = Joining(plan.plan_id, EVERY_LOG_DIR, EVERY_LOG_DIR, before)
-            changes += held.join(joining)
+            changes += claims.join(joining)
         changes.append(cordon_change(resource))
         source = "NOT_SET" if before is None else source_of(resource)
         where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
         entries.append(ThrottleEntry(*where, (EVERY_LOG_DIR,), before, source))
-    named = [broker for broker in request.emptied if broker in live]
-    _refuse(cluster, named, [change for change in changes if not is_mark(change.key)])
+    live_brokers = [broker for broker in request.emptied if broker in live]
+    _refuse(cluster, live_brokers, [change for change in changes if not is_mark(change.key)])
     put(ledger, cluster, entries, changes, inherits=True)
     if request.cordon is Cordon.KEEP:
         detail = "stays until an operator takes it back, as was asked for"
@@ -111,8 +115,8 @@ def _refuse(
 ) -> None:
     if not changes:
         return
-    refused = cluster.alter_configs(changes, validate_only=True)
-    problems = [f"{resource}: {error}" for resource, error in refused.items() if error]
+    verdicts = cluster.alter_configs(changes, validate_only=True)
+    problems = [f"{resource}: {error}" for resource, error in verdicts.items() if error]
     problems += [f"broker {b}: {CORDONS_NOT_KNOWN}" for b in unable_to_cordon(cluster, brokers)]
     text = "; ".join(problems)
     if text:

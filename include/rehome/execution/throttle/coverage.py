@@ -56,23 +56,25 @@ class Coverage:
 
 
 def look_at_throttles(
-    plan: Plan, view: LedgerView, seen: Observation, ledger: Ledger, cluster: ClusterPort
+    plan: Plan, view: LedgerView, observation: Observation, ledger: Ledger, cluster: ClusterPort
 ) -> Coverage:
     """Read the lists of the topics, and the rates of the brokers, that something in flight needs.
 
     That is one request about topics and the brokers' default, and one to each broker involved.
     """
-    moves = in_flight(plan, view, seen)
+    moves = in_flight(plan, view, observation)
     keys = rate_keys(moves)
     if view.rate_bytes_per_s is None or not keys:
         return Coverage()
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(moves)}
-    brokers = {b for move in moves for b in _brokers_of(move)} & seen.live_brokers
+    brokers = {b for move in moves for b in _brokers_of(move)} & observation.live_brokers
     resources = [*sorted(topics), DEFAULT, *map(ConfigResource.broker, sorted(brokers))]
-    found, unread = _read(cluster, resources)
+    configs_by_resource, unread = _read(cluster, resources)
     entries = ledger.throttles(plan.plan_id, open_only=True, keys=RATE_KEYS)
     where = {DEFAULT, *map(ConfigResource.broker, brokers)}
-    rates = {resource: configs for resource, configs in found.items() if resource in where}
+    rates = {
+        resource: configs for resource, configs in configs_by_resource.items() if resource in where
+    }
     rate = view.rate_bytes_per_s
     own = own_by_key({each.key: each.rate_bytes_per_s for each in view.own_rates})
     unruled = _unruled_resources(rates, keys, rate, own, entries)
@@ -80,7 +82,7 @@ def look_at_throttles(
         # Another Rehome may have set what is there: no other client has changed it then.
         rates[DEFAULT] = marks.default
         unruled = _unruled_resources(rates, keys, rate, own, entries, marks)
-    lacking = _lacking(found, moves)
+    lacking = _lacking(configs_by_resource, moves)
     concerned = [
         move.partition
         for move in moves
@@ -89,16 +91,16 @@ def look_at_throttles(
     return Coverage(tuple(concerned), unread)
 
 
-def in_flight(plan: Plan, view: LedgerView, seen: Observation) -> list[Move]:
+def in_flight(plan: Plan, view: LedgerView, observation: Observation) -> list[Move]:
     """Moves of the plan that the controller lists, or that copy between log dirs."""
     sent = (plan.by_partition[p] for p in sorted(view.sent) if p in plan.by_partition)
-    return [move for move in sent if _copies(move, seen, view.steps.get(move.partition))]
+    return [move for move in sent if _copies(move, observation, view.steps.get(move.partition))]
 
 
-def _copies(move: Move, seen: Observation, step: MoveStep | None) -> bool:
-    if on_its_way(move, seen.ongoing.get(move.partition), seen, step):
+def _copies(move: Move, observation: Observation, step: MoveStep | None) -> bool:
+    if on_its_way(move, observation.ongoing.get(move.partition), observation, step):
         return True
-    return bool(copied_across(move, seen))
+    return bool(copied_across(move, observation))
 
 
 def _brokers_of(move: Move) -> set[BrokerId]:
@@ -113,19 +115,19 @@ def _read(
     cluster: ClusterPort, resources: Collection[ConfigResource]
 ) -> tuple[Configs, dict[ConfigResource, BrokerError]]:
     """Configs of these resources, less topics that are gone; and what could not be read."""
-    found: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
+    configs_by_resource: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
     unread: dict[ConfigResource, BrokerError] = {}
     try:
         answers = cluster.describe_configs(resources, THROTTLE_KEYS)
     except ClusterError as error:
         why = error.error or ErrorCode.UNKNOWN_SERVER_ERROR.error(error.what)
-        return found, dict.fromkeys(resources, why)
+        return configs_by_resource, dict.fromkeys(resources, why)
     for resource, configs in answers.items():
         if not isinstance(configs, BrokerError):
-            found[resource] = configs
+            configs_by_resource[resource] = configs
         elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             unread[resource] = configs
-    return found, unread
+    return configs_by_resource, unread
 
 
 def _marks(ledger: Ledger, cluster: ClusterPort) -> Marks | None:
@@ -136,24 +138,24 @@ def _marks(ledger: Ledger, cluster: ClusterPort) -> Marks | None:
     return None if isinstance(marks, BrokerError) else marks
 
 
-def _lacking(found: Configs, moves: Iterable[Move]) -> set[TopicPartition]:
+def _lacking(configs_by_resource: Configs, moves: Iterable[Move]) -> set[TopicPartition]:
     """Partitions of which an item is not on its list."""
     lists = {
         (resource.name, key): frozenset(split(own_value(resource, configs.get(key))))
-        for resource, configs in found.items()
+        for resource, configs in configs_by_resource.items()
         for key in LISTS
     }
     lacking = set()
     for move in moves:
-        for where, wanted in list_items([move]).items():
+        for where, items in list_items([move]).items():
             there = lists.get(where)
-            if there is not None and EVERY_REPLICA not in there and not there.issuperset(wanted):
+            if there is not None and EVERY_REPLICA not in there and not there.issuperset(items):
                 lacking.add(move.partition)
     return lacking
 
 
 def _unruled_resources(
-    found: Configs,
+    configs: Configs,
     keys: Collection[str],
     rate_bytes_per_s: int,
     own: OwnByKey,
@@ -163,16 +165,22 @@ def _unruled_resources(
     """Where a rate has to be set again, or another client's has taken its place and was not
     recorded.
     """
-    if DEFAULT not in found:
+    if DEFAULT not in configs:
         return set()
-    known = {(entry.resource, entry.key): entry for entry in entries}
+    entry_by_place = {(entry.resource, entry.key): entry for entry in entries}
     by_broker = set_up_by_broker(entries)
     choices = choose_rates(
-        found, keys, rate_bytes_per_s, by_broker=by_broker, known=known, marks=marks, own=own
+        configs,
+        keys,
+        rate_bytes_per_s,
+        by_broker=by_broker,
+        entries=entry_by_place,
+        marks=marks,
+        own=own,
     )
     unruled = set()
     for choice in choices:
-        entry = known.get((choice.resource, choice.key))
+        entry = entry_by_place.get((choice.resource, choice.key))
         overruled = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
         behind = choice.wanted is not None and choice.current != choice.wanted
         if overruled or behind:  # gone, or an older rate of ours: it did not answer when it was set

@@ -52,16 +52,16 @@ def ensure(
     by_broker = needs_rates_by_broker(plan, ledger, cluster)
     if by_broker:
         sweep(ledger, cluster)
-    setting, refused = Setting(plan, ledger, cluster), None
+    setting, refusal = Setting(plan, ledger, cluster), None
     try:
         rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight, own_rates=own)
     except (ClusterError, ThrottleError) as error:
         if not in_flight:
             raise
-        rates, refused = RatesSet(), error  # lists need none of what was refused
+        rates, refusal = RatesSet(), error  # lists need none of what was refused
     lists = setting.lists(moves, trim=True, in_flight=in_flight)
-    if refused is not None:
-        raise refused
+    if refusal is not None:
+        raise refusal
     if lists.too_long:
         raise ThrottleError(
             f"The throttle list of topic {min(lists.too_long)} "
@@ -75,11 +75,11 @@ def ensure(
 
 def _unthrottled_moves(moves: Collection[Move], unset: Refusals) -> dict[TopicPartition, str]:
     """Moves that rely on one of these resources, and the reasons."""
-    found = {}
+    reasons = {}
     for move in moves:
         brokers = map(ConfigResource.broker, sorted({*move.current, *move.target}))
         needed = (ConfigResource.topic(move.partition.topic), *brokers)
         lacking = [f"{place}: {unset[place]}" for place in needed if place in unset]
         if lacking:
-            found[move.partition] = f"the throttle of {'; of '.join(lacking)}"
-    return found
+            reasons[move.partition] = f"the throttle of {'; of '.join(lacking)}"
+    return reasons

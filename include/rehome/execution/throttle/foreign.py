@@ -81,8 +81,8 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     ]
     throttles: list[ForeignThrottle] = []
     unread: dict[ConfigResource, BrokerError] = {}
-    found = cluster.describe_configs(resources, (*THROTTLE_KEYS, CORDONED))
-    for resource, configs in found.items():
+    answers = cluster.describe_configs(resources, (*THROTTLE_KEYS, CORDONED))
+    for resource, configs in answers.items():
         if not isinstance(configs, BrokerError):
             throttles += _foreign(resource, configs, ours)
         elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -92,10 +92,10 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
         marks = NONE_READ
     owing = {e.plan_id for e in ledger.throttles(cluster_id=described.cluster_id, open_only=True)}
     needs = tuple(m for m in marks.needs if m.ledger_id != marks.me or m.plan_id not in owing)
-    throttles += _cordons(needs, found)
+    throttles += _cordons(needs, answers)
     lists = tuple(m for m in marks.lists if m.ledger_id != marks.me or m.plan_id not in owing)
     if lists:
-        throttles += _empty_lists(found, ours)
+        throttles += _empty_lists(answers, ours)
     return ForeignThrottles(
         tuple(throttles),
         not cluster.list_reassignments(),
@@ -106,10 +106,10 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     )
 
 
-def mark_lines(found: ForeignThrottles) -> Iterator[str]:
+def mark_lines(foreign: ForeignThrottles) -> Iterator[str]:
     """What marks say that are not this ledger's to take back, and how a person settles it."""
-    for need in found.needs:
-        if need.ledger_id == found.marks.me:
+    for need in foreign.needs:
+        if need.ledger_id == foreign.marks.me:
             yield (
                 f"Plan {need.plan_id} of this installation has marked that it needs "
                 f"{need.resource} {need.key}={need.value}, and this ledger does not know of it: it "
@@ -117,14 +117,14 @@ def mark_lines(found: ForeignThrottles) -> Iterator[str]:
                 "being reassigned any more"
             )
             continue
-        before = found.marks.at(need.resource, need.key).before(None)
+        before = foreign.marks.at(need.resource, need.key).before(None)
         yield (
             f"Installation {need.ledger_id} of Rehome has marked that its plan {need.plan_id} "
             f"needs {need.resource} {need.key}={need.value}, since when is not known. Should that "
             f"installation be gone for good: give it the value that others want there "
             f"({before or 'none'}), then delete the mark, {_DELETE} {need.name}"
         )
-    for mark in found.lists:
+    for mark in foreign.lists:
         yield (
             f"Installation {mark.ledger_id} of Rehome has marked that its plan {mark.plan_id} has "
             "items on throttle lists, and this ledger does not know which. Should nothing of it be "
@@ -143,12 +143,13 @@ def set_by_plans(ledger: Ledger, cluster_id: str) -> SetByPlans:
 
 
 def _cordons(
-    needs: Collection[Need], found: Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
+    needs: Collection[Need],
+    answers: Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError],
 ) -> Iterator[ForeignThrottle]:
     """Those that are there as these marks say."""
     marked = {(need.resource, need.value) for need in needs if need.key == CORDONED}
     for resource, value in sorted(marked, key=str):
-        configs = found.get(resource)
+        configs = answers.get(resource)
         if configs is None or isinstance(configs, BrokerError):
             continue
         if own_value(resource, configs.get(CORDONED)) == value:
@@ -156,10 +157,10 @@ def _cordons(
 
 
 def _empty_lists(
-    found: Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError], ours: SetByPlans
+    answers: Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError], ours: SetByPlans
 ) -> Iterator[ForeignThrottle]:
     """Of topics, without those that a plan of this ledger has to see to."""
-    for resource, configs in found.items():
+    for resource, configs in answers.items():
         if isinstance(configs, BrokerError):
             continue
         for key in LISTS:

@@ -53,7 +53,7 @@ def list_items(moves: Iterable[Move]) -> dict[tuple[str, str], tuple[str, ...]]:
         leading, adding = (LEADER_REPLICAS, _may_lead(move)), (FOLLOWER_REPLICAS, move.adding)
         for key, brokers in (leading, adding):
             items.setdefault((topic, key), []).extend(f"{partition}:{b}" for b in brokers)
-    return {where: tuple(dict.fromkeys(found)) for where, found in items.items()}
+    return {where: tuple(dict.fromkeys(entries)) for where, entries in items.items()}
 
 
 def _may_lead(move: Move) -> tuple[BrokerId, ...]:

@@ -132,33 +132,35 @@ class Setting:
         journalled = own.keys() >= needed
         reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
         resources = [DEFAULT, *brokers]
-        found, unread, marks = read_with_marks(
+        configs, unread, marks = read_with_marks(
             reading, self.ledger.ledger_id, self.cluster, resources, keys
         )
-        found[DEFAULT] = marks.default
-        known = _still_set_by_others(others, found) | own
+        configs[DEFAULT] = marks.default
+        entry_by_place = _still_set_by_others(others, configs) | own
         choices = list(
             choose_rates(
-                *(found, keys, rate_bytes_per_s),
+                *(configs, keys, rate_bytes_per_s),
                 by_broker=by_broker,
-                known=known,
+                entries=entry_by_place,
                 marks=marks,
                 own=singly,
             )
         )
         self._tell_overruled([choice for choice in choices if choice.overruled], own)
         todo = [c for c in choices if c.wanted is not None and not c.done]
-        gone = [c for c in todo if in_flight and is_gone(c, known.get((c.resource, c.key)))]
-        unread |= self._set_rates(gone, known, marks, gone=True)
+        gone = [
+            c for c in todo if in_flight and is_gone(c, entry_by_place.get((c.resource, c.key)))
+        ]
+        unread |= self._set_rates(gone, entry_by_place, marks, gone=True)
         todo = [c for c in todo if c not in gone and c.resource not in unread]
-        unread |= self._set_rates(todo, known, marks, gone=False)
+        unread |= self._set_rates(todo, entry_by_place, marks, gone=False)
         holds = {f"{c.resource} {c.key}": c.holds for c in choices if c.holds is not None}
         return RatesSet(holds, unread)
 
     def _set_rates(
         self,
         choices: Iterable[RateChoice],
-        known: Mapping[_ConfigKey, ThrottleEntry],
+        entry_by_place: Mapping[_ConfigKey, ThrottleEntry],
         marks: Marks,
         *,
         gone: bool,
@@ -166,14 +168,14 @@ class Setting:
         changes: list[ConfigChange] = []
         entries = []
         for choice in choices:
-            where, wanted = (choice.resource, choice.key), choice.wanted or ""
+            where, rate = (choice.resource, choice.key), choice.wanted or ""
             joining = choice.joining(self.plan.plan_id)
             changes += marks.at(*where).join(joining)
-            changes.append(ConfigChange(*where, ConfigOperation.SET, wanted))
-            before = known.get(where)
-            ours = (*(before.ours if before is not None else ()), wanted, joining.need)
+            changes.append(ConfigChange(*where, ConfigOperation.SET, rate))
+            before = entry_by_place.get(where)
+            ours = (*(before.ours if before is not None else ()), rate, joining.need)
             entry = self._entry(*where, tuple(dict.fromkeys(ours)), choice.theirs)
-            text = f"it held {choice.current or 'nothing'}, and is set to {wanted}"
+            text = f"it held {choice.current or 'nothing'}, and is set to {rate}"
             entries.append(replace(entry, detail=text) if gone else entry)
         brokers = {change.resource for change in changes} - {DEFAULT}
         return put(
@@ -188,14 +190,14 @@ class Setting:
         self, choices: Collection[RateChoice], own: Mapping[_ConfigKey, ThrottleEntry]
     ) -> None:
         """Remember what another client has changed, and say so once."""
-        found = [
+        entries = [
             replace(entry, set_by=SetBy.OTHERS, detail=CHANGED_SINCE)
             for choice in choices
             if (entry := own[choice.resource, choice.key]).set_by is SetBy.REHOME
         ]
-        if not found:
+        if not entries:
             return
-        self.ledger.mark_throttles(found)
+        self.ledger.mark_throttles(entries)
         for choice in choices:
             now = "deleted" if choice.holds is None else f"set to {choice.holds} B/s"
             detail = f"{choice.resource} {choice.key} was {now} by another client, and stays so"
@@ -213,42 +215,44 @@ class Setting:
         if not resources:
             return ListsSet()
         reading = read_what_can_be if trim and not in_flight else settle_what_can_be
-        found, unread = reading(self.cluster, resources, LISTS)
+        configs, unread = reading(self.cluster, resources, LISTS)
         if not trim:
             raise_unread(unread)
         work = _ListWork(*self._journal(resources, LISTS), moves, trim=trim, in_flight=in_flight)
-        for (topic, key), wanted in items.items():
+        for (topic, key), plan_items in items.items():
             resource = ConfigResource.topic(topic)
-            if resource in found:  # else not known; or it has gone, and the next poll settles that
-                present = own_value(resource, found[resource].get(key))
-                self._see_to(work, resource, key, wanted, present)
-        refused = put(
+            if (
+                resource in configs
+            ):  # else not known; or it has gone, and the next poll settles that
+                present = own_value(resource, configs[resource].get(key))
+                self._see_to(work, resource, key, plan_items, present)
+        refusals = put(
             *(self.ledger, self.cluster, work.entries, work.changes),
             marks=self._marks_first(work),
             inherits=True,
             gone=work.lost,
-            may_refuse=found if trim else (),
+            may_refuse=configs if trim else (),
         )
-        return ListsSet(frozenset(work.too_long), unread | refused)
+        return ListsSet(frozenset(work.too_long), unread | refusals)
 
     def _see_to(
         self,
         work: _ListWork,
         resource: ConfigResource,
         key: str,
-        wanted: Collection[str],
+        plan_items: Collection[str],
         present: str | None,
     ) -> None:
         """What one list needs."""
-        missing = _missing(wanted, present)
-        entry = self._list_entry(resource, key, wanted, present, work.others)
+        missing = _missing(plan_items, present)
+        entry = self._list_entry(resource, key, plan_items, present, work.others)
         before = work.own.get((resource, key))
         if before is not None and not before.asked and not missing:
-            found = never_asked(before, present)
-            closed = replace(before, state=ThrottleState.CLEARED, set_by=found.set_by)
-            work.found_there.append(replace(closed, detail=found.detail))
-        known = (entry if before is None else before).asked
-        work.shared |= not {*wanted} & {*split(present)} <= {*entry.ours, *known}
+            ending = never_asked(before, present)
+            closed = replace(before, state=ThrottleState.CLEARED, set_by=ending.set_by)
+            work.found_there.append(replace(closed, detail=ending.detail))
+        asked_items = (entry if before is None else before).asked
+        work.shared |= not {*plan_items} & {*split(present)} <= {*entry.ours, *asked_items}
         if work.trim and not _fits(present, missing):
             present = self._trim(entry, work.moves)
         if not _fits(present, missing):
@@ -281,12 +285,14 @@ class Setting:
         restored does not know any more stays counted.
         """
         plan_id = self.plan.plan_id
-        known = {(e.resource, e.key): e for e in self.ledger.throttles(plan_id, keys=LISTS)}
-        items = {where: set(entry.ours) for where, entry in known.items()}
+        entry_by_place = {
+            (e.resource, e.key): e for e in self.ledger.throttles(plan_id, keys=LISTS)
+        }
+        items = {where: set(entry.ours) for where, entry in entry_by_place.items()}
         before = sum(map(len, items.values()))
         for entry in work.entries:
             where = (entry.resource, entry.key)
-            open_ = where in known and known[where].state.open
+            open_ = where in entry_by_place and entry_by_place[where].state.open
             items[where] = {*entry.ours, *(items[where] if open_ else ())}
         lost = max(0, marks.lists_of(plan_id).items - before)
         said = lost + sum(map(len, items.values()))
@@ -296,17 +302,17 @@ class Setting:
         self,
         resource: ConfigResource,
         key: str,
-        wanted: Collection[str],
+        plan_items: Collection[str],
         present: str | None,
         others: Mapping[_ConfigKey, ThrottleEntry],
     ) -> ThrottleEntry:
         """What is to be journalled: ours are the items missing, and what another plan owes. That is
         there already, the rest is intended.
         """
-        missing = _missing(wanted, present)
+        missing = _missing(plan_items, present)
         owed = others.get((resource, key))
         inherited = tuple(i for i in split(present) if owed is not None and i in owed.asked)
-        if owed is None or not (inherited and (missing or set(inherited) & set(wanted))):
+        if owed is None or not (inherited and (missing or set(inherited) & set(plan_items))):
             entry = self._entry(resource, key, missing, present)
             return replace(entry, state=ThrottleState.INTENDED)
         prior = without(present, inherited)
@@ -323,8 +329,8 @@ class Setting:
         present = read(self.cluster, [entry.resource], [entry.key])[entry.resource].get(entry.key)
         there = own_value(entry.resource, present)
         own, _ = self._journal([entry.resource], [entry.key])
-        known = own[where].asked if where in own else ()
-        spare = [i for i in known if i in split(there) and i.partition(":")[0] not in needed]
+        asked_items = own[where].asked if where in own else ()
+        spare = [i for i in asked_items if i in split(there) and i.partition(":")[0] not in needed]
         if spare:
             self.cluster.alter_configs(
                 [ConfigChange(*where, ConfigOperation.SUBTRACT, ",".join(spare))]
@@ -354,19 +360,19 @@ class Setting:
 
 
 def _still_set_by_others(
-    others: Mapping[_ConfigKey, ThrottleEntry], found: Configs
+    others: Mapping[_ConfigKey, ThrottleEntry], configs: Configs
 ) -> dict[_ConfigKey, ThrottleEntry]:
     """Rates of earlier plans that are still set there; to be set anew, as this plan's own."""
     return {
         (resource, key): replace(entry, state=ThrottleState.OWED)
         for (resource, key), entry in others.items()
-        if resource in found and own_value(resource, found[resource].get(key)) in entry.ours
+        if resource in configs and own_value(resource, configs[resource].get(key)) in entry.ours
     }
 
 
-def _missing(wanted: Collection[str], present: str | None) -> tuple[str, ...]:
+def _missing(plan_items: Collection[str], present: str | None) -> tuple[str, ...]:
     there = set(split(present))
-    return () if EVERY_REPLICA in there else tuple(i for i in wanted if i not in there)
+    return () if EVERY_REPLICA in there else tuple(i for i in plan_items if i not in there)
 
 
 def _lost_items(missing: Collection[str], before: ThrottleEntry | None) -> list[str]:
@@ -376,9 +382,9 @@ def _lost_items(missing: Collection[str], before: ThrottleEntry | None) -> list[
     """
     if before is None:
         return list(missing)
-    known = {*before.asked, *split(before.prior_value)}
+    known_items = {*before.asked, *split(before.prior_value)}
     partitions = {item.partition(":")[0] for item in before.asked}
-    return [i for i in missing if i in known or i.partition(":")[0] not in partitions]
+    return [i for i in missing if i in known_items or i.partition(":")[0] not in partitions]
 
 
 def _fits(present: str | None, missing: Collection[str]) -> bool:

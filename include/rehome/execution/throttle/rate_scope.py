@@ -109,12 +109,12 @@ class RateChoice:
 
 
 def choose_rates(
-    found: Configs,
+    configs: Configs,
     keys: Collection[str],
     rate_bytes_per_s: int,
     *,
     by_broker: bool,
-    known: KnownEntries | None = None,
+    entries: KnownEntries | None = None,
     marks: Marks | None = None,
     own: OwnByKey | None = None,
 ) -> Iterator[RateChoice]:
@@ -122,21 +122,21 @@ def choose_rates(
 
     Ours would otherwise either unthrottle what is not ours, or move faster than was asked for.
 
-    :param found: configs of the brokers concerned, and of their default.
+    :param configs: configs of the brokers concerned, and of their default.
     :param by_broker: brokers may not know the default, so each gets a rate of its own: ours, or
         another client's default where that is lower, for ours would override it on brokers that do.
-    :param known: the plan's open journal entries, which distinguish ours from theirs.
+    :param entries: the plan's open journal entries, which distinguish ours from theirs.
     :param marks: what Rehomes have set, all of them; None = that was not read.
     :param own: rates of brokers that are to have one of their own, whatever the default is.
     """
-    known, own = known or {}, own or {}
+    entries, own = entries or {}, own or {}
     said = marks or Marks("")
     for key in keys:
         choosing = _Choosing(key, rate_bytes_per_s, by_broker, marks is not None)
-        value, entry = found[DEFAULT].get(key), known.get((DEFAULT, key))
+        value, entry = configs[DEFAULT].get(key), entries.get((DEFAULT, key))
         default = _theirs(value, entry, said.at(DEFAULT, key))
-        for resource in found:
-            value, entry = found[resource].get(key), known.get((resource, key))
+        for resource in configs:
+            value, entry = configs[resource].get(key), entries.get((resource, key))
             rate = own.get((resource, key))
             chooses = choosing if rate is None else choosing.of_its_own(rate)
             yield chooses.choose(value, entry, default, said.at(resource, key))
@@ -153,16 +153,16 @@ def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
     return entry is None or choice.current not in entry.ours
 
 
-def _theirs(value: ConfigValue | None, entry: ThrottleEntry | None, held: Held) -> str | None:
+def _theirs(value: ConfigValue | None, entry: ThrottleEntry | None, claims: Held) -> str | None:
     """The rate that another client has set on the resource, even if a Rehome's has replaced it."""
-    current = own_value(held.resource, value)
-    if current in _of_rehomes(entry, held):
-        return held.before(None if entry is None else entry.prior_value)
+    current = own_value(claims.resource, value)
+    if current in _of_rehomes(entry, claims):
+        return claims.before(None if entry is None else entry.prior_value)
     return current
 
 
-def _of_rehomes(entry: ThrottleEntry | None, held: Held) -> frozenset[str]:
-    return held.values | frozenset(() if entry is None else entry.ours)
+def _of_rehomes(entry: ThrottleEntry | None, claims: Held) -> frozenset[str]:
+    return claims.values | frozenset(() if entry is None else entry.ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +182,14 @@ class _Choosing:
         value: ConfigValue | None,
         entry: ThrottleEntry | None,
         default: str | None,
-        held: Held,
+        claims: Held,
     ) -> RateChoice:
-        resource = held.resource
-        current, before = own_value(resource, value), _theirs(value, entry, held)
+        resource = claims.resource
+        current, before = own_value(resource, value), _theirs(value, entry, claims)
         needed = self.is_own or self.by_broker != (resource == DEFAULT)
         rate, holds = self.rate_bytes_per_s, None
         need: str | None = None
-        changed = _changed_since(entry, current, held)
+        changed = _changed_since(entry, current, claims)
         if changed and not (current is None and needed):
             holds = None if current is None else int(current)
         elif before is None:
@@ -200,22 +200,22 @@ class _Choosing:
             holds = int(before) if int(before) < rate else None
         elif needed or entry is not None or resource != DEFAULT:
             need = str(rate)
-        wanted = need
-        if need is not None and (others := held.wanted_by_others) is not None:
-            wanted = lowest((need, others))
+        common_rate = need
+        if need is not None and (others := claims.wanted_by_others) is not None:
+            common_rate = lowest((need, others))
             holds = int(others) if int(others) < rate else holds
         choice = RateChoice(
-            *(resource, self.key, current, wanted, holds), False, changed, need, before
+            *(resource, self.key, current, common_rate, holds), False, changed, need, before
         )
         applied = entry is not None and entry.state is ThrottleState.APPLIED
-        return replace(choice, done=applied and self._is_done(choice, entry, held))
+        return replace(choice, done=applied and self._is_done(choice, entry, claims))
 
-    def _is_done(self, choice: RateChoice, entry: ThrottleEntry | None, held: Held) -> bool:
+    def _is_done(self, choice: RateChoice, entry: ThrottleEntry | None, claims: Held) -> bool:
         if choice.wanted != choice.current:
             return False
         if entry is None or choice.need is None or not self.marked:
             return True
-        return held.says(choice.joining(entry.plan_id))
+        return claims.says(choice.joining(entry.plan_id))
 
     def _lowered_to(self, default: str | None) -> int:
         """Ours for a broker that had no rate of its own."""
@@ -224,11 +224,11 @@ class _Choosing:
         return min(rate, int(default)) if overrides and default is not None else rate
 
 
-def _changed_since(entry: ThrottleEntry | None, current: str | None, held: Held) -> bool:
+def _changed_since(entry: ThrottleEntry | None, current: str | None, claims: Held) -> bool:
     """Whether another client has changed a rate of ours. Where they deleted it, nothing would
     throttle: then it is set again.
     """
     if entry is None:
         return False
-    before = held.before(entry.prior_value)
-    return current not in {*_of_rehomes(entry, held), entry.prior_value, before}
+    before = claims.before(entry.prior_value)
+    return current not in {*_of_rehomes(entry, claims), entry.prior_value, before}

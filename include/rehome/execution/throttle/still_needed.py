@@ -60,9 +60,9 @@ class NeededThrottles:
             slowed = (r for r in replicas if where in (DEFAULT, ConfigResource.broker(r.broker)))
             return next(slowed, None)
 
-        known, possible = of(self.within), of(self.silent)
-        if known is not None:
-            return SlowedCopy(known.topic_partition)
+        certain, possible = of(self.within), of(self.silent)
+        if certain is not None:
+            return SlowedCopy(certain.topic_partition)
         return None if possible is None else SlowedCopy(possible.topic_partition, possible.broker)
 
     def _relying_on(self, entry: ThrottleEntry) -> Iterator[TopicPartition]:
@@ -103,8 +103,8 @@ def _within(
     """Replicas that are copied within their brokers, and those of which that is not known."""
     if not starts:
         return (), ()
-    wanted = {broker for start in starts for broker in start.replicas_target}
-    live = sorted(wanted & set(cluster.describe_cluster().brokers))
+    brokers = {broker for start in starts for broker in start.replicas_target}
+    live = sorted(brokers & set(cluster.describe_cluster().brokers))
     answer = cluster.describe_log_dirs(live, [start.partition for start in starts])
     copied = tuple(
         ReplicaId(*partition, log_dir.broker)

@@ -103,5 +103,7 @@ def test_rates_by_policy_or_targets_may_be_of_brokers_that_are_away_or_move_noth
     now, own = read_cluster(plan, box.own), BrokerRates({9: 5_000, 4: 5_000})
     rates = find_rates(plan, box.own, now, RATE, own)
     for named, subjects in ((None, ["broker 4", "broker 9"]), ((9,), ["broker 9"]), ((), [])):
-        given = throttle_findings(plan, box.own, now, RATE, rates, ours={}, own=own, named=named)
+        given = throttle_findings(
+            plan, box.own, now, RATE, rates, ours={}, own=own, run_brokers=named
+        )
         assert [each.subject for each in given] == subjects

@@ -183,7 +183,7 @@ def choice(world: World, site: Site) -> RateChoice:
     known = {} if site.entry is None else {(DEFAULT, LEADER_RATE): site.entry}
     found = {DEFAULT: dict(marks.default)}
     (chosen,) = choose_rates(
-        found, [LEADER_RATE], site.rate, by_broker=False, known=known, marks=marks
+        found, [LEADER_RATE], site.rate, by_broker=False, entries=known, marks=marks
     )
     return chosen
 

@@ -39,18 +39,18 @@ def no_object_text(connection: str) -> str:
     return f"{POLICY} of connection {connection} is not a JSON object."
 
 
-def no_key_text(name: object, known: Iterable[str]) -> str:
+def no_key_text(name: object, keys: Iterable[str]) -> str:
     """Of a key that no policy has."""
-    return f"{POLICY} has no key {name!r}; known: {', '.join(known)}."
+    return f"{POLICY} has no key {name!r}; known: {', '.join(keys)}."
 
 
 def policy_error_text(
     connection: str, refusals: Iterable[PolicyRefusal], place: PolicyPlace
 ) -> tuple[str, str]:
     """What the policy of a connection refuses, and what to do."""
-    found = [*refusals]
-    what = " ".join(map(refusal_text, found))
-    step = next((_STEPS[each.by](each) for each in found if each.by in _STEPS), _ANY_STEP)
+    causes = [*refusals]
+    what = " ".join(map(refusal_text, causes))
+    step = next((_STEPS[each.by](each) for each in causes if each.by in _STEPS), _ANY_STEP)
     return (
         f"The policy of connection {connection} does not allow this: {what}",
         f"{step}, or have {_PLACES[place]} changed; then ask again, by a new run.",
@@ -59,8 +59,8 @@ def policy_error_text(
 
 def refusal_text(refusal: PolicyRefusal) -> str:
     """One thing that a policy refuses, as a sentence."""
-    found = refusal.stricter
-    why = "" if found is None else f" ({_STRICTER[found.when].format(found.connection)})"
+    stricter = refusal.stricter
+    why = "" if stricter is None else f" ({_STRICTER[stricter.when].format(stricter.connection)})"
     return f"{_REFUSED[refusal.by](refusal)}{why}."
 
 
@@ -76,11 +76,11 @@ def _window(refusal: PolicyRefusal) -> str:
 
 
 def _own_approval(refusal: PolicyRefusal) -> str:
-    asked = _askers(refusal)
-    _, *others = (f"{who} for {join_names(what)}" for who, what in asked.what.items())
-    text = f"{asked.plan} has asked for it"
+    askers = _askers(refusal)
+    _, *others = (f"{who} for {join_names(what)}" for who, what in askers.what.items())
+    text = f"{askers.plan} has asked for it"
     if others:
-        first = f"{asked.plan} has asked for the plan"
+        first = f"{askers.plan} has asked for the plan"
         text = ", ".join([first, *others[:-1], f"and {others[-1]}"])
     return f"{text}; another person has to approve it"
 
@@ -141,8 +141,8 @@ _ASPECTS: Mapping[PolicyAspect, tuple[str, Callable[[Any], str]]] = {
 }
 
 
-def difference_text(found: PolicyDifference) -> str:
+def difference_text(difference: PolicyDifference) -> str:
     """Where connections to one cluster do not say the same, without a full stop."""
-    name, value_text = _ASPECTS[found.aspect]
-    said = (f"{value_text(value)} ({', '.join(who)})" for value, who in found.connections)
+    name, value_text = _ASPECTS[difference.aspect]
+    said = (f"{value_text(value)} ({', '.join(who)})" for value, who in difference.connections)
     return f"Connections to this cluster differ in {name}: {'; '.join(said)}"

@@ -22,22 +22,24 @@ NOT_FOLLOWED_UP: Mapping[NoFollowUp, str] = {
 """As drained.json has it, too."""
 
 
-def drained_text(found: Drained) -> str:
+def drained_text(reading: Drained) -> str:
     """A sentence, and a line for each of the first replicas found."""
-    emptied = found.log_dirs or found.brokers
-    where = _log_dirs(found.log_dirs) if found.log_dirs else brokers_text(found.brokers)
+    emptied = reading.log_dirs or reading.brokers
+    where = _log_dirs(reading.log_dirs) if reading.log_dirs else brokers_text(reading.brokers)
     are = "is" if len(emptied) == 1 else "are"
-    verdict = "not empty" if found.left or found.unpaid else "empty"
-    if found.unproved and not found.left:
+    verdict = "not empty" if reading.left or reading.unpaid else "empty"
+    if reading.unproved and not reading.left:
         verdict = "not proved to be empty"
     said = f"{_capitalize(where)} {are} {verdict}."
     lines = [said if emptied else "No log dir was to be emptied."]
-    then = "what lies there is not known" if found.log_dirs else "only metadata was read"
-    lines += _list_lines("What ought not to be there:", found.left)
-    lines += _list_lines("What the plan has left there because its budget was spent:", found.unpaid)
+    then = "what lies there is not known" if reading.log_dirs else "only metadata was read"
+    lines += _list_lines("What ought not to be there:", reading.left)
+    lines += _list_lines(
+        "What the plan has left there because its budget was spent:", reading.unpaid
+    )
     lines += [
         f"Broker {broker}: its log dirs could not be read ({why}); {then}."
-        for broker, why in sorted(found.unread.items())
+        for broker, why in sorted(reading.unread.items())
     ]
     return "\n".join(lines)
 
@@ -102,13 +104,13 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(names[:_SHOWN])}{more}"
 
 
-def restored_text(found: RestoredLeaders) -> str:
+def restored_text(leaders: RestoredLeaders) -> str:
     """One line, and one for each refusal."""
     lines = [
-        f"Preferred replicas: {found.already} led already, {len(found.elected)} elected, "
-        f"{len(found.waiting)} not in the ISR, {len(found.unread)} could not be read"
+        f"Preferred replicas: {leaders.already} led already, {len(leaders.elected)} elected, "
+        f"{len(leaders.waiting)} not in the ISR, {len(leaders.unread)} could not be read"
     ]
-    return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in found.refused.items())])
+    return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in leaders.refused.items())])
 
 
 def not_elected_text(content: Mapping[str, Any]) -> str:

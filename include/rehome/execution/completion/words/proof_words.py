@@ -39,12 +39,14 @@ def proof_json(proof: Verification) -> dict[str, Any]:
         "plan_id": proof.plan_id,
         "ok": proof.ok,
         "partitions": proof.partitions,
-        "problems": {str(tp): _elsewhere(found) for tp, found in sorted(proof.problems.items())},
+        "problems": {
+            str(tp): _elsewhere(deviation) for tp, deviation in sorted(proof.problems.items())
+        },
         "gone": {str(tp): _GONE[kind] for tp, kind in sorted(proof.gone.items())},
         "findings": {
-            str(tp): out_of_isr_text(found) for tp, found in sorted(proof.findings.items())
+            str(tp): out_of_isr_text(outsiders) for tp, outsiders in sorted(proof.findings.items())
         },
-        "lost": {str(tp): found.lost_text for tp, found in sorted(proof.lost.items())},
+        "lost": {str(tp): data.lost_text for tp, data in sorted(proof.lost.items())},
         "data_unknown": {
             str(tp): _unknown_text(why) for tp, why in sorted(proof.data_unknown.items())
         },
@@ -83,19 +85,20 @@ def _first(texts: dict[str, str], before: str = "", more: str = "") -> Iterator[
         yield f"  and {len(texts) - _SHOWN} more{more}"
 
 
-def _elsewhere(found: Elsewhere) -> str:
-    match found.kind:
+def _elsewhere(deviation: Elsewhere) -> str:
+    match deviation.kind:
         case ElsewhereKind.UNREAD:
-            return f"the topic cannot be read: {found.error or DISAGREE}"
+            return f"the topic cannot be read: {deviation.error or DISAGREE}"
         case ElsewhereKind.IN_FLIGHT:
-            return f"still in flight to {list(found.target)}"
+            return f"still in flight to {list(deviation.target)}"
         case ElsewhereKind.REPLICAS:
-            return f"replicas are {list(found.replicas)}, not {list(found.target)}"
+            return f"replicas are {list(deviation.replicas)}, not {list(deviation.target)}"
         case ElsewhereKind.IN_NO_LOG_DIR:
-            who = f"broker {found.broker}"
-            return f"{who} does not show it in any log dir; {found.wanted_dir} is wanted"
+            who = f"broker {deviation.broker}"
+            return f"{who} does not show it in any log dir; {deviation.wanted_dir} is wanted"
         case ElsewhereKind.LOG_DIR:
-            return f"broker {found.broker} holds it in {found.found_dir}, not in {found.wanted_dir}"
+            place = f"{deviation.found_dir}, not in {deviation.wanted_dir}"
+            return f"broker {deviation.broker} holds it in {place}"
 
 
 def _unknown_text(why: UnknownData | BrokerError) -> str:

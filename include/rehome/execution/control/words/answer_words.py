@@ -94,21 +94,21 @@ def _no_pause(answer: NotToPause) -> str:
 
 
 def _pace(answer: PaceAsked) -> str:
-    asked = _pace_text(answer)
+    pace_text = _pace_text(answer)
     match answer.holds:
         case HoldsFrom.RUN_GOES_ON:
             return (
-                f"{asked}. This is recorded, and holds as soon as a run resumes the plan. "
+                f"{pace_text}. This is recorded, and holds as soon as a run resumes the plan. "
                 f"{_silent(answer.driver)} Resume the plan, or cancel it."
             )
         case HoldsFrom.DAG_UNPAUSED:
             return (
-                f"{asked}. This is recorded, and holds once the DAG {answer.dag_id} is unpaused: "
-                "until then no task of its run starts, and the plan goes on as it was."
+                f"{pace_text}. This is recorded, and holds once the DAG {answer.dag_id} is unpaused"
+                ": until then no task of its run starts, and the plan goes on as it was."
             )
         case HoldsFrom.NEXT_POLL:
-            return f"{asked}, from the next poll on."
-    return f"{asked}. This holds when the plan runs."
+            return f"{pace_text}, from the next poll on."
+    return f"{pace_text}. This holds when the plan runs."
 
 
 def _pace_text(answer: PaceAsked) -> str:

@@ -43,33 +43,33 @@ _MISSING: Mapping[PaceMissing, str] = {
 }
 
 
-def state_text(found: StateRefusal) -> tuple[str, str]:
+def state_text(refusal: StateRefusal) -> tuple[str, str]:
     """What is not possible, and what to do."""
-    record = found.record
+    record = refusal.record
     ended = " and has ended" if record.state.ended else ""
     return (
-        f"Plan {record.plan_id} is {record.state}{ended} ({record.cause}): {found.control} is not "
-        "possible",
-        _state_step(found),
+        f"Plan {record.plan_id} is {record.state}{ended} ({record.cause}): {refusal.control} is "
+        "not possible",
+        _state_step(refusal),
     )
 
 
-def _state_step(found: StateRefusal) -> str:
-    record, other = found.record, found.other
-    if found.why is NotPossible.OTHER_ACTIVE and other is not None:
+def _state_step(refusal: StateRefusal) -> str:
+    record, other = refusal.record, refusal.other
+    if refusal.why is NotPossible.OTHER_ACTIVE and other is not None:
         return f"Plan {other.plan_id} is {other.state} on this cluster, and has to end first."
-    if found.why is not NotPossible.CARRIED_OUT:
-        return _STATE_STEPS[found.why]
+    if refusal.why is not NotPossible.CARRIED_OUT:
+        return _STATE_STEPS[refusal.why]
     step = f"Run {record.driver} carries it out. If it has failed, clear its failed task."
     if record.for_window_at is not None:
         step += " Else the next window carries the plan out."
     return step
 
 
-def continue_text(found: ContinueRefusal) -> tuple[str, str]:
+def continue_text(refusal: ContinueRefusal) -> tuple[str, str]:
     """Why no run may resume a plan, and what to do."""
-    record, until = found.record, _clock(found.lease_ends_at)
-    match found.why:
+    record, until = refusal.record, _clock(refusal.lease_ends_at)
+    match refusal.why:
         case NotContinued.DRIVEN:
             return (
                 f"Run {record.driver} drives plan {record.plan_id}, so no other run can resume it",
@@ -93,35 +93,35 @@ def continue_text(found: ContinueRefusal) -> tuple[str, str]:
     )
 
 
-def pace_text(found: PaceRefusal) -> str:
+def pace_text(refusal: PaceRefusal) -> str:
     """Why a plan cannot, or may not, have the pace that is asked for, and what to do."""
-    match found:
+    match refusal:
         case BelowInflow():
             return (
-                f"At {found.rate} bytes per second the copies in flight would hardly ever end: at "
-                f"one broker they grow by {found.inflow:.0f} bytes per second. Ask for more than "
-                f"{found.least:.0f}, or pause the plan. The throttle stays as it is."
+                f"At {refusal.rate} bytes per second the copies in flight would hardly ever end: "
+                f"at one broker they grow by {refusal.inflow:.0f} bytes per second. Ask for more than "
+                f"{refusal.least:.0f}, or pause the plan. The throttle stays as it is."
             )
         case AboveApproval():
             return (
-                f"{found.by} approved {_above_approval_text(found)}. "
+                f"{refusal.by} approved {_above_approval_text(refusal)}. "
                 "The throttle stays as it is. Pause the plan and resume it with the higher "
                 "throttle: that run asks for another approval."
             )
         case MoreThanApproved():
             return (
-                f"{found.by} approved {count_text(found.most, 'move')} at once at most for each "
-                "broker and direction, and nothing else limits the plan. They stay as they are. "
+                f"{refusal.by} approved {count_text(refusal.most, 'move')} at once at most for "
+                "each broker and direction, and nothing else limits the plan. They stay as they are. "
                 "Pause the plan and resume it with more: that run asks for another approval."
             )
-    return _MISSING[found]
+    return _MISSING[refusal]
 
 
-def _above_approval_text(found: AboveApproval) -> str:
-    if not found.brokers:
-        return f"at most {found.was.rate_bytes_per_s} bytes per second"
-    above = ", ".join(f"broker {broker} ({side})" for side, broker in found.brokers)
-    return f"less for {above}: {found.was.pace}; {found.was.by_broker}"
+def _above_approval_text(refusal: AboveApproval) -> str:
+    if not refusal.brokers:
+        return f"at most {refusal.was.rate_bytes_per_s} bytes per second"
+    above = ", ".join(f"broker {broker} ({side})" for side, broker in refusal.brokers)
+    return f"less for {above}: {refusal.was.pace}; {refusal.was.by_broker}"
 
 
 def _clock(at: datetime | None) -> str:

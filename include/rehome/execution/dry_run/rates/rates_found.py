@@ -69,27 +69,27 @@ def find_rates(
     by_broker = goes_by_broker(cluster)
     singly = own_by_key(own.by_key())
     choices = tuple(choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker, own=singly))
-    held = _rates_by_slot(choices, sorted(involved), rate_bytes_per_s)
+    limits = _rates_by_slot(choices, sorted(involved), rate_bytes_per_s)
     for (direction, broker), rate in own.by_key().items():
         slot = Slot(Direction(direction), broker)
         if broker in involved:
-            held[slot] = min(rate, held[slot]) if slot in held else rate
-    return RatesFound(choices, unreadable, held)
+            limits[slot] = min(rate, limits[slot]) if slot in limits else rate
+    return RatesFound(choices, unreadable, limits)
 
 
 def _rates_by_slot(
     choices: Sequence[RateChoice], brokers: Sequence[BrokerId], rate_bytes_per_s: int
 ) -> dict[Slot, int]:
     """A broker's own rate goes before their default."""
-    found = {(each.resource, each.key): _in_force(each) for each in choices}
-    held = {}
+    rates = {(each.resource, each.key): _in_force(each) for each in choices}
+    limits = {}
     for key in {each.key for each in choices}:
         for broker in brokers:
-            own = found.get((ConfigResource.broker(broker), key))
-            rate = found.get((DEFAULT, key)) if own is None else own
+            own = rates.get((ConfigResource.broker(broker), key))
+            rate = rates.get((DEFAULT, key)) if own is None else own
             if rate is not None and rate < rate_bytes_per_s:
-                held[Slot(_LIMITS[key], broker)] = rate
-    return held
+                limits[Slot(_LIMITS[key], broker)] = rate
+    return limits
 
 
 def _in_force(choice: RateChoice) -> int | None:

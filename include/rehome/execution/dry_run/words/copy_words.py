@@ -16,32 +16,32 @@ _DOES: Mapping[Direction, str] = {
 }
 
 
-def _inflow(found: TypedFinding) -> str:
+def _inflow(finding: TypedFinding) -> str:
     return (
-        f"the partitions it is to {_DOES[found.direction]} at once grow by "
-        f"{bytes_text(found.rate_bytes_per_s)}/s, of {bytes_text(found.delivered)}/s "
+        f"the partitions it is to {_DOES[finding.direction]} at once grow by "
+        f"{bytes_text(finding.rate_bytes_per_s)}/s, of {bytes_text(finding.delivered)}/s "
         "that the throttle delivers"
     )
 
 
 COPY_TEXTS: Texts = {
-    Kind.INFLOW_SLOWS: lambda found: f"{_inflow(found)}: more than half is lost on them",
-    Kind.INFLOW_OUTPACES: lambda found: f"{_inflow(found)}: the copies would never end",
+    Kind.INFLOW_SLOWS: lambda finding: f"{_inflow(finding)}: more than half is lost on them",
+    Kind.INFLOW_OUTPACES: lambda finding: f"{_inflow(finding)}: the copies would never end",
     Kind.PAST_WINDOW: "may take longer than the window has left: what does not fit goes on in "
     "the next one",
     Kind.FITS_NO_WINDOW: "takes longer to copy than the window has left, and is not started in it",
     Kind.GROWN: "has grown since the snapshot",
 }
 COPY_DETAILS: Texts = {
-    Kind.PAST_WINDOW: lambda found: (
-        f"{found.takes}, and the window has {duration_text(found.left_s)} left"
+    Kind.PAST_WINDOW: lambda finding: (
+        f"{finding.takes}, and the window has {duration_text(finding.left_s)} left"
     ),
-    Kind.FITS_NO_WINDOW: lambda found: (
-        f"at least {duration_text(found.least_s)}, and the window has "
-        f"{duration_text(found.left_s)} left"
+    Kind.FITS_NO_WINDOW: lambda finding: (
+        f"at least {duration_text(finding.least_s)}, and the window has "
+        f"{duration_text(finding.left_s)} left"
     ),
-    Kind.GROWN: lambda found: (
-        f"from {bytes_text(found.before_bytes)} to {bytes_text(found.size_bytes)}"
+    Kind.GROWN: lambda finding: (
+        f"from {bytes_text(finding.before_bytes)} to {bytes_text(finding.size_bytes)}"
     ),
 }
 _RAISE = "Raise the throttle or lower max_moves_per_broker."

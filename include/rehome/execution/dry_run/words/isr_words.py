@@ -7,59 +7,62 @@ from rehome.execution.dry_run.typed_finding import FoundKind as Kind
 from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 
 
-def _few(found: TypedFinding) -> str:
-    return f"min.insync.replicas={found.isr.minimum}"
+def _few(finding: TypedFinding) -> str:
+    return f"min.insync.replicas={finding.isr.minimum}"
 
 
-def _isr_text(found: TypedFinding) -> str:
-    are = "is" if found.isr.in_sync == 1 else "are"
-    return f"{found.isr.in_sync} of {count_text(found.isr.replicas, 'replica')} {are} in sync"
+def _isr_text(finding: TypedFinding) -> str:
+    are = "is" if finding.isr.in_sync == 1 else "are"
+    return f"{finding.isr.in_sync} of {count_text(finding.isr.replicas, 'replica')} {are} in sync"
 
 
-def _lack_text(found: TypedFinding) -> str:
-    return f"{count_text(found.isr.wanted, 'replica is', 'replicas are')} fewer than {_few(found)}"
-
-
-def _while_it_moves(found: TypedFinding) -> str:
+def _lack_text(finding: TypedFinding) -> str:
     return (
-        f"while it moves {count_text(found.isr.least, 'is', 'are')}, as few as {_few(found)} allows"
+        f"{count_text(finding.isr.wanted, 'replica is', 'replicas are')} fewer than {_few(finding)}"
     )
 
 
-def _all_synced(found: TypedFinding) -> str:
+def _while_it_moves(finding: TypedFinding) -> str:
+    are = count_text(finding.isr.least, "is", "are")
+    return f"while it moves {are}, as few as {_few(finding)} allows"
+
+
+def _all_synced(finding: TypedFinding) -> str:
     all_of_it = (
-        f"all {found.isr.replicas} replicas are" if found.isr.replicas > 1 else "its 1 replica is"
+        f"all {finding.isr.replicas} replicas are"
+        if finding.isr.replicas > 1
+        else "its 1 replica is"
     )
-    return f"{all_of_it} in sync; {_while_it_moves(found)}"
+    return f"{all_of_it} in sync; {_while_it_moves(finding)}"
 
 
 ISR_TEXTS: Texts = {
-    Kind.NO_SOURCE: lambda found: (
-        f"has no live leader to copy from; its replicas are on {brokers_text(found.isr.brokers)}"
+    Kind.NO_SOURCE: lambda finding: (
+        f"has no live leader to copy from; its replicas are on {brokers_text(finding.isr.brokers)}"
     ),
-    Kind.TOO_FEW_REPLICAS: lambda found: (
-        f"{_lack_text(found)}: producers with acks=all would be refused"
+    Kind.TOO_FEW_REPLICAS: lambda finding: (
+        f"{_lack_text(finding)}: producers with acks=all would be refused"
     ),
-    Kind.LOSES_IN_SYNC: lambda found: (
-        f"{_isr_text(found)}; the move leaves {found.isr.least} of these, fewer than "
-        f"{_few(found)}, though it could keep more"
+    Kind.LOSES_IN_SYNC: lambda finding: (
+        f"{_isr_text(finding)}; the move leaves {finding.isr.least} of these, fewer than "
+        f"{_few(finding)}, though it could keep more"
     ),
-    Kind.ALREADY_TOO_FEW: lambda found: (
-        f"{_lack_text(found)}, as its {count_text(found.isr.replicas, 'is', 'are')} now: producers "
-        "with acks=all are refused before and after"
+    Kind.ALREADY_TOO_FEW: lambda finding: (
+        f"{_lack_text(finding)}, as its {count_text(finding.isr.replicas, 'is', 'are')} now: "
+        "producers with acks=all are refused before and after"
     ),
-    Kind.BELOW_MINIMUM: lambda found: (
-        f"{_isr_text(found)}, fewer than {_few(found)}: producers with acks=all are refused now, "
-        "and while it moves"
+    Kind.BELOW_MINIMUM: lambda finding: (
+        f"{_isr_text(finding)}, fewer than {_few(finding)}: producers with acks=all are refused "
+        "now, and while it moves"
     ),
-    Kind.AT_MINIMUM: lambda found: f"{_isr_text(found)}; {_while_it_moves(found)}",
-    Kind.UNDER_REPLICATED: lambda found: f"is under-replicated: {_isr_text(found)}",
-    Kind.WAITS_FOR_ISR: lambda found: (
-        f"keeps replicas that are out of sync ({brokers_text(found.isr.brokers)}): from Kafka "
+    Kind.AT_MINIMUM: lambda finding: f"{_isr_text(finding)}; {_while_it_moves(finding)}",
+    Kind.UNDER_REPLICATED: lambda finding: f"is under-replicated: {_isr_text(finding)}",
+    Kind.WAITS_FOR_ISR: lambda finding: (
+        f"keeps replicas that are out of sync ({brokers_text(finding.isr.brokers)}): from Kafka "
         "3.8 on the controller ends the move only when they are in the ISR"
     ),
-    Kind.LEADER_OUT_OF_SYNC: lambda found: (
-        f"its preferred leader will be {brokers_text(found.isr.brokers)}, whose replica is "
+    Kind.LEADER_OUT_OF_SYNC: lambda finding: (
+        f"its preferred leader will be {brokers_text(finding.isr.brokers)}, whose replica is "
         "out of sync"
     ),
     Kind.ALWAYS_AT_MINIMUM: _all_synced,

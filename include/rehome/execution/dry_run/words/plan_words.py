@@ -26,30 +26,30 @@ _ACTIVE = "this plan is running or paused: it holds the cluster, which one plan 
 _WAIT = "Wait until that plan has ended; if it is paused, resume or cancel it."
 
 
-def _drift_sentence(found: TypedFinding) -> str:
-    return "" if found.drift is None else f"it {drift_text(found.drift)}"
+def _drift_sentence(finding: TypedFinding) -> str:
+    return "" if finding.drift is None else f"it {drift_text(finding.drift)}"
 
 
-def _on_move(found: TypedFinding) -> str:
-    return f"another client is reassigning it to {list(found.brokers)}{_hangs(found)}"
+def _on_move(finding: TypedFinding) -> str:
+    return f"another client is reassigning it to {list(finding.brokers)}{_hangs(finding)}"
 
 
-def _in_flight(found: TypedFinding) -> str:
-    return f"a reassignment to {list(found.brokers)} is in flight{_hangs(found)}"
+def _in_flight(finding: TypedFinding) -> str:
+    return f"a reassignment to {list(finding.brokers)} is in flight{_hangs(finding)}"
 
 
-def _hangs(found: TypedFinding) -> str:
-    hangs = found.hindrance
+def _hangs(finding: TypedFinding) -> str:
+    hangs = finding.hindrance
     return "" if hangs is None else f", and cannot end: {hindrance_text(hangs)}"
 
 
-def _foreign_step(found: TypedFinding) -> str:
-    hangs = found.hindrance
+def _foreign_step(finding: TypedFinding) -> str:
+    hangs = finding.hindrance
     if hangs is not None and hangs.cancel is CancelOutlook.REFUSED:
         return _without_cancel(hangs)
-    if hangs is not None and found.partition is not None:
-        return cancel_command(found.partition, found.brokers)
-    if found.kind is Kind.FOREIGN_ON_MOVE:
+    if hangs is not None and finding.partition is not None:
+        return cancel_command(finding.partition, finding.brokers)
+    if finding.kind is Kind.FOREIGN_ON_MOVE:
         return "Wait for it to end; it will not be superseded."
     return "Wait for it to end, or allow it with the parameter additional."
 
@@ -74,8 +74,8 @@ def cancel_command(partition: TopicPartition, target: Sequence[BrokerId]) -> str
     throttles of the topic, whichever client has set them.
     """
     topic, number = partition
-    named = {"topic": topic, "partition": number, "replicas": list(target)}
-    file = json.dumps({"version": 1, "partitions": [named]})
+    entry = {"topic": topic, "partition": number, "replicas": list(target)}
+    file = json.dumps({"version": 1, "partitions": [entry]})
     return (
         "Have the client that started it cancel it: "
         "kafka-reassign-partitions.sh --cancel --preserve-throttles "
@@ -87,8 +87,8 @@ def cancel_command(partition: TopicPartition, target: Sequence[BrokerId]) -> str
 PLAN_TEXTS: Texts = {
     Kind.PLAN_ACTIVE: _ACTIVE,
     Kind.PLAN_ACTIVE_BESIDE: _ACTIVE,
-    Kind.MOVED_BY_ACTIVE: lambda found: (
-        f"plan {found.value} is reassigning it to {list(found.brokers)}"
+    Kind.MOVED_BY_ACTIVE: lambda finding: (
+        f"plan {finding.value} is reassigning it to {list(finding.brokers)}"
     ),
     Kind.RIGHT_LACKING: LACKING,
     Kind.CHANGED: "has changed since the snapshot",
@@ -96,9 +96,9 @@ PLAN_TEXTS: Texts = {
     Kind.FOREIGN_ON_MOVE: _on_move,
     Kind.FOREIGN: _in_flight,
     Kind.FOREIGN_BESIDE: _in_flight,
-    Kind.CONTROLLER_REFUSES: lambda found: f"the controller would refuse it: {found.why}",
-    Kind.COUNT_REFUSED: lambda found: (
-        f"{count_text(found.count, 'partition')} would be refused: {found.why}"
+    Kind.CONTROLLER_REFUSES: lambda finding: f"the controller would refuse it: {finding.why}",
+    Kind.COUNT_REFUSED: lambda finding: (
+        f"{count_text(finding.count, 'partition')} would be refused: {finding.why}"
     ),
 }
 PLAN_DETAILS: Texts = {Kind.CHANGED: _drift_sentence}

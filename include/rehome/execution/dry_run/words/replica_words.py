@@ -7,33 +7,35 @@ from rehome.execution.dry_run.typed_finding import FoundKind as Kind
 from rehome.execution.dry_run.typed_finding import Texts, TypedFinding
 
 
-def _silent(found: TypedFinding) -> str:
-    return f"did not answer: {found.why}"
+def _silent(finding: TypedFinding) -> str:
+    return f"did not answer: {finding.why}"
 
 
-def _weakened_text(found: TypedFinding) -> str:
-    return str(found.weakened)
+def _weakened_text(finding: TypedFinding) -> str:
+    return str(finding.weakened)
 
 
-def _without_rack(found: TypedFinding) -> str:
-    one = found.count == 1
+def _without_rack(finding: TypedFinding) -> str:
+    one = finding.count == 1
     have, count = ("has", "counts") if one else ("have", "count together")
     return f"{have} no rack while others do, and {count} as one more rack"
 
 
-def _not_there(found: TypedFinding) -> str:
-    are = "is" if len(found.brokers) == 1 else "are"
-    return f"{brokers_text(found.brokers)}, which it names, {are} not alive, or not of this cluster"
+def _not_there(finding: TypedFinding) -> str:
+    are = "is" if len(finding.brokers) == 1 else "are"
+    return (
+        f"{brokers_text(finding.brokers)}, which it names, {are} not alive, or not of this cluster"
+    )
 
 
-def _is_to_hold(found: TypedFinding) -> str:
-    return f"and is to hold {first_names(found.partitions)}"
+def _is_to_hold(finding: TypedFinding) -> str:
+    return f"and is to hold {first_names(finding.partitions)}"
 
 
 REPLICA_TEXTS: Texts = {
-    Kind.BROKER_DEAD: lambda found: f"is not alive, {_is_to_hold(found)}",
-    Kind.BROKER_CORDONED: lambda found: f"has its log dirs cordoned, {_is_to_hold(found)}",
-    Kind.BROKER_OFFLINE: lambda found: f"has every log dir offline, {_is_to_hold(found)}",
+    Kind.BROKER_DEAD: lambda finding: f"is not alive, {_is_to_hold(finding)}",
+    Kind.BROKER_CORDONED: lambda finding: f"has its log dirs cordoned, {_is_to_hold(finding)}",
+    Kind.BROKER_OFFLINE: lambda finding: f"has every log dir offline, {_is_to_hold(finding)}",
     Kind.BROKER_SILENT: _silent,
     Kind.OTHER_BROKER_SILENT: _silent,
     Kind.WEAKENED: _weakened_text,
@@ -43,13 +45,13 @@ REPLICA_TEXTS: Texts = {
     Kind.RACK_WITHOUT_LEVELS: "does not begin with a slash: it is one rack of this name, without "
     "levels",
     Kind.LIMITS_OF_NO_BROKER: _not_there,
-    Kind.PROPOSAL_TAKEN: lambda found: (
+    Kind.PROPOSAL_TAKEN: lambda finding: (
         "the pasted output of kafka-reassign-partitions --generate holds two assignments; the "
-        f"proposed one was taken, with {count_text(found.count, 'partition')}"
+        f"proposed one was taken, with {count_text(finding.count, 'partition')}"
     ),
-    Kind.IN_STEPS: lambda found: (
-        f"{count_text(found.count, 'partition gets', 'partitions get')} new replicas in steps, of "
-        f"{found.most} at once at most: up to {count_text(found.moves, 'step')}"
+    Kind.IN_STEPS: lambda finding: (
+        f"{count_text(finding.count, 'partition gets', 'partitions get')} new replicas in steps, "
+        f"of {finding.most} at once at most: up to {count_text(finding.moves, 'step')}"
     ),
 }
 _OPEN = "Open a log dir of it, or plan without it."

@@ -12,26 +12,26 @@ from rehome.execution.throttle.keys import LIST_LIMIT, rate_name
 _OWN = "has a throttle of its own by throttle_by_broker"
 
 
-def _stops(found: TypedFinding) -> str:
-    rate = count_text(round(found.rate_bytes_per_s), "byte per second", "bytes per second")
-    where = f" ({found.direction.value})" if found.kind is Kind.THROTTLE_STOPS_BROKER else ""
+def _stops(finding: TypedFinding) -> str:
+    rate = count_text(round(finding.rate_bytes_per_s), "byte per second", "bytes per second")
+    where = f" ({finding.direction.value})" if finding.kind is Kind.THROTTLE_STOPS_BROKER else ""
     return f"{rate}{where} would never move anything"
 
 
-def _holds(found: TypedFinding) -> str:
-    rate = f"{rate_name(found.key)} {bytes_text(found.rate_bytes_per_s)}/s"
+def _holds(finding: TypedFinding) -> str:
+    rate = f"{rate_name(finding.key)} {bytes_text(finding.rate_bytes_per_s)}/s"
     return f"already has {rate}, set by another client, and the plan leaves it there"
 
 
-def _held_text(found: TypedFinding) -> str:
-    whose = "of the busiest broker pass" if not found.brokers else "pass through it"
-    return f"{_holds(found)}: {bytes_text(found.size_bytes)} {whose} at that rate"
+def _held_text(finding: TypedFinding) -> str:
+    whose = "of the busiest broker pass" if not finding.brokers else "pass through it"
+    return f"{_holds(finding)}: {bytes_text(finding.size_bytes)} {whose} at that rate"
 
 
-def _not_put_back(found: TypedFinding) -> str:
+def _not_put_back(finding: TypedFinding) -> str:
     return (
-        f"its {rate_name(found.key)} of {found.value} B/s is replaced, and stays so when the plan "
-        f"has ended: the brokers refuse {found.mark}: {found.why}"
+        f"its {rate_name(finding.key)} of {finding.value} B/s is replaced, and stays so when the "
+        f"plan has ended: the brokers refuse {finding.mark}: {finding.why}"
     )
 
 
@@ -40,24 +40,24 @@ THROTTLE_TEXTS: Texts = {
     Kind.THROTTLE_STOPS_BROKER: _stops,
     Kind.THROTTLE_OF_NO_BROKER: f"{_OWN}, and is no broker of the cluster that is alive",
     Kind.THROTTLE_UNUSED: f"{_OWN}, and moves nothing in this plan",
-    Kind.NO_THROTTLE: lambda found: (
-        f"it runs without a throttle: {count_text(found.moves, 'move')} at once for each broker "
-        f"and direction, and {count_text(found.count, 'partition')} in all, are the only "
+    Kind.NO_THROTTLE: lambda finding: (
+        f"it runs without a throttle: {count_text(finding.moves, 'move')} at once for each broker "
+        f"and direction, and {count_text(finding.count, 'partition')} in all, are the only "
         "limit of the copies"
     ),
-    Kind.THROTTLE_REFUSED: lambda found: f"its throttle would be refused: {found.why}",
-    Kind.THROTTLE_UNREADABLE: lambda found: f"its present throttle cannot be read: {found.why}",
+    Kind.THROTTLE_REFUSED: lambda finding: f"its throttle would be refused: {finding.why}",
+    Kind.THROTTLE_UNREADABLE: lambda finding: f"its present throttle cannot be read: {finding.why}",
     Kind.RATE_NOT_PUT_BACK: _not_put_back,
-    Kind.OTHERS_RATE_STOPS: lambda found: f"{_holds(found)}: nothing would ever move",
+    Kind.OTHERS_RATE_STOPS: lambda finding: f"{_holds(finding)}: nothing would ever move",
     Kind.OTHERS_RATE_HOLDS: _held_text,
-    Kind.CORDON_REFUSED: lambda found: f"its log dirs cannot be cordoned: {found.why}",
+    Kind.CORDON_REFUSED: lambda finding: f"its log dirs cannot be cordoned: {finding.why}",
     Kind.CORDON_NOT_KNOWN: f"its log dirs cannot be cordoned: {CORDONS_NOT_KNOWN}",
     Kind.CORDON_AWAY: "is not alive, so its log dirs cannot be cordoned",
-    Kind.THROTTLE_LIST_FULL: lambda found: (
-        f"other clients' items fill its {found.key}: "
-        f"{count_text(found.count, 'item, which leaves', 'items, which leave')} room for "
-        f"{found.most} of {LIST_LIMIT} characters, so "
-        f"{count_text(found.moves, 'move')} could not be throttled"
+    Kind.THROTTLE_LIST_FULL: lambda finding: (
+        f"other clients' items fill its {finding.key}: "
+        f"{count_text(finding.count, 'item, which leaves', 'items, which leave')} room for "
+        f"{finding.most} of {LIST_LIMIT} characters, so "
+        f"{count_text(finding.moves, 'move')} could not be throttled"
     ),
 }
 _OF_ANOTHER = (

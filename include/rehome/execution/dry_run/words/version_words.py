@@ -6,8 +6,8 @@ from rehome.execution.dry_run.typed_finding import FoundKind as Kind
 from rehome.execution.dry_run.typed_finding import Texts
 
 VERSION_TEXTS: Texts = {
-    Kind.VERSIONS_NOT_KNOWN: lambda found: (
-        f"did not say which versions of requests it can: {found.why}"
+    Kind.VERSIONS_NOT_KNOWN: lambda finding: (
+        f"did not say which versions of requests it can: {finding.why}"
     ),
     Kind.REPLICAS_NOT_CHECKED: "before Kafka 4.1 the controller does not check that a reassignment "
     "keeps the number of replicas",

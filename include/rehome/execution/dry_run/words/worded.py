@@ -20,15 +20,15 @@ _STEPS |= SETTINGS_STEPS | VERSION_STEPS
 _DETAILS: Texts = COPY_DETAILS | PLAN_DETAILS
 
 
-def put_in_words(found: TypedFinding) -> Finding:
+def put_in_words(finding: TypedFinding) -> Finding:
     """As people read it, and ``dry_run.json`` has it."""
-    kind = found.kind
-    message, remedy, detail = (_text(each, found) for each in (_TEXTS, _STEPS, _DETAILS))
-    code = None if found.error is None else found.error.code
-    about = kind.severity, kind.check, found.subject
+    kind = finding.kind
+    message, remedy, detail = (_text(each, finding) for each in (_TEXTS, _STEPS, _DETAILS))
+    code = None if finding.error is None else finding.error.code
+    about = kind.severity, kind.check, finding.subject
     return Finding(*about, message, remedy, code, detail, what=kind.value)
 
 
-def _text(table: Texts, found: TypedFinding) -> str:
-    words = table.get(found.kind, "")
-    return words if isinstance(words, str) else words(found)
+def _text(table: Texts, finding: TypedFinding) -> str:
+    words = table.get(finding.kind, "")
+    return words if isinstance(words, str) else words(finding)

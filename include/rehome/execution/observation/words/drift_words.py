@@ -32,9 +32,9 @@ def drift_text(drift: Drift) -> str:
     return _DRIFTED[drift.kind]
 
 
-def drifted_text(plan_id: str, found: Mapping[TopicPartition, Drift]) -> Said:
+def drifted_text(plan_id: str, drifts: Mapping[TopicPartition, Drift]) -> Said:
     """Of a plan whose partitions have changed."""
-    changed = [f"{partition} {drift_text(drift)}" for partition, drift in found.items()]
+    changed = [f"{partition} {drift_text(drift)}" for partition, drift in drifts.items()]
     return (
         f"The cluster has changed since plan {plan_id} was made: {first_names(changed, '; ')}",
         "This step has changed nothing; the approval has lapsed.",

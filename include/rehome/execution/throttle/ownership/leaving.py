@@ -19,7 +19,7 @@ class Unsettled:
 
 
 def leave_step(
-    entry: ThrottleEntry, now: str | None, held: Held, *, first: bool
+    entry: ThrottleEntry, now: str | None, claims: Held, *, first: bool
 ) -> tuple[ConfigChange, ...] | Restored | Unsettled:
     """What is to be done next, that a rate or a cordon becomes what those who stay want.
 
@@ -31,41 +31,41 @@ def leave_step(
         answered may be behind, and the process that journalled the entry may have died with its
         request still on the way.
     """
-    before = held.before(entry.prior_value)
-    ours = now in {*entry.ours, *held.values}
-    if held.others and not held.mine:  # whoever has a mark sees to the value
+    before = claims.before(entry.prior_value)
+    ours = now in {*entry.ours, *claims.values}
+    if claims.others and not claims.mine:  # whoever has a mark sees to the value
         return (
             Restored(SetBy.OTHERS, NEEDED_BY_OTHERS) if ours else _what_is_found(entry, now, before)
         )
-    target = before if held.wanted_by_others is None else held.wanted_by_others
+    target = before if claims.wanted_by_others is None else claims.wanted_by_others
     restore = (ours and now != target) or (first and now == before == target)
-    if now != target and restore and not _may_put(target, held):
+    if now != target and restore and not _may_put(target, claims):
         return Unsettled()
-    if restore or any(not need.leaves for need in held.mine):
-        values = [need.value for need in held.mine] or list(entry.ours[-1:])
+    if restore or any(not need.leaves for need in claims.mine):
+        values = [need.value for need in claims.mine] or list(entry.ours[-1:])
         if restore and target is not None and target != before:
             values.append(target)
-        leaving = held.begin_to_leave(entry.plan_id, values)
+        leaving = claims.begin_to_leave(entry.plan_id, values)
         return (*leaving, *([put(entry, target)] if restore else ()))
-    if held.mine or held.befores:
-        return tuple(held.leave())
+    if claims.mine or claims.befores:
+        return tuple(claims.leave())
     return _what_is_found(entry, now, before)
 
 
-def in_place_of(entry: ThrottleEntry, held: Held) -> tuple[ConfigChange, ...] | Unsettled:
+def in_place_of(entry: ThrottleEntry, claims: Held) -> tuple[ConfigChange, ...] | Unsettled:
     """What takes the place of ours where the value cannot be read; and the marks, which go when the
     value has been taken.
     """
-    others = held.wanted_by_others
-    target = held.before(entry.prior_value) if others is None else others
-    return (*held.leave(), put(entry, target)) if _may_put(target, held) else Unsettled()
+    others = claims.wanted_by_others
+    target = claims.before(entry.prior_value) if others is None else others
+    return (*claims.leave(), put(entry, target)) if _may_put(target, claims) else Unsettled()
 
 
-def _may_put(target: str | None, held: Held) -> bool:
+def _may_put(target: str | None, claims: Held) -> bool:
     """Brokers may refuse marks, others may delete them, older versions set none: then only what
     was nothing before is put back. Another Rehome that relies on ours sets its own when it is gone.
     """
-    return target is None or bool(held.mine)
+    return target is None or bool(claims.mine)
 
 
 def _what_is_found(entry: ThrottleEntry, now: str | None, before: str | None) -> Restored:

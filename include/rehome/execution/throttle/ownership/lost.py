@@ -95,21 +95,27 @@ def look_for_lost(
     if of_plan is None and (garbage := list(marks.without_needs())):
         alter_default(cluster, garbage)
     looking = _Looking(ledger, cluster, cluster_id, marks, moves_of)
-    known = {entry.place: entry for entry in entries}
-    found: dict[ThrottlePlace, ThrottleEntry] = {}
+    entry_by_place = {entry.place: entry for entry in entries}
+    lost_by_place: dict[ThrottlePlace, ThrottleEntry] = {}
     for plan_id in sorted(marks.plans if of_plan is None else marks.plans & {of_plan}):
         if of_plan is None and looking.state_of(plan_id) is PlanState.RUNNING:
             continue
-        found |= {e.place: e for e in looking.rates(plan_id) if e.place not in known}
-        found |= {e.place: e for e in looking.lists(plan_id)}
-    recorded = [e for e in found.values() if looking.state_of(e.plan_id) is not None]
+        lost_by_place |= {
+            e.place: e for e in looking.rates(plan_id) if e.place not in entry_by_place
+        }
+        lost_by_place |= {e.place: e for e in looking.lists(plan_id)}
+    recorded = [e for e in lost_by_place.values() if looking.state_of(e.plan_id) is not None]
     ledger.journal_throttles(recorded)
-    if found and cluster.list_reassignments():
+    if lost_by_place and cluster.list_reassignments():
         ledger.mark_throttles([_as_owed(entry, RELIED_ON) for entry in recorded])
-        return Lost(tuple(entry for where, entry in known.items() if where not in found))
+        return Lost(
+            tuple(entry for where, entry in entry_by_place.items() if where not in lost_by_place)
+        )
     shared = [entry for entry in recorded if entry.set_by is SetBy.OTHERS]
     ledger.mark_throttles([_as_owed(entry, NOT_TOLD_APART) for entry in shared])
-    return Lost(tuple((known | found).values()), marks, frozenset(looking.on_lists))
+    return Lost(
+        tuple((entry_by_place | lost_by_place).values()), marks, frozenset(looking.on_lists)
+    )
 
 
 @dataclass
@@ -140,8 +146,8 @@ class _Looking:
         """Rates and cordons of a plan."""
         mine = [need for need in self.marks.needs if need.ledger_id == self.marks.me]
         for resource, key in sorted({(m.resource, m.key) for m in mine if m.plan_id == plan_id}):
-            held = self.marks.at(resource, key)
-            ours, before = tuple(sorted(m.value for m in held.mine)), held.before(None)
+            claims = self.marks.at(resource, key)
+            ours, before = tuple(sorted(m.value for m in claims.mine)), claims.before(None)
             source = "NOT_SET" if before is None else source_of(resource)
             yield ThrottleEntry(plan_id, self.cluster_id, resource, key, ours, before, source)
 
@@ -159,16 +165,16 @@ class _Looking:
         ids = {name: topic.topic_id for name, topic in topics.items() if topic.error is None}
         items = list_items(m for m in moves if m.is_of(ids.get(m.partition.topic, "")))
         resources = sorted({ConfigResource.topic(topic) for topic, _ in items})
-        found, unread = read_what_can_be(self.cluster, resources, LISTS)
+        configs, unread = read_what_can_be(self.cluster, resources, LISTS)
         if not unread:
             self.on_lists.add(plan_id)
         entries = {(entry.resource, entry.key): entry for entry in journalled}
         lost = []
-        for (topic, key), wanted in items.items():
+        for (topic, key), plan_items in items.items():
             resource = ConfigResource.topic(topic)
-            present = own_value(resource, found.get(resource, {}).get(key))
+            present = own_value(resource, configs.get(resource, {}).get(key))
             blank = ThrottleEntry(plan_id, self.cluster_id, resource, key, (), None, "")
-            entry = _with_lost(entries.get((resource, key), blank), wanted, present)
+            entry = _with_lost(entries.get((resource, key), blank), plan_items, present)
             if entry is not None:
                 set_by = SetBy.OTHERS if said.shared else SetBy.REHOME
                 lost.append(replace(entry, set_by=set_by))
@@ -184,23 +190,23 @@ class _Looking:
 
 
 def _with_lost(
-    entry: ThrottleEntry, wanted: Collection[str], present: str | None
+    entry: ThrottleEntry, plan_items: Collection[str], present: str | None
 ) -> ThrottleEntry | None:
     """An entry with those of a plan's items on a list of which it does not know; None = none.
 
     A list with nothing in it is taken away as one that has them: the process that took them off it
     has died before it deleted the list.
     """
-    known = entry.ours if entry.state.open else ()
-    others = {*known, *split(entry.prior_value)}
-    lost = [item for item in split(present) if item in wanted and item not in others]
-    if present == "" and not known:
-        lost = list(wanted)
+    own_items = entry.ours if entry.state.open else ()
+    others = {*own_items, *split(entry.prior_value)}
+    lost = [item for item in split(present) if item in plan_items and item not in others]
+    if present == "" and not own_items:
+        lost = list(plan_items)
     if not lost:
         return None
     prior = entry.prior_value if entry.prior_source else without(present, lost)
     source = "NOT_SET" if prior is None else source_of(entry.resource)
-    ours = (*known, *lost)
+    ours = (*own_items, *lost)
     return replace(
         entry, ours=ours, prior_value=prior, prior_source=source, state=ThrottleState.JOURNALLED
     )

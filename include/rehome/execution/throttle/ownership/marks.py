@@ -199,10 +199,10 @@ class Held:
         """What is there because a Rehome has set it, if it is one of these."""
         return frozenset(need.value for need in self.needs)
 
-    def before(self, known: str | None) -> str | None:
-        """What others want here; ``known``: where no mark says so, or several do."""
+    def before(self, default: str | None) -> str | None:
+        """What others want here; ``default``: where no mark says so, or several do."""
         values = [each.value for each in self.befores]
-        return values[0] if len(values) == 1 else known
+        return values[0] if len(values) == 1 else default
 
     def join(self, joining: Joining) -> Iterator[ConfigChange]:
         """Say what a plan needs here, and what others want.
@@ -276,12 +276,12 @@ class Marks:
     @classmethod
     def of(cls, me: str, configs: Mapping[str, ConfigValue]) -> Marks:
         """By what is set on the brokers' default."""
-        found = [mark for name in sorted(configs) if (mark := parse_mark(name)) is not None]
+        marks = [mark for name in sorted(configs) if (mark := parse_mark(name)) is not None]
         return cls(
             me,
-            tuple(mark for mark in found if isinstance(mark, Need)),
-            tuple(mark for mark in found if isinstance(mark, Before)),
-            tuple(mark for mark in found if isinstance(mark, Lists)),
+            tuple(mark for mark in marks if isinstance(mark, Need)),
+            tuple(mark for mark in marks if isinstance(mark, Before)),
+            tuple(mark for mark in marks if isinstance(mark, Lists)),
             {name: value for name, value in configs.items() if not is_mark(name)},
         )
 
@@ -335,5 +335,5 @@ def read_marks(cluster: ClusterPort, ledger_id: str) -> Marks | BrokerError:
 
     :raises ClusterError: no broker answered.
     """
-    found = cluster.describe_configs([DEFAULT])[DEFAULT]
-    return found if isinstance(found, BrokerError) else Marks.of(ledger_id, found)
+    configs = cluster.describe_configs([DEFAULT])[DEFAULT]
+    return configs if isinstance(configs, BrokerError) else Marks.of(ledger_id, configs)
