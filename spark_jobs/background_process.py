@@ -34,7 +34,7 @@ def in_background(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
 
     def wait() -> Found:
         try:
-            found, error = mine.recv()
+            outcome, error = mine.recv()
         except EOFError:
             process.join()
             raise RuntimeError(
@@ -42,7 +42,7 @@ def in_background(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
             ) from None
         if error is not None:
             raise error
-        answer: Found = found
+        answer: Found = outcome
         return answer
 
     try:
@@ -56,11 +56,11 @@ def in_background(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
 def _answer(to: Connection, work: Callable[[], object]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        found, raised = work(), None
+        outcome, raised = work(), None
     except Exception as error:  # noqa: BLE001 - raised where the answer is waited for
         error.add_note(f"In the background process:\n{traceback.format_exc()}")
-        found, raised = None, error
-    to.send((found, raised))
+        outcome, raised = None, error
+    to.send((outcome, raised))
 
 
 def _end_with_parent() -> None:

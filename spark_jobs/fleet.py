@@ -145,8 +145,8 @@ def _member(uri: str, options: argparse.Namespace) -> FleetCluster:
 
 def _cluster_id(uri: str) -> str:
     parts = uri.rstrip("/").split("/")
-    named = [part.removeprefix("cluster=") for part in parts if part.startswith("cluster=")]
-    return id_of(named[-1]) if named else parts[-1]
+    ids = [part.removeprefix("cluster=") for part in parts if part.startswith("cluster=")]
+    return id_of(ids[-1]) if ids else parts[-1]
 
 
 def _read(member: FleetCluster) -> None:
@@ -186,8 +186,8 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
     for member in members:
         assert member.request is not None
         age_s = _proof_of(member).limits.max_snapshot_age_s
-        asked = (member.request.additional, age_s)
-        alike.setdefault(asked, {})[member.cluster_id] = member
+        key = (member.request.additional, age_s)
+        alike.setdefault(key, {})[member.cluster_id] = member
     for (additional, age_s), some in alike.items():
         results = check_snapshots(
             spark,

@@ -63,8 +63,8 @@ class PlanTask:
         try:
             return self._plan(replace(self.snapshot, replicas=read_snapshot(self.uri).replicas))
         except RehomeError as error:
-            refused = RefusedError.invalid(error)
-            return Answer(refused=(refused.kind, str(refused), refused.details))
+            refusal = RefusedError.invalid(error)
+            return Answer(refused=(refusal.kind, str(refusal), refusal.details))
         except Exception as error:  # noqa: BLE001 - returned as this cluster's failure
             return Answer(refused=("planning_failed", traceback.format_exc(), [repr(error)]))
 

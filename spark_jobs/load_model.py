@@ -89,9 +89,9 @@ def _loads_of_group(table: pa.Table) -> pa.Table:
     days = table.column("of_day")
     ordered = sorted(pc.unique(days).to_pylist())
     parts = (table.filter(pc.equal(days, day)) for day in ordered)
-    found = loads_of(merge_rollups(Rollup.from_table(part) for part in parts))
-    name = pa.array([id_of(table.column("of_cluster")[0].as_py())] * len(found), pa.string())
-    return found.append_column("cluster", name)
+    group_loads = loads_of(merge_rollups(Rollup.from_table(part) for part in parts))
+    name = pa.array([id_of(table.column("of_cluster")[0].as_py())] * len(group_loads), pa.string())
+    return group_loads.append_column("cluster", name)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -103,25 +103,25 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
     here = partial(_planned, options, request, partial(plan_request, options, request))
-    with ExitStack() as held:
+    with ExitStack() as stack:
         many = replicas >= MANY_REPLICAS
-        planned = held.enter_context(in_background(here)) if many else here
-        spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
+        planned = stack.enter_context(in_background(here)) if many else here
+        spark = stack.enter_context(spark_session("rehome-plan", meanwhile=prepare))
         fit_to(spark, replicas)
         proof = Proof(spark, out, request, _limits(options), options.quality)
-        held.callback(proof.publish)
+        stack.callback(proof.publish)
         proof.of_snapshot(options.snapshot, snapshot)
         try:
-            found = planned()
+            outcome = planned()
         except RehomeError as error:
             raise RefusedError.invalid(error) from None
-        if found.history is not None:
-            proof.of_history(found.history)
-            out.write_json("load.json", found.load)
-        proof.of_plan(found.evidence)
-    recorded_in = replace(found.plan.summary, ledger_id=options.ledger_id)
-    plan = replace(found.plan, summary=recorded_in)
-    out.save(plan, request, found.files)
+        if outcome.history is not None:
+            proof.of_history(outcome.history)
+            out.write_json("load.json", outcome.load)
+        proof.of_plan(outcome.evidence)
+    recorded_in = replace(outcome.plan.summary, ledger_id=options.ledger_id)
+    plan = replace(outcome.plan, summary=recorded_in)
+    out.save(plan, request, outcome.files)
     return plan
 
 
@@ -137,8 +137,8 @@ def _planned(
     files, plan = _with_files(by_history(snapshot, history, solve))
     report = load_report(snapshot, plan, history, options.forecast_days)
     # The gate goes by rates where brokers have caps on them.
-    seen = history.with_rates(snapshot) if request.caps else snapshot
-    evidence = evidence_of(seen, plan, request, limits, files)
+    gate_snapshot = history.with_rates(snapshot) if request.caps else snapshot
+    evidence = evidence_of(gate_snapshot, plan, request, limits, files)
     return Planned(plan, evidence, files, history, report)
 
 

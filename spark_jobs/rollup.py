@@ -74,8 +74,8 @@ def roll_up_all(
                 }
                 yield pyarrow.RecordBatch.from_pylist([row])
 
-    found = frame.mapInArrow(work, DONE).collect()
-    return sorted((row.cluster_id, row.day, row.snapshots, row.gaps) for row in found)
+    day_rows = frame.mapInArrow(work, DONE).collect()
+    return sorted((row.cluster_id, row.day, row.snapshots, row.gaps) for row in day_rows)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

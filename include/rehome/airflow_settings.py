@@ -103,12 +103,12 @@ class AirflowSettings:
 
 
 def _entries(
-    content: Mapping[str, Any], kind: str, prefix: str, known: Iterable[str]
+    content: Mapping[str, Any], kind: str, prefix: str, keys: Iterable[str]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Entries of a section by name, their keys without the prefix that the format repeats."""
     name_key = "conn_id" if prefix == "conn" else f"{prefix}_name"
-    allowed = {name_key, *(f"{prefix}_{key}" for key in known)}
-    found = []
+    allowed = {name_key, *(f"{prefix}_{key}" for key in keys)}
+    pairs = []
     entries = content.get(kind) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise SettingsFileError(f"{kind} is no list of entries")
@@ -127,5 +127,5 @@ def _entries(
             for key, value in entry.items()
             if key != name_key and value is not None
         }
-        found.append((str(name), values))
-    return found
+        pairs.append((str(name), values))
+    return pairs

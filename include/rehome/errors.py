@@ -77,10 +77,10 @@ class InvalidConnectionError(InvalidRequestError):
 
     def __init__(self, connection: str, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
-        named = f"Connection {connection}" if connection else "The connection"
+        subject = f"Connection {connection}" if connection else "The connection"
         RehomeError.__init__(
             self,
-            f"{named} cannot be used: {first_problems(self.problems)}",
+            f"{subject} cannot be used: {first_problems(self.problems)}",
             state_left=STEP_UNCHANGED if connection else "",
             next_step="Correct the connection in Airflow.",
         )

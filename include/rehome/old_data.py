@@ -37,10 +37,10 @@ class Removed:
 def to_be_removed(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -> Removed:
     """What :func:`remove_old` would remove of plans. It changes nothing."""
     before = now - timedelta(days=days)
-    found = ledger.old_plans(before, PLANS_AT_ONCE + 1)
-    plans = tuple(each.plan_id for each in found[:PLANS_AT_ONCE])
+    old_plans = ledger.old_plans(before, PLANS_AT_ONCE + 1)
+    plans = tuple(each.plan_id for each in old_plans[:PLANS_AT_ONCE])
     folders = _unfinished_folders(ledger, warehouse, before)
-    return Removed(plans, folders, more=len(found) > PLANS_AT_ONCE)
+    return Removed(plans, folders, more=len(old_plans) > PLANS_AT_ONCE)
 
 
 def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -> Removed:
@@ -51,9 +51,9 @@ def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -
     :raises LedgerUnavailableError: the ledger cannot be used.
     """
     before = now - timedelta(days=days)
-    found = ledger.old_plans(before, PLANS_AT_ONCE + 1)
+    old_plans = ledger.old_plans(before, PLANS_AT_ONCE + 1)
     plans, problems = list[str](), list[str]()
-    for plan in found[:PLANS_AT_ONCE]:
+    for plan in old_plans[:PLANS_AT_ONCE]:
         try:
             warehouse.plan_at(plan.plan_dir).remove_all()
         except (OSError, RehomeError) as error:
@@ -69,7 +69,7 @@ def remove_old(ledger: Ledger, warehouse: Warehouse, now: datetime, days: int) -
             problems.append(f"The folder {name} cannot be removed: {error}")
         else:
             folders.append(name)
-    rows, more = ledger.forget_rows(before), len(found) > PLANS_AT_ONCE
+    rows, more = ledger.forget_rows(before), len(old_plans) > PLANS_AT_ONCE
     return Removed(tuple(plans), tuple(folders), rows, tuple(problems), more)
 
 
@@ -85,11 +85,11 @@ def _unfinished_folders(ledger: Ledger, warehouse: Warehouse, before: datetime) 
 
 
 def _is_older(name: str, before: datetime) -> bool:
-    found = _STAMP.match(name)
-    if found is None:
+    match = _STAMP.match(name)
+    if match is None:
         return False
     try:
-        made = datetime.strptime(found[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        made = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return False
     return made < before

@@ -76,9 +76,9 @@ def _take(path: Path, mode: int, bits: int) -> None:
 
 
 @cache
-def _tell_once(path: Path, mode: int, wanted: int) -> None:
+def _tell_once(path: Path, mode: int, private_mode: int) -> None:
     log.warning(
         "%s is open to other users of this machine (mode %o), and that could not be changed. Have "
         "its owner chmod it to %o, or keep it where files have modes.",
-        *(path, mode, wanted),
+        *(path, mode, private_mode),
     )

@@ -37,42 +37,42 @@ def without_removed(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given_settings(
-    known: Iterable[str], overrides: Mapping[str, Any]
+    setting_names: Iterable[str], overrides: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What the environment sets, then ``overrides``; and the names of those that are ignored."""
-    names = (*known, *REMOVED_SETTINGS)
+    names = (*setting_names, *REMOVED_SETTINGS)
     given = {name: os.environ[env_name(name)] for name in names if env_name(name) in os.environ}
     given.update(overrides)
     return without_removed(given), tuple(sorted(REMOVED_SETTINGS.keys() & given.keys()))
 
 
 def problems_of(
-    error: ValidationError, overrides: Mapping[str, Any], known: Mapping[str, Described]
+    error: ValidationError, overrides: Mapping[str, Any], descriptions: Mapping[str, Described]
 ) -> Iterator[str]:
     """A sentence for each problem, with what to change, and where.
 
     :param overrides: settings that the environment did not give.
-    :param known: every setting, by its name.
+    :param descriptions: every setting, by its name.
     """
     for problem in error.errors(include_url=False):
         name = str(problem["loc"][0])
-        if name not in known:
-            yield unknown_setting(name, known)
+        if name not in descriptions:
+            yield unknown_setting(name, descriptions)
             continue
         where = "" if name in overrides else f", set by {env_name(name)} in the environment,"
         shown = "" if name in _MAY_HOLD_SECRETS else f"={problem['input']!r}"
-        unit = f", in {known[name].unit}" if known[name].unit else ""
-        default = known[name].shown_default
+        unit = f", in {descriptions[name].unit}" if descriptions[name].unit else ""
+        default = descriptions[name].shown_default
         fallback = f" The default is {default}." if default else ""
         cause = problem.get("ctx", {}).get("error")
         if name in _NAMES_ITS_PROBLEMS and cause is not None:
             fallback = f" {cause}"
         yield (
-            f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
+            f"Setting {name}{shown}{where} is not what it takes: {descriptions[name].kind}{unit}."
             f"{fallback}"
         )
 
 
-def unknown_setting(name: str, known: Iterable[str]) -> str:
+def unknown_setting(name: str, setting_names: Iterable[str]) -> str:
     """That there is no such setting, and which there are."""
-    return f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."
+    return f"Unknown setting {name!r}; known: {', '.join(sorted(setting_names))}."

@@ -309,9 +309,9 @@ class Settings(PlacesSettings):
         """
         given, removed = given_settings(cls.model_fields, overrides or {})
         try:
-            found = cls.model_validate(given)
-            found._removed = removed
-            return found
+            settings = cls.model_validate(given)
+            settings._removed = removed
+            return settings
         except ValidationError as error:
             problems = list(problems_of(error, overrides or {}, known_settings()))
             raise InvalidRequestError(problems, next_step=CORRECT_SETTINGS) from None

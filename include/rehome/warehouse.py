@@ -59,8 +59,8 @@ class RollupDirectory(Directory):
 
     def days(self) -> list[str]:
         """Days that have a rollup, in order: 2026-01-02."""
-        found = self.fs.glob(f"{self.path}/day=*/{ROLLUP_FILE}")
-        return sorted(str(path).rsplit("/", 2)[1].removeprefix("day=") for path in found)
+        paths = self.fs.glob(f"{self.path}/day=*/{ROLLUP_FILE}")
+        return sorted(str(path).rsplit("/", 2)[1].removeprefix("day=") for path in paths)
 
     def read(self, day: str) -> pa.Table:
         """The rollup of a day.
@@ -247,20 +247,20 @@ class Warehouse(Directory):
 
     def latest_snapshot(self, cluster_id: str) -> str | None:
         """URI of the newest finished snapshot of a cluster, or None."""
-        found = self.snapshots(cluster_id)
-        return found[-1] if found else None
+        uris = self.snapshots(cluster_id)
+        return uris[-1] if uris else None
 
     def snapshots(self, cluster_id: str) -> list[str]:
         """URIs of a cluster's finished snapshots, in order of time."""
         below = f"snapshots/cluster={path_part(cluster_id)}"
-        found = self.fs.glob(f"{self.path}/{below}/taken_at=*/snapshot.json")
-        names = sorted(str(path).rsplit("/", 2)[1] for path in found)
+        paths = self.fs.glob(f"{self.path}/{below}/taken_at=*/snapshot.json")
+        names = sorted(str(path).rsplit("/", 2)[1] for path in paths)
         return [f"{self.uri}/{below}/{name}" for name in names]
 
     def clusters(self) -> list[str]:
         """Ids of the clusters that have snapshots."""
-        found = self.fs.glob(f"{self.path}/snapshots/cluster=*")
-        return ids_of(str(path).rstrip("/").rsplit("cluster=", 1)[1] for path in found)
+        paths = self.fs.glob(f"{self.path}/snapshots/cluster=*")
+        return ids_of(str(path).rstrip("/").rsplit("cluster=", 1)[1] for path in paths)
 
     def remove_snapshot(self, uri: str) -> None:
         """Remove a snapshot, first of all what makes it a finished one."""
@@ -270,8 +270,8 @@ class Warehouse(Directory):
 
     def planned_snapshots(self) -> set[str]:
         """URIs of the snapshots that plans were made on, as far as plans name any."""
-        found = (PlanDirectory(f"{self.uri}/plans/{name}") for name in self.finished_plans())
-        planned_on = {str(plan.read_json("summary.json")["snapshot"]) for plan in found}
+        directories = (PlanDirectory(f"{self.uri}/plans/{name}") for name in self.finished_plans())
+        planned_on = {str(plan.read_json("summary.json")["snapshot"]) for plan in directories}
         return {self.snapshot_uri(name) for name in planned_on if is_snapshot(name)}
 
     def rollups(self, cluster_id: str) -> RollupDirectory:
@@ -280,18 +280,18 @@ class Warehouse(Directory):
 
     def finished_plans(self) -> list[str]:
         """Ids of all plans that were made to their end, whichever ledger has recorded them."""
-        found = self.fs.glob(f"{self.path}/plans/*/summary.json")
-        return sorted(str(path).rsplit("/", 2)[1] for path in found)
+        paths = self.fs.glob(f"{self.path}/plans/*/summary.json")
+        return sorted(str(path).rsplit("/", 2)[1] for path in paths)
 
     def plan_folders(self) -> list[str]:
         """Names of all folders of plans, finished or not."""
-        found = self.fs.glob(f"{self.path}/plans/*/")
-        return sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in found)
+        paths = self.fs.glob(f"{self.path}/plans/*/")
+        return sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in paths)
 
     def plan_that_ends(self, ending: str) -> PlanDirectory | None:
         """The directory of the plan whose id ends so, finished or not; None = there is none."""
-        found = self.fs.glob(f"{self.path}/plans/*-{ending}")
-        names = sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in found)
+        paths = self.fs.glob(f"{self.path}/plans/*-{ending}")
+        names = sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in paths)
         return PlanDirectory(f"{self.uri}/plans/{names[-1]}") if names else None
 
     @property
@@ -317,8 +317,8 @@ class Warehouse(Directory):
 
 def is_snapshot(name: str) -> bool:
     """Whether a snapshot can have this name."""
-    found = _SNAPSHOT.fullmatch(name)
-    return found is not None and bool(ids_of([found[1]]))
+    match = _SNAPSHOT.fullmatch(name)
+    return match is not None and bool(ids_of([match[1]]))
 
 
 def _table_files() -> list[str]:

@@ -42,8 +42,8 @@ def configured_executors() -> list[ExecutorName]:
 
 def asking_states() -> list[TaskInstanceState]:
     """The states of a task that waits for a person: before Airflow 3.3 a trigger waits for it."""
-    known = TaskInstanceState.__members__
-    return [known[name] for name in ("AWAITING_INPUT", "DEFERRED") if name in known]
+    states = TaskInstanceState.__members__
+    return [states[name] for name in ("AWAITING_INPUT", "DEFERRED") if name in states]
 
 
 def listeners_are_called_after_commit() -> bool:

@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 
 def raise_alerts(
     ledger: Ledger,
-    found: Iterable[Alert],
+    alerts: Iterable[Alert],
     over: Collection[tuple[AlertKind, str]] = (),
     quiet_s: float = 0.0,
 ) -> None:
     """Send alerts that are due, and wait until they are sent: see :func:`claim`."""
-    send(claim(ledger, found, over, quiet_s))
+    send(claim(ledger, alerts, over, quiet_s))
 
 
 def claim(
     ledger: Ledger,
-    found: Iterable[Alert],
+    alerts: Iterable[Alert],
     over: Collection[tuple[AlertKind, str]] = (),
     quiet_s: float = 0.0,
 ) -> list[DueAlert]:
@@ -45,14 +45,14 @@ def claim(
     :param over: what is not found any more, by kind and subject.
     :param quiet_s: for how long it must not be found to be over.
     """
-    return ledger.raise_alerts(_rows_of(found), over, quiet_s=quiet_s)
+    return ledger.raise_alerts(_rows_of(alerts), over, quiet_s=quiet_s)
 
 
 def journal(
-    ledger: Ledger, found: Iterable[Alert], over: Collection[tuple[AlertKind, str]] = ()
+    ledger: Ledger, alerts: Iterable[Alert], over: Collection[tuple[AlertKind, str]] = ()
 ) -> None:
     """Write down alerts that a later task sends: a slow channel delays nothing here."""
-    ledger.raise_alerts(_rows_of(found), over, claimed=False)
+    ledger.raise_alerts(_rows_of(alerts), over, claimed=False)
 
 
 def _rows_of(alerts: Iterable[Alert]) -> list[RaisedAlert]:

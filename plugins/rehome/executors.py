@@ -89,10 +89,10 @@ def remote_executors(chosen: Collection[str | None]) -> list[str]:
     if marks:
         return [f"an executor that sets {marks[0]}"]
     configured = configured_executors()
-    found = [name for one in chosen for name in _executors_for(one, configured)]
-    remote = {_class_name(name) for name in found if not _is_local(name)}
-    known = {spelling for name in configured for spelling in _spellings(name)}
-    return sorted(remote | {one for one in chosen if one is not None and one not in known})
+    executors = [name for one in chosen for name in _executors_for(one, configured)]
+    remote = {_class_name(name) for name in executors if not _is_local(name)}
+    spellings = {spelling for name in configured for spelling in _spellings(name)}
+    return sorted(remote | {one for one in chosen if one is not None and one not in spellings})
 
 
 def _executors_for(chosen: str | None, configured: Collection[ExecutorName]) -> list[ExecutorName]:

@@ -51,9 +51,9 @@ def settings(connection: str | None = None) -> Settings:
     :raises InvalidRequestError: names what is wrong with them.
     """
     period = int(time.monotonic() // SETTINGS_LAST_S)
-    found = Settings.load({**_overrides(period), **_of_cluster(connection)})
-    _open_store(found.warehouse_connection, scheme_of(found.warehouse), period)
-    return found
+    all_settings = Settings.load({**_overrides(period), **_of_cluster(connection)})
+    _open_store(all_settings.warehouse_connection, scheme_of(all_settings.warehouse), period)
+    return all_settings
 
 
 @lru_cache(maxsize=1)
@@ -121,9 +121,9 @@ def warehouse() -> Warehouse:
     from rehome.warehouse import Warehouse
 
     chosen = settings()
-    found = Warehouse(chosen.warehouse)
-    found.close_to_others(int(chosen.warehouse_mode, 8))
-    return found
+    store = Warehouse(chosen.warehouse)
+    store.close_to_others(int(chosen.warehouse_mode, 8))
+    return store
 
 
 def store_login(conn_id: str, scheme: str) -> StoreLogin | None:
@@ -137,44 +137,46 @@ def store_login(conn_id: str, scheme: str) -> StoreLogin | None:
     if store is None:
         return None
     try:
-        found = BaseHook.get_connection(conn_id)
+        connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         raise _login_refusal(f"There is no Airflow connection {conn_id!r}.") from None
-    if found.conn_type not in (*_CONNECTION_TYPES[store], _WITHOUT_PROVIDER):
+    if connection.conn_type not in (*_CONNECTION_TYPES[store], _WITHOUT_PROVIDER):
         raise _login_refusal(
-            f"Connection {conn_id} is of type {found.conn_type}; a warehouse in {store} takes "
+            f"Connection {conn_id} is of type {connection.conn_type}; a warehouse in {store} takes "
             f"{' or '.join((*_CONNECTION_TYPES[store], _WITHOUT_PROVIDER))}."
         )
     make = {"s3": _aws_login, "gs": _google_login, "abfss": _azure_login}[store]
-    return make(found, found.extra_dejson)
+    return make(connection, connection.extra_dejson)
 
 
-def _google_login(found: Any, extra: dict[str, Any]) -> StoreLogin:
+def _google_login(connection: Any, extra: dict[str, Any]) -> StoreLogin:
     if not extra.get("key_path"):
-        raise _login_refusal(f"Connection {found.conn_id} has no key_path: the file with the key.")
+        raise _login_refusal(
+            f"Connection {connection.conn_id} has no key_path: the file with the key."
+        )
     return gs_login(str(extra["key_path"]))
 
 
-def _azure_login(found: Any, extra: dict[str, Any]) -> StoreLogin:
-    if not (extra.get("tenant_id") and found.login and found.password):
+def _azure_login(connection: Any, extra: dict[str, Any]) -> StoreLogin:
+    if not (extra.get("tenant_id") and connection.login and connection.password):
         raise _login_refusal(
-            f"Connection {found.conn_id} needs a service principal: tenant_id, and its id and "
+            f"Connection {connection.conn_id} needs a service principal: tenant_id, and its id and "
             "secret as login and password."
         )
-    return abfss_login(str(extra["tenant_id"]), found.login, found.password)
+    return abfss_login(str(extra["tenant_id"]), connection.login, connection.password)
 
 
-def _aws_login(found: Any, extra: dict[str, Any]) -> StoreLogin:
+def _aws_login(connection: Any, extra: dict[str, Any]) -> StoreLogin:
     if extra.get("role_arn"):
         raise _login_refusal(
-            f"Connection {found.conn_id} names a role to take on (role_arn), which Spark would "
-            "not: give the role to the machines, and leave the connection out."
+            f"Connection {connection.conn_id} names a role to take on (role_arn), which Spark "
+            "would not: give the role to the machines, and leave the connection out."
         )
     services = extra.get("service_config") or {}
     endpoint = services.get("s3", {}).get("endpoint_url") or extra.get("endpoint_url") or ""
     return s3_login(
-        found.login or "",
-        found.password or "",
+        connection.login or "",
+        connection.password or "",
         token=extra.get("aws_session_token") or "",
         region=extra.get("region_name") or "",
         endpoint=endpoint,

@@ -67,8 +67,8 @@ def fixed_foreign_params(
         parameters: lists every problem. With a ``form``, the first task judges them together.
     """
     if action not in set(ForeignAction):
-        known = ", ".join(ForeignAction)
-        problem = f"There is no action {action}: it is one of {known}."
+        actions = ", ".join(ForeignAction)
+        problem = f"There is no action {action}: it is one of {actions}."
         raise InvalidRequestError([problem], next_step=_IN_CODE)
     if "action" in form:
         problem = "The action cannot be on the form: the DAG has the tasks of one action."

@@ -125,9 +125,9 @@ class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
         conf |= memory_conf(_replicas_of(self.snapshots), in_cluster=place.in_cluster)
         conf |= self._hand_over_schemes(env)
         self.conf = conf | dict(place.conf) | (self.conf or {})
-        found = spark_packages(scheme_of(installation.settings().warehouse))
-        self.packages = _join_packages(self.packages, found.packages)
-        self.exclude_packages = _join_packages(self.exclude_packages, found.excluded)
+        packages = spark_packages(scheme_of(installation.settings().warehouse))
+        self.packages = _join_packages(self.packages, packages.packages)
+        self.exclude_packages = _join_packages(self.exclude_packages, packages.excluded)
         self._hand_over_login(env, place)
         self.env_vars = env
 
@@ -208,13 +208,13 @@ def require_kubernetes(conn_id: str) -> None:
     :raises InvalidConnectionError: it does not.
     """
     if find_spec(_KUBERNETES_PROVIDER) is None:
-        wanted = "apache-airflow-providers-cncf-kubernetes"
-        raise InvalidConnectionError(conn_id, [f"A master of Kubernetes needs {wanted}."])
+        provider = "apache-airflow-providers-cncf-kubernetes"
+        raise InvalidConnectionError(conn_id, [f"A master of Kubernetes needs {provider}."])
 
 
 def _failure(job: str, task_id: str, output: str) -> EndedError:
     """What the hook says, less the command: its last lines are those of spark-submit."""
     lines = output.strip().splitlines()
-    told = [line.strip() for line in lines if not _FRAME.match(line)] or lines
-    causes = [line for line in told if _THROWN.search(line)] or told
+    messages = [line.strip() for line in lines if not _FRAME.match(line)] or lines
+    causes = [line for line in messages if _THROWN.search(line)] or messages
     return EndedError(TaskEnd(TaskReason.JOB_FAILED, place=job, task=task_id, said=causes[-1]))

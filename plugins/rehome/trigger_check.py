@@ -77,8 +77,8 @@ def refusal_without_pool(dag_id: str) -> str:
     if _base(dag_id) not in DAGS_IN_POOL or _of_people(dag_id):
         return ""
     with create_session() as session:
-        found = Pool.get_pool(POOL, session=session) is not None
-    if found:
+        has_pool = Pool.get_pool(POOL, session=session) is not None
+    if has_pool:
         return ""
     return (
         f"Airflow has no pool {POOL}, so no task of this run would start. No run was triggered. "

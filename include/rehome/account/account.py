@@ -136,14 +136,18 @@ class PlanAccount:
     @property
     def predicted_of_all(self) -> TimeRange | None:
         """What was predicted of the whole plan; None = not known."""
-        found = self.predicted
-        return found.value.time if isinstance(found, Known) and not found.value.a_part else None
+        prediction = self.predicted
+        return (
+            prediction.value.time
+            if isinstance(prediction, Known) and not prediction.value.a_part
+            else None
+        )
 
     @property
     def throttle_bytes_per_s(self) -> int | None:
         """What was asked for: at the start, or in mid-run; None = no throttle was set."""
-        asked = self.rates[-1].limit_bytes_per_s if self.rates else self.record.rate_bytes_per_s
-        return self.record.requested_rate_bytes_per_s or asked
+        rate = self.rates[-1].limit_bytes_per_s if self.rates else self.record.rate_bytes_per_s
+        return self.record.requested_rate_bytes_per_s or rate
 
     @property
     def own_rates(self) -> Mapping[RateKey, OwnRate]:

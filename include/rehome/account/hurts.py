@@ -31,19 +31,19 @@ def hurts_of(evidence: PlanEvidence, now: datetime) -> tuple[Hurt, ...]:
     else. Each stays until a poll finds that it is over, or the alert is closed: where no poll has
     come of late, that is the first thing to know.
     """
-    found = evidence.hurts if evidence.record.state is PlanState.RUNNING else ()
+    hurts = evidence.hurts if evidence.record.state is PlanState.RUNNING else ()
     polled_at = _unread_since(evidence, now)
     if polled_at is not None:
-        known = (replace(each, known_at=polled_at) for each in found)
-        found = (Hurt(HurtKind.NOT_POLLED, since=polled_at), *known)
-    covered = covered_by(found)
+        dated_hurts = (replace(each, known_at=polled_at) for each in hurts)
+        hurts = (Hurt(HurtKind.NOT_POLLED, since=polled_at), *dated_hurts)
+    covered = covered_by(hurts)
     alerts = [
         Hurt(HurtKind.ALERT, since=each.first_raised_at, alert=each.kind.value)
         for each in evidence.alerts
         if each.closed_at is None and each.kind not in covered
     ]
     order = list(AlertKind)
-    return (*found, *sorted(alerts, key=lambda each: order.index(AlertKind(each.alert))))
+    return (*hurts, *sorted(alerts, key=lambda each: order.index(AlertKind(each.alert))))
 
 
 def _unread_since(evidence: PlanEvidence, now: datetime) -> datetime | None:

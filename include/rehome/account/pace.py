@@ -69,8 +69,8 @@ def pace_at_poll(recent: Sequence[ProgressSample], gains: Sequence[PollGains]) -
         return Unknown(NotKnown.ONE_POLL)
     if first.received_bytes is None or last.received_bytes is None:
         return Unknown(NotKnown.NOT_RECORDED)
-    found = _pace(gains, first.sampled_at, last.sampled_at)
-    return Known(found, last.sampled_at, Source.POLL)
+    pace = _pace(gains, first.sampled_at, last.sampled_at)
+    return Known(pace, last.sampled_at, Source.POLL)
 
 
 def copied_by_broker(

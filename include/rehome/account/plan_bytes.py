@@ -126,16 +126,16 @@ def bytes_at_poll(planned: int, taken_back: int | None, sample: ProgressSample) 
     )
 
 
-def byte_facts(found: PlanBytes) -> dict[str, int | None]:
+def byte_facts(plan_bytes: PlanBytes) -> dict[str, int | None]:
     """For programs; None = not known."""
     names = ("grown", "shrunk", "in_place", "total", "left")
-    copying = found.copying.value if isinstance(found.copying, Known) else None
+    copying = plan_bytes.copying.value if isinstance(plan_bytes.copying, Known) else None
     return {
-        "planned": found.planned,
-        "dropped": found.dropped,
+        "planned": plan_bytes.planned,
+        "dropped": plan_bytes.dropped,
         **{name: getattr(copying, name, None) for name in names},
-        "received": _value(found.received),
-        "taken_back": _value(found.taken_back),
+        "received": _value(plan_bytes.received),
+        "taken_back": _value(plan_bytes.taken_back),
     }
 
 
@@ -161,8 +161,8 @@ def _at_poll(sample: ProgressSample | None, to_copy: int) -> Fact[Copying]:
     grown, shrunk = sample.grown_bytes, sample.shrunk_bytes
     if grown is None or shrunk is None:
         return _NOT_RECORDED
-    found = Copying(sample.bytes_done, grown, shrunk, to_copy + grown - shrunk)
-    return Known(found, sample.sampled_at, Source.POLL)
+    copying = Copying(sample.bytes_done, grown, shrunk, to_copy + grown - shrunk)
+    return Known(copying, sample.sampled_at, Source.POLL)
 
 
 def _received_bytes(record: PlanRecord, sample: ProgressSample | None) -> Fact[int]:

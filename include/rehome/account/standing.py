@@ -230,8 +230,8 @@ def _of_failed(evidence: PlanEvidence) -> Stand:
     if evidence.record.started_at is not None:
         return Stand.FAILED
     tried = evidence.files.tried
-    refused = tried is not None and not tried.get("ok")
-    return Stand.REFUSED if refused else Stand.FAILED_BEFORE
+    is_refused = tried is not None and not tried.get("ok")
+    return Stand.REFUSED if is_refused else Stand.FAILED_BEFORE
 
 
 def _of_cancelled(record: PlanRecord) -> Stand:
@@ -280,8 +280,8 @@ def _of_done(evidence: PlanEvidence, moves: PlanMoves, throttles: PlanThrottles)
 def _steps(
     stand: Stand, evidence: PlanEvidence, moves: PlanMoves, throttles: PlanThrottles
 ) -> tuple[tuple[PlanStep, ...], Control | None]:
-    if (found := _BY_STAND.get(stand)) is not None:
-        return (found[0],), found[1]
+    if (step_and_control := _BY_STAND.get(stand)) is not None:
+        return (step_and_control[0],), step_and_control[1]
     if stand is Stand.GOING_ON:
         asks = evidence.record.request.get("approval")
         return (PlanStep.APPROVE if asks else PlanStep.GOES_ON,), None

@@ -62,15 +62,15 @@ def predicted_of(evidence: PlanEvidence) -> Fact[Predicted]:
     """What the newest dry run of the whole plan predicted; where none saw all, the newest."""
     record = evidence.record
     moves = sum(each.moves for each in evidence.sums.values())
-    known = [dry_run for dry_run in evidence.dry_runs if dry_run.moves is not None]
-    if not known:
+    dry_runs = [dry_run for dry_run in evidence.dry_runs if dry_run.moves is not None]
+    if not dry_runs:
         return Unknown(NotKnown.NOT_RECORDED if evidence.dry_runs else NotKnown.NOT_TRIED)
-    of_all = [dry_run for dry_run in known if dry_run.moves == moves]
-    newest = (of_all or known)[-1]
+    of_all = [dry_run for dry_run in dry_runs if dry_run.moves == moves]
+    newest = (of_all or dry_runs)[-1]
     if newest.least_s is None or newest.most_s is None:
         return Unknown(NotKnown.NEVER_ENDS)
-    found = Predicted(TimeRange(newest.least_s, newest.most_s), a_part=not of_all)
-    return Known(found, newest.tried_at or record.created_at, Source.DRY_RUN)
+    prediction = Predicted(TimeRange(newest.least_s, newest.most_s), a_part=not of_all)
+    return Known(prediction, newest.tried_at or record.created_at, Source.DRY_RUN)
 
 
 class Incomparable(enum.StrEnum):
@@ -135,12 +135,12 @@ def ends_at_poll(
     for hurt in hurts:
         if hurt.holds or (hurt.kind in _STANDS and (hurt.moves or hurt.why)):
             return Unknown(_STANDS.get(hurt.kind, NotKnown.HELD))
-    found = around(sample)
-    if found is None or sample.eta_s is None:
+    time_range = around(sample)
+    if time_range is None or sample.eta_s is None:
         return Unknown(NotKnown.NOTHING_COMES)
     least, likely, most = (
         sample.sampled_at + timedelta(seconds=seconds)
-        for seconds in (found.least_s, sample.eta_s, found.most_s)
+        for seconds in (time_range.least_s, sample.eta_s, time_range.most_s)
     )
     if window_end is not None and likely > window_end:
         return Unknown(NotKnown.AFTER_WINDOW)

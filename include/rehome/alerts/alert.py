@@ -80,8 +80,8 @@ class Alert:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Alert:
         """The reverse; what another version of Rehome has added is left out."""
-        known = {each.name for each in fields(cls)}
-        values = {name: value for name, value in data.items() if name in known}
+        names = {each.name for each in fields(cls)}
+        values = {name: value for name, value in data.items() if name in names}
         graded = values.get("graded")
         own = {"kind": AlertKind(data["kind"]), "graded": graded and Severity(graded)}
         return cls(**{**values, **own})

@@ -48,9 +48,9 @@ def failed_moves(count: int) -> AlertText:
 
 def data_lost(lost: Mapping[TopicPartition, DataSeen]) -> AlertText:
     """Messages are gone that all in-sync replicas had."""
-    named = [f"{partition}: {found.lost_text}" for partition, found in sorted(lost.items())]
+    losses = [f"{partition}: {data.lost_text}" for partition, data in sorted(lost.items())]
     return (
-        f"Of {count_text(len(lost), 'partition')} in flight {first_names(named, '; ')}. The plan "
+        f"Of {count_text(len(lost), 'partition')} in flight {first_names(losses, '; ')}. The plan "
         "sends nothing more for them, and ends as failed; everything else goes on.",
         "Either a broker came back without its data, or a replica was elected that had not all of "
         "it. Keep the disks of the brokers that had the partition as they are: what is left of "
@@ -132,12 +132,12 @@ def _by_last_poll(record: PlanRecord, in_flight: int) -> str:
 
 def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
     """Moves in flight are refused to be cancelled."""
-    refused = sorted(record.refused_cancels.items())
-    first = min(each.since for _, each in refused)
-    named = first_names([f"{partition}: {each.answer}" for partition, each in refused], "; ")
+    refusals = sorted(record.refused_cancels.items())
+    first = min(each.since for _, each in refusals)
+    examples = first_names([f"{partition}: {each.answer}" for partition, each in refusals], "; ")
     return (
-        f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
-        f"{clock_text(first)}: {named}.",
+        f"{count_text(len(refusals), 'move')} in flight could not be cancelled since "
+        f"{clock_text(first)}: {examples}.",
         "Start the brokers that hold the old replicas: the controller is asked again about once a "
         f"minute. If the plan is to end, it ends after {gives_up_s:g} s in any case; copies that "
         f"could not be cancelled then go on, {record.goes_on}, until they have ended.",

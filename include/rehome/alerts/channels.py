@@ -172,13 +172,13 @@ def read_channels(setting: object) -> tuple[tuple[Channel, ...], tuple[str, ...]
 def _read(entry: object) -> tuple[ChannelKeys | None, list[str]]:
     if not isinstance(entry, Mapping):
         return None, ['is no object: write {"notifier": "…", "arguments": {…}}.']
-    known = ChannelKeys.model_fields
+    keys = ChannelKeys.model_fields
     wrong = [
-        f"has the unknown key {key!r}: known are {', '.join(known)}."
+        f"has the unknown key {key!r}: known are {', '.join(keys)}."
         for key in entry
-        if key not in known
+        if key not in keys
     ]
-    given = {key: value for key, value in entry.items() if key in known}
+    given = {key: value for key, value in entry.items() if key in keys}
     read = read_values(ChannelKeys, {"notifier": None, **given})
     return read.values, [*wrong, *read.problems]
 

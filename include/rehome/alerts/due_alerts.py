@@ -56,7 +56,7 @@ LOST_OFTEN = 3
 
 
 def at_poll(
-    record: PlanRecord, found: Poll, policy: Policy, raised: Sequence[AlertRecord]
+    record: PlanRecord, poll: Poll, policy: Policy, raised: Sequence[AlertRecord]
 ) -> list[Alert]:
     """What a poll of a running plan has found that people must know: by the account that follows
     from what it has seen, without another reading of the ledger.
@@ -64,17 +64,17 @@ def at_poll(
     :param record: of the plan after the poll.
     :param raised: what was raised about it before.
     """
-    view, sample, now = found.view, found.progress.sample, found.seen.taken_at
+    view, sample, now = poll.view, poll.progress.sample, poll.seen.taken_at
     in_flight = MoveState.ADMITTED in view.moves.values()
     counts = Counter(view.moves.values())
     evidence = PlanEvidence(
         record,
         sums={state: MoveSums(moves) for state, moves in counts.items()},
         recent=(sample,),
-        hurts=found.hurts,
+        hurts=poll.hurts,
         alerts=tuple(raised),
         rates=view.rates,
-        outpaced=tuple(str(each) for each in found.progress.outpaced if each.lasts),
+        outpaced=tuple(str(each) for each in poll.progress.outpaced if each.lasts),
         window_end=policy.window_end,
     )
     alert_s = patience_s(view, policy.stall_alert_s, in_flight=in_flight)
@@ -83,9 +83,9 @@ def at_poll(
     return [alert for alert in alerts if alert.kind in JUDGED_AT_POLL]
 
 
-def not_any_more(plan_id: str, found: Iterable[Alert]) -> list[AlertKey]:
+def not_any_more(plan_id: str, alerts: Iterable[Alert]) -> list[AlertKey]:
     """What a poll judges and has not found."""
-    kinds = {alert.kind for alert in found}
+    kinds = {alert.kind for alert in alerts}
     return [(kind, plan_id) for kind in JUDGED_AT_POLL if kind not in kinds]
 
 
@@ -160,8 +160,8 @@ def owed_alert(record: PlanRecord, settings: Sequence[str], copies: Sequence[str
 
 def foreign_leftovers(cluster_id: str, connection: str, throttles: Collection[object]) -> Alert:
     """Of throttles that no plan has set, while nothing is reassigned."""
-    named = [str(throttle) for throttle in throttles]
-    text, next_step = alert_text.foreign_leftovers(named)
+    names = [str(throttle) for throttle in throttles]
+    text, next_step = alert_text.foreign_leftovers(names)
     return Alert(
         AlertKind.FOREIGN_LEFTOVERS,
         cluster_id,
@@ -169,7 +169,7 @@ def foreign_leftovers(cluster_id: str, connection: str, throttles: Collection[ob
         next_step,
         cluster_id=cluster_id,
         connection=connection,
-        facts={"throttles": named},
+        facts={"throttles": names},
     )
 
 

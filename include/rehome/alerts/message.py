@@ -83,7 +83,7 @@ def json_body(alert: Alert) -> str:
 def _lines(alert: Alert) -> Iterator[tuple[str, str]]:
     state = f" ({alert.state})" if alert.state else ""
     through = f", through connection {alert.connection}" if alert.connection else ""
-    found = (
+    lines = (
         ("Next", alert.next_step),
         ("Plan", f"{alert.plan_id}{state}" if alert.plan_id else ""),
         ("Cluster", f"{alert.cluster_id or 'not known'}{through}"),
@@ -91,7 +91,7 @@ def _lines(alert: Alert) -> Iterator[tuple[str, str]]:
         ("Report", alert.report),
         ("What it means", alert.runbook),
     )
-    yield from ((name, value) for name, value in found if value)
+    yield from ((name, value) for name, value in lines if value)
 
 
 def _line(text: str) -> str:

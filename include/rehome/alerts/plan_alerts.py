@@ -42,11 +42,11 @@ class Patience:
 def alerts_of(plan: PlanAccount, patience: Patience) -> tuple[Alert, ...]:
     """Every alert about a plan, the worst first: by its account alone."""
     about = about_plan(plan.record)
-    found = (
+    alerts = (
         Alert(kind, text=text, next_step=next_step, occurrence=_occurrence(kind, plan), **about)
         for kind, (text, next_step) in _alerts_of(plan, patience)
     )
-    return tuple(sorted(found, key=lambda alert: list(AlertKind).index(alert.kind)))
+    return tuple(sorted(alerts, key=lambda alert: list(AlertKind).index(alert.kind)))
 
 
 def _alerts_of(plan: PlanAccount, patience: Patience) -> Iterator[tuple[AlertKind, AlertText]]:

@@ -51,8 +51,8 @@ def plan_end(
     with ledger.reading():
         evidence = read_evidence(ledger, record.plan_id)
         owed = still_set_by(ledger, record.plan_id)
-    known = replace(evidence, files=files, outlook=outlook, owed=owed, run_over=run_over)
-    return account_of(known, utc_now())
+    full_evidence = replace(evidence, files=files, outlook=outlook, owed=owed, run_over=run_over)
+    return account_of(full_evidence, utc_now())
 
 
 def _still_driven(plan: PlanAccount) -> bool:
@@ -173,8 +173,8 @@ class RunEnd:
     def _text(self) -> str:
         run = f"Run {self.run_id} of {self.dag_id} {self.ended}{self._why}"
         if self.plan is None:
-            known = changed_text(self._account, self.unknown)
-            return f"{run} {known}" if known else run
+            change = changed_text(self._account, self.unknown)
+            return f"{run} {change}" if change else run
         text = f"{run} {_plan_text(self.plan)}"
         if self.follow_up_unknown:
             text += f" Whether a plan follows it up is not known here: {self.follow_up_unknown}"

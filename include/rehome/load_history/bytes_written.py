@@ -128,9 +128,9 @@ def _density(size: Ints, start: Ints, end: Ints) -> Floats:
     """
     offsets = end - start
     density = np.divide(size, offsets, out=np.zeros(len(size)), where=offsets > 0)
-    known = (size >= 0) & (start >= 0) & (end >= 0)
+    has_readings = (size >= 0) & (start >= 0) & (end >= 0)
     # An emptied log says nothing of its records, one that never had any says zero.
-    return np.where(known & ((offsets > 0) | (end == 0)), density, _UNKNOWN)
+    return np.where(has_readings & ((offsets > 0) | (end == 0)), density, _UNKNOWN)
 
 
 def _consumed_bytes(before: Readings, now: Readings, record: Floats) -> Floats:

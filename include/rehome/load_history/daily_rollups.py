@@ -46,7 +46,7 @@ class PendingDay:
 
 def pending_days(warehouse: Warehouse, cluster_id: str) -> list[PendingDay]:
     """What has to be rolled up, day by day in order."""
-    rollups, found = warehouse.rollups(cluster_id), []
+    rollups, pending = warehouse.rollups(cluster_id), []
     done = set(rollups.days())
     by_day: dict[str, list[str]] = {}
     earlier: str | None = None
@@ -58,9 +58,9 @@ def pending_days(warehouse: Warehouse, cluster_id: str) -> list[PendingDay]:
         old = [uri for uri in uris if taken_at_of(uri).isoformat() <= through]
         if new:
             before = old[-1] if old else earlier
-            found.append(PendingDay(warehouse.uri, cluster_id, day, before, tuple(new)))
+            pending.append(PendingDay(warehouse.uri, cluster_id, day, before, tuple(new)))
         earlier = uris[-1]
-    return found
+    return pending
 
 
 def roll_up(pending: PendingDay, pace: SnapshotPace) -> Span:

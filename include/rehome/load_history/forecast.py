@@ -71,8 +71,8 @@ def disk_forecast(
 
 def load_report(snapshot: Snapshot, plan: Plan, history: LoadHistory, days: int) -> dict[str, Any]:
     """What a plan's load.json holds. Without a known growth there is no forecast."""
-    known = history.is_known(GROWTH)
-    forecast = disk_forecast(snapshot, plan, history, days) if known else ()
+    has_growth = history.is_known(GROWTH)
+    forecast = disk_forecast(snapshot, plan, history, days) if has_growth else ()
     return {
         "history": asdict(history.span),
         "resources": [item.to_json() for item in history.resources],

@@ -83,15 +83,15 @@ class Histogram:
 
     def quantile(self, q: float, rows: int) -> Floats:
         """(rows,) the rate that each row kept below for the part ``q`` of its time; NaN if none."""
-        found = np.full(rows, np.nan)
+        rates = np.full(rows, np.nan)
         if not len(self.keys):
-            return found
+            return rates
         row, total = self.keys // BINS, np.cumsum(self.seconds)
         first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
         last = np.concatenate([first[1:], [len(row)]]) - 1
         before = total[first] - self.seconds[first]
-        wanted = before + q * (total[last] - before)
+        target = before + q * (total[last] - before)
         # Sums of seconds are not exact: a millionth of a second decides nothing.
-        at = np.clip(np.searchsorted(total, wanted - 1e-6), first, last)
-        found[row[first]] = rate_of(self.keys[at] % BINS)
-        return found
+        at = np.clip(np.searchsorted(total, target - 1e-6), first, last)
+        rates[row[first]] = rate_of(self.keys[at] % BINS)
+        return rates

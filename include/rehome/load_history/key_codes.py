@@ -44,14 +44,14 @@ def distinct(keys: Ints) -> Ints:
     return once
 
 
-def found_at(wanted: Ints, among: Ints) -> Ints:
+def found_at(keys: Ints, among: Ints) -> Ints:
     """The index of each key in ``among``, in any order; -1 where it is missing."""
     if not len(among):
-        return np.full(len(wanted), -1, np.int64)
+        return np.full(len(keys), -1, np.int64)
     order = None if (among[1:] >= among[:-1]).all() else np.argsort(among, kind="stable")
-    place = np.minimum(np.searchsorted(among, wanted, sorter=order), len(among) - 1)
+    place = np.minimum(np.searchsorted(among, keys, sorter=order), len(among) - 1)
     index = place if order is None else order[place]
-    return np.where(among[index] == wanted, index, -1)
+    return np.where(among[index] == keys, index, -1)
 
 
 def pick(values: Ints, at: Ints) -> Ints:

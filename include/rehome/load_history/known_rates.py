@@ -153,14 +153,14 @@ class LoadHistory:
 
         def history(resource: str, name: str) -> ResourceHistory:
             hours = np.nan_to_num(watched[name])
-            known = int((hours >= demands.min_hours).sum())
-            short = known < KNOWN_PART * len(keys)
+            known_count = int((hours >= demands.min_hours).sum())
+            short = known_count < KNOWN_PART * len(keys)
             guessed = (hours >= demands.min_hours) & (least < CERTAIN_PART * mean)
             guessed &= resource == "bytes_in"
             return ResourceHistory(
                 resource=resource,
                 partitions=len(keys),
-                known_partitions=known,
+                known_partitions=known_count,
                 hours=round(float(np.median(hours)), 3) if len(hours) else 0.0,
                 needed_hours=demands.min_hours,
                 age_hours=round(age, 3),
@@ -193,8 +193,10 @@ class LoadHistory:
 
     def shortcoming(self) -> str:
         """Why some rates are not known; empty when all are."""
-        found = (item.problems() for item in self.resources if item.resource in _RATES)
-        return "; ".join(dict.fromkeys(problem for problems in found for problem in problems))
+        problem_lists = (item.problems() for item in self.resources if item.resource in _RATES)
+        return "; ".join(
+            dict.fromkeys(problem for problems in problem_lists for problem in problems)
+        )
 
     def estimates(self) -> str:
         """Which of the rates that are planned by are estimated, and what is certain of them; empty

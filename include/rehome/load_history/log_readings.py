@@ -79,11 +79,11 @@ def readings_of(taken_at: datetime, tables: Mapping[str, pa.Table]) -> Readings:
     offsets = tables["group_offsets"]
     group_names = tuple(sorted(set(offsets.column("group").to_pylist())))
     group_topics = codes_of(offsets.column("topic"), names)
-    seen = group_topics >= 0
+    is_visible = group_topics >= 0
     return Readings(
         taken_at=taken_at,
         topics=names,
-        topic_ids=tuple(str(found) for found in topics.column("topic_id").to_pylist()),
+        topic_ids=tuple(str(topic_id) for topic_id in topics.column("topic_id").to_pylist()),
         compacted=np.array(["compact" in policy for policy in policies], bool),
         keys=keys,
         leader=pick(integers(replicas.column("broker"))[led], at),
@@ -92,9 +92,9 @@ def readings_of(taken_at: datetime, tables: Mapping[str, pa.Table]) -> Readings:
         log_start=pick(integers(replicas.column("log_start_offset"))[led], at),
         log_end=pick(integers(replicas.column("log_end_offset"))[led], at),
         groups=group_names,
-        group_of=codes_of(offsets.column("group"), group_names)[seen],
-        group_keys=keys_of(group_topics, integers(offsets.column("partition")))[seen],
-        committed=integers(offsets.column("committed_offset"))[seen],
+        group_of=codes_of(offsets.column("group"), group_names)[is_visible],
+        group_keys=keys_of(group_topics, integers(offsets.column("partition")))[is_visible],
+        committed=integers(offsets.column("committed_offset"))[is_visible],
         unread=_unread(groups),
     )
 

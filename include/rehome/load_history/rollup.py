@@ -123,10 +123,12 @@ class Rollup:
         mean = np.where(added > 0, added, np.nan)
         np.divide(written, messages, out=mean, where=messages > 0)
         ids = _ids(self)
-        known = np.array([ids.get(t) == i for t, i in zip(now.topics, now.topic_ids, strict=True)])
+        is_same_topic = np.array(
+            [ids.get(t) == i for t, i in zip(now.topics, now.topic_ids, strict=True)]
+        )
         if not len(mean) or not len(now.keys):
             return np.full(len(now.keys), np.nan)
-        return np.where((at >= 0) & known[topic_codes(now.keys)], mean[at], np.nan)
+        return np.where((at >= 0) & is_same_topic[topic_codes(now.keys)], mean[at], np.nan)
 
     def merge(self, later: Rollup) -> Rollup:
         """Both spans in one; ``later`` follows.

@@ -91,22 +91,22 @@ class Polled:
     brokers: frozenset[BrokerId] = frozenset()
 
 
-def poll_readings(plan: Polled, found: Poll) -> Iterator[Reading]:
+def poll_readings(plan: Polled, poll: Poll) -> Iterator[Reading]:
     """What one poll of the trigger has found."""
-    yield from _gauges(plan, found)
-    yield Reading(catalog.BYTES_MOVED, found.copied_bytes, {Label.CLUSTER: plan.cluster_id})
-    if found.seen.throttles_unread:
-        count = len(found.seen.throttles_unread)
+    yield from _gauges(plan, poll)
+    yield Reading(catalog.BYTES_MOVED, poll.copied_bytes, {Label.CLUSTER: plan.cluster_id})
+    if poll.seen.throttles_unread:
+        count = len(poll.seen.throttles_unread)
         yield from error_readings(plan.cluster_id, ErrorKind.THROTTLE_UNREAD, count)
 
 
-def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
-    sample, view, seen = found.progress.sample, found.view, found.seen
+def _gauges(plan: Polled, poll: Poll) -> Iterator[Reading]:
+    sample, view, observation = poll.progress.sample, poll.view, poll.seen
     at = {Label.CLUSTER: plan.cluster_id}
     until = sample.sampled_at + timedelta(seconds=plan.fresh_for_s) + DELAYS
     yield Reading(catalog.FRESH_UNTIL, until.timestamp(), at | {Label.PLAN: plan.plan_id})
-    lags = [status.messages_behind or 0 for status in found.progress.statuses]
-    ends = ends_at_poll(sample, plan.policy.window_end, found.hurts)
+    lags = [status.messages_behind or 0 for status in poll.progress.statuses]
+    ends = ends_at_poll(sample, plan.policy.window_end, poll.hurts)
     copying = bytes_at_poll(plan.planned_bytes, None, sample).copying
     gauges: dict[Metric, float] = {
         catalog.RATE: sample.rate_bytes_per_s or 0.0,
@@ -115,10 +115,10 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
         catalog.MOVED_AT: _unix(view.still_since),
         catalog.LAG_LARGEST: max(lags, default=0),
         catalog.LAG_SUM: sum(lags),
-        catalog.BROKERS_SILENT: len(seen.missing),
+        catalog.BROKERS_SILENT: len(observation.missing),
         **_throttle(view),
     }
-    suffering = strain_of(seen)
+    suffering = strain_of(observation)
     if suffering is not None:
         gauges[catalog.OUTSIDE_ISR] = suffering.outside_isr
         gauges[catalog.MESSAGES_BEHIND] = suffering.messages_behind
@@ -129,7 +129,7 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
         yield Reading(metric, value, at)
     for state, count in _states(view).items():
         yield Reading(catalog.MOVES_BY_STATE, count, at | {Label.STATE: state})
-    hurting = {each.kind for each in found.hurts}
+    hurting = {each.kind for each in poll.hurts}
     for kind in FOUND_BY_POLLS:
         yield Reading(catalog.PLAN_HURTING, float(kind in hurting), at | {Label.KIND: kind})
 
@@ -173,8 +173,10 @@ def broker_readings(
 def _after(done: Advance, view: LedgerView) -> LedgerView:
     """What a step has made of what its last poll found: the plan may have ended with it."""
     changed = dict.fromkeys(done.admitted, MoveState.ADMITTED) | done.settled
-    known = {partition: state for partition, state in changed.items() if partition in view.moves}
-    return replace(view, moves={**view.moves, **known})
+    plan_states = {
+        partition: state for partition, state in changed.items() if partition in view.moves
+    }
+    return replace(view, moves={**view.moves, **plan_states})
 
 
 def rate_readings(cluster_id: str, reasons: Collection[RateReason]) -> Iterator[Reading]:

@@ -73,8 +73,8 @@ def choices_of(summary: PlanSummary) -> Choices | None:
     )
     if not budgets and not relaxed:
         return None
-    named = summary.curve[0].furthest if summary.curve else {}
-    resources = tuple(resource.value for resource in Resource if resource.value in named)
+    furthest = summary.curve[0].furthest if summary.curve else {}
+    resources = tuple(resource.value for resource in Resource if resource.value in furthest)
     return Choices(budgets, relaxed, resources, _corners(budgets, resources))
 
 
@@ -87,8 +87,8 @@ def params_instead(
     record: PlanRecord, summary: PlanSummary, kind: Instead, value: str, now: datetime
 ) -> dict[str, Any] | None:
     """Parameters of a dry run that plans a choice; None = the plan does not offer it."""
-    found = choices_of(summary)
-    offered = (*found.budgets, *found.relaxed) if found else ()
+    choices = choices_of(summary)
+    offered = (*choices.budgets, *choices.relaxed) if choices else ()
     if not any((choice.kind, choice.value) == (kind, value) for choice in offered):
         return None
     params = in_time(record.request, now) | {"dry_run": True}

@@ -177,12 +177,12 @@ def _lasts(view: PlanView, window: Outlook | None) -> str:
     if not isinstance(window, GoesOn) or window.closes_at is None:
         return ""
     lasts_s = (window.closes_at - window.opens_at).total_seconds()
-    found = view.account.predicted
-    long = isinstance(found, Known) and found.value.time.most_s > lasts_s
+    prediction = view.account.predicted
+    long = isinstance(prediction, Known) and prediction.value.time.most_s > lasts_s
     text = f"The window is open for {duration_text(lasts_s)}."
     if not long or window.stuck:
         return text
-    predicted = predicted_text(found)
+    predicted = predicted_text(prediction)
     return f"{text} The dry run predicted {predicted}: what does not fit goes on in the one after."
 
 

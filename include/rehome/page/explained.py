@@ -31,10 +31,10 @@ def explanations(
     :raises InvalidRequestError: one of them is not there.
     :raises RehomeError: the plan's files, or its snapshot, cannot be read.
     """
-    named = [partition_named(name) for name in partitions]
+    partition_ids = [partition_named(name) for name in partitions]
     with _MAKING:
         explainer = _explainer(plan_dir, demands)
-    texts = [partition_text(explainer.partition(each)) for each in named]
+    texts = [partition_text(explainer.partition(each)) for each in partition_ids]
     texts += [broker_text(explainer.broker(broker)) for broker in brokers]
     if unmeasured := explainer.unmeasured_resources():
         names = join_names([RESOURCE_NAMES[resource] for resource in unmeasured])

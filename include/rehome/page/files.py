@@ -37,13 +37,13 @@ class PlanFiles:
     def __init__(
         self,
         plan_dir: str,
-        known: Mapping[str, str] = MappingProxyType({}),
+        digests: Mapping[str, str] = MappingProxyType({}),
         *,
         ended: bool = False,
     ) -> None:
         self.uri = plan_dir
         self._ended = ended
-        self._known = known
+        self._known = digests
         self.problem = ""
 
     @cached_property
@@ -134,5 +134,5 @@ class PlanFiles:
 
 def files_of(ledger: Ledger, record: PlanRecord) -> PlanFiles:
     """The files of a plan, those that the ledger knows only as they were written."""
-    known = ledger.known_files(record.plan_id)
-    return PlanFiles(record.plan_dir, known, ended=record.ended_at is not None)
+    digests = ledger.known_files(record.plan_id)
+    return PlanFiles(record.plan_dir, digests, ended=record.ended_at is not None)

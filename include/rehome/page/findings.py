@@ -28,9 +28,9 @@ class AttemptWords:
     next_step: str
 
     @classmethod
-    def of(cls, found: LastAttempt) -> AttemptWords:
+    def of(cls, attempt: LastAttempt) -> AttemptWords:
         """In words for people."""
-        return cls(what_came(found), found.reasons, found.more, next_step(found))
+        return cls(what_came(attempt), attempt.reasons, attempt.more, next_step(attempt))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,16 +36,18 @@ class FleetLine:
 
 
 def members(
-    file: Mapping[str, str], known: Mapping[str, str], seen: Iterable[str]
+    file: Mapping[str, str], cluster_ids: Mapping[str, str], with_snapshot: Iterable[str]
 ) -> list[FleetMember]:
     """Every cluster once: the file's, in its order, and then those that have a snapshot only.
 
     :param file: name → connection.
-    :param known: connection → id of the cluster that it was last seen to lead to.
-    :param seen: ids of clusters that have a snapshot.
+    :param cluster_ids: connection → id of the cluster that it was last seen to lead to.
+    :param with_snapshot: ids of clusters that have a snapshot.
     """
-    found = [FleetMember(name, through, known.get(through, "")) for name, through in file.items()]
-    named = {member.cluster_id for member in found}
-    leads = {cluster_id: connection for connection, cluster_id in known.items()}
-    others = sorted(cluster_id for cluster_id in seen if cluster_id not in named)
-    return [*found, *(FleetMember("", leads.get(one, ""), one) for one in others)]
+    file_members = [
+        FleetMember(name, through, cluster_ids.get(through, "")) for name, through in file.items()
+    ]
+    ids = {member.cluster_id for member in file_members}
+    leads = {cluster_id: connection for connection, cluster_id in cluster_ids.items()}
+    others = sorted(cluster_id for cluster_id in with_snapshot if cluster_id not in ids)
+    return [*file_members, *(FleetMember("", leads.get(one, ""), one) for one in others)]

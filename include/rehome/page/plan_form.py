@@ -51,10 +51,10 @@ class PlanForm:
         problems: list[str] = []
 
         def size(text: str, what: str, example: str) -> int | None:
-            found = rate_in(text) if text.strip() else None
-            if found is None and text.strip():
+            rate = rate_in(text) if text.strip() else None
+            if rate is None and text.strip():
                 problems.append(f"{what} {text} is not understood: write {example}.")
-            return found
+            return rate
 
         throttle = self.throttle.strip()
         params: dict[str, Any] = {

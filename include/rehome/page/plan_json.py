@@ -118,10 +118,10 @@ def line_json(record: PlanRecord, size: PlanBytes, ends: Fact[EndRange]) -> dict
 
 def ends_json(ends: Fact[EndRange]) -> dict[str, Any]:
     """When the last copy is complete; or why that is not known."""
-    found, why = figure_words.end_of(ends)
+    end_range, why = figure_words.end_of(ends)
     return {
-        "least": _time(found.least if found is not None else None),
-        "most": _time(found.most if found is not None else None),
+        "least": _time(end_range.least if end_range is not None else None),
+        "most": _time(end_range.most if end_range is not None else None),
         "not_known": why or None,
     }
 
@@ -164,14 +164,14 @@ def offer_json(offer: Offer) -> dict[str, Any]:
     }
 
 
-def _bytes(found: PlanBytes) -> dict[str, Any]:
+def _bytes(plan_bytes: PlanBytes) -> dict[str, Any]:
     return {
-        **byte_facts(found),
-        "fraction": found.fraction,
-        "of_moves": not found.has_bytes,
-        "text": figure_words.in_place_text(found),
-        "total_text": figure_words.total_text(found) or None,
-        "received_text": figure_words.received_text(found) or None,
+        **byte_facts(plan_bytes),
+        "fraction": plan_bytes.fraction,
+        "of_moves": not plan_bytes.has_bytes,
+        "text": figure_words.in_place_text(plan_bytes),
+        "total_text": figure_words.total_text(plan_bytes) or None,
+        "received_text": figure_words.received_text(plan_bytes) or None,
     }
 
 

@@ -141,9 +141,9 @@ class PlanFollower:
 
         :raises PlanConflictError: there is no such plan.
         """
-        asked = self._ask()
+        facts = self._ask()
         with self._lock:
-            return self._view(asked, now)
+            return self._view(facts, now)
 
     def throughput(self, rates: Sequence[RateChange]) -> Throughput:
         """The chart's columns up to now.
@@ -168,20 +168,20 @@ class PlanFollower:
         paused = runs and self._dag_paused(record.dag_id or "")
         return _Asked(record, self._outlook(record), dag_paused=paused)
 
-    def _view(self, asked: _Asked, now: datetime) -> PlanView:
-        files = self._files_in(asked.record)
+    def _view(self, facts: _Asked, now: datetime) -> PlanView:
+        files = self._files_in(facts.record)
         _ = files.read  # from the warehouse, which may be slow: not while the ledger is read
         with self._ledger.reading():
-            return self._view_with(files, asked, now)
+            return self._view_with(files, facts, now)
 
-    def _view_with(self, files: PlanFiles, asked: _Asked, now: datetime) -> PlanView:
-        found = self._evidence.read()
-        outlook = asked.outlook if found.record.state is asked.record.state else None
+    def _view_with(self, files: PlanFiles, facts: _Asked, now: datetime) -> PlanView:
+        plan_evidence = self._evidence.read()
+        outlook = facts.outlook if plan_evidence.record.state is facts.record.state else None
         evidence = replace(
-            found,
+            plan_evidence,
             files=files.read,
             outlook=outlook,
-            dag_paused=asked.dag_paused,
+            dag_paused=facts.dag_paused,
         )
         self._gained.update(shift_by_broker(self._evidence.newly_done))
         account = account_of(evidence, now)
@@ -228,11 +228,11 @@ class PlanFollower:
 
 def shift_by_broker(moves: Iterable[Move]) -> Counter[BrokerId]:
     """What finished moves have brought each broker, less what they took away."""
-    found: Counter[BrokerId] = Counter()
+    shifts: Counter[BrokerId] = Counter()
     for move in moves:
-        found.update(dict.fromkeys(move.adding, move.size_bytes))
-        found.subtract(dict.fromkeys(move.removing, move.size_bytes))
-    return found
+        shifts.update(dict.fromkeys(move.adding, move.size_bytes))
+        shifts.subtract(dict.fromkeys(move.removing, move.size_bytes))
+    return shifts
 
 
 def broker_lines(
@@ -291,9 +291,9 @@ def throughput(samples: Sequence[BusiestRate], rates: Sequence[RateChange]) -> T
 
     :param samples, rates: oldest first.
     """
-    known = {each.at.timestamp(): each.busiest_bytes_per_s for each in _points(samples)}
+    rate_at = {each.at.timestamp(): each.busiest_bytes_per_s for each in _points(samples)}
     gaps = set(_gaps(samples))
-    at = sorted({*known, *gaps, *(change.at.timestamp() for change in rates)})
+    at = sorted({*rate_at, *gaps, *(change.at.timestamp() for change in rates)})
     changes = [(change.at.timestamp(), change) for change in rates]
     rate_then: RateChange | None = None
     target: list[float | None] = []
@@ -305,25 +305,25 @@ def throughput(samples: Sequence[BusiestRate], rates: Sequence[RateChange]) -> T
             upcoming += 1
         target.append(rate_then.target_bytes_per_s if rate_then else None)
         limit.append(rate_then.limit_bytes_per_s if rate_then else None)
-    return Throughput(at, _values_between(at, known, gaps), target, limit)
+    return Throughput(at, _values_between(at, rate_at, gaps), target, limit)
 
 
 def _values_between(
-    at: Sequence[float], known: Mapping[float, float], gaps: Set[float]
+    at: Sequence[float], value_at: Mapping[float, float], gaps: Set[float]
 ) -> list[float | None]:
     """A value for each row that lies between two that are known, with no gap between them."""
     stretches: list[list[float]] = [[]]
-    for moment in sorted({*known, *gaps}):
+    for moment in sorted({*value_at, *gaps}):
         if moment in gaps:
             stretches.append([])
         else:
             stretches[-1].append(moment)
-    found: dict[float, float] = {}
+    interpolation: dict[float, float] = {}
     for moments in filter(None, stretches):
         within = [moment for moment in at if moments[0] <= moment <= moments[-1]]
-        values = np.interp(within, moments, [known[moment] for moment in moments])
-        found |= dict(zip(within, values.tolist(), strict=True))
-    return [found.get(moment) for moment in at]
+        values = np.interp(within, moments, [value_at[moment] for moment in moments])
+        interpolation |= dict(zip(within, values.tolist(), strict=True))
+    return [interpolation.get(moment) for moment in at]
 
 
 def _gaps(samples: Sequence[BusiestRate]) -> Iterator[float]:
@@ -341,7 +341,7 @@ def _points(samples: Sequence[BusiestRate]) -> Iterator[BusiestRate]:
 
 def _smooth(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
     """Each as the mean of the last half minute: single polls see single fetches."""
-    found: list[BusiestRate] = []
+    means: list[BusiestRate] = []
     first, total = 0, 0.0
     within = timedelta(seconds=_SMOOTHED_S)
     for at, sample in enumerate(samples):
@@ -349,8 +349,8 @@ def _smooth(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
         while sample.at - samples[first].at >= within:
             total -= samples[first].busiest_bytes_per_s
             first += 1
-        found.append(BusiestRate(sample.at, total / (at - first + 1)))
-    return found
+        means.append(BusiestRate(sample.at, total / (at - first + 1)))
+    return means
 
 
 def _averages(samples: Sequence[BusiestRate]) -> list[BusiestRate]:

@@ -31,12 +31,12 @@ def path_part(text: str) -> str:
 
     :raises PathPartError: it would be too long.
     """
-    found, before = [], ord(".")  # as after another one
+    characters, before = [], ord(".")  # as after another one
     for byte in text.encode(errors=_HOW):
         plain = byte in _PLAIN and not byte == before == ord(".")
-        found.append(chr(byte) if plain else f"~{byte:02X}")
+        characters.append(chr(byte) if plain else f"~{byte:02X}")
         before = byte
-    part = "".join(found) or EMPTY
+    part = "".join(characters) or EMPTY
     if len(part) > LONGEST_PART:
         raise PathPartError(
             f"The id {text[:40]!r}… would take {len(part)} characters in the name of a folder, and "
@@ -48,12 +48,12 @@ def path_part(text: str) -> str:
 
 def ids_of(parts: Iterable[str]) -> list[str]:
     """The ids of those parts that :func:`path_part` has made, in order; others are not ours."""
-    found = []
+    ids = []
     for part in parts:
         with suppress(PathPartError):
             if path_part(id_of(part)) == part:
-                found.append(id_of(part))
-    return sorted(found)
+                ids.append(id_of(part))
+    return sorted(ids)
 
 
 def id_of(part: str) -> str:
@@ -61,9 +61,9 @@ def id_of(part: str) -> str:
     if part == EMPTY:
         return ""
     try:
-        found = _ENCODED.sub(
+        text = _ENCODED.sub(
             lambda match: bytes([int(match[1], 16)]), part.encode(errors=_HOW)
         ).decode(errors=_HOW)
-        return found if path_part(found) == part else part
+        return text if path_part(text) == part else part
     except (UnicodeDecodeError, PathPartError):
         return part

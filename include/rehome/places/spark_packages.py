@@ -34,20 +34,20 @@ def spark_packages(scheme: str, jars: Path | None = None) -> SparkPackages:
     if store is None or folder is None:
         return SparkPackages()
     names = [path.name for path in folder.glob("hadoop-*.jar")]
-    versions = [found[1] for found in map(_HADOOP.fullmatch, names) if found]
+    versions = [match[1] for match in map(_HADOOP.fullmatch, names) if match]
     module = _MODULE[store]
     if not versions or any(name.startswith(f"{module}-") for name in names):
         return SparkPackages()
     (version,) = versions
-    wanted = [f"org.apache.hadoop:{module}:{version}"]
+    packages = [f"org.apache.hadoop:{module}:{version}"]
     sdk = AWS_SDK.get(version)
     if store == "s3" and sdk is not None:
         # Hadoop asks for all of AWS's SDK, 600 MB and more. These are what it uses of it: 19 MB.
-        wanted += [
+        packages += [
             f"software.amazon.awssdk:{part}:{sdk}" for part in ("s3-transfer-manager", "sts")
         ]
-        return SparkPackages(",".join(wanted), "software.amazon.awssdk:bundle")
-    return SparkPackages(",".join(wanted))
+        return SparkPackages(",".join(packages), "software.amazon.awssdk:bundle")
+    return SparkPackages(",".join(packages))
 
 
 def spark_jars() -> Path | None:

@@ -24,10 +24,10 @@ def schemes_in(text: str) -> frozenset[str]:
 
     :raises ValueError: one of them cannot be one.
     """
-    found = frozenset(re.split(r"[,\s]+", text.strip().lower())) - {""}
-    if wrong := sorted(each for each in found if not _SCHEME.fullmatch(each)):
+    schemes = frozenset(re.split(r"[,\s]+", text.strip().lower())) - {""}
+    if wrong := sorted(each for each in schemes if not _SCHEME.fullmatch(each)):
         raise ValueError(f"is no list of schemes, such as az, oss: {', '.join(wrong)}")
-    return found
+    return schemes
 
 
 def refuse_other_scheme(uri: str) -> None:
@@ -60,8 +60,8 @@ def is_below(uri: str, root: str) -> bool:
 
 def scheme_of(uri: str) -> str:
     """A URI's scheme in lower case; file for a path."""
-    scheme, found, _ = uri.partition("://")
-    if not found:
+    scheme, separator, _ = uri.partition("://")
+    if not separator:
         return "file"
     return scheme.lower()
 

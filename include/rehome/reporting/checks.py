@@ -26,7 +26,7 @@ def checks_of(data: ReportData) -> list[Check]:
     every = data.account.findings
     gates = dict.fromkeys(g.kind.check for g in every if g.kind.check not in listed)
     for name in (*gates, *listed):
-        found = tuple(group for group in every if group.kind.check == name)
-        worst = _OUTCOMES[found[0].kind.severity] if found else "passed"  # the worst is first
-        checks.append(Check(name, worst, found))
+        groups = tuple(group for group in every if group.kind.check == name)
+        worst = _OUTCOMES[groups[0].kind.severity] if groups else "passed"  # the worst is first
+        checks.append(Check(name, worst, groups))
     return checks

@@ -56,12 +56,13 @@ def report_data(
     plan = directory.load()
     plan_id = plan.plan_id
     read = partial(_read, directory)
-    found = read_evidence(ledger, plan_id)
+    plan_evidence = read_evidence(ledger, plan_id)
     evidence = replace(
-        found,
+        plan_evidence,
         files=files_read(read, plan.summary, ended=True),
         outlook=outlook,
-        run_over=found.record.state.ended,  # the last report is among the last steps of a run
+        # The last report is among the last steps of a run.
+        run_over=plan_evidence.record.state.ended,
     )
     return ReportData(
         plan=plan,
@@ -81,11 +82,11 @@ def _delivered_rates(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, floa
     """What the busiest broker delivered, where every broker has reported what it copied, and not
     over a time without polls: a mean over that says nothing.
     """
-    found = ledger.flows(plan_id)
-    complete = set(complete_samples([sample for sample, _ in found]))
+    flows = ledger.flows(plan_id)
+    complete = set(complete_samples([sample for sample, _ in flows]))
     return tuple(
         (sample.at, busiest)
-        for sample, busiest in found
+        for sample, busiest in flows
         if sample in complete and sample.at - sample.since <= PACE_WINDOW
     )
 

@@ -26,25 +26,25 @@ from rehome.reporting.titles import title
 
 
 def planned_note(
-    asked: Mapping[str, Any], summary: PlanSummary, dry_run: Mapping[str, Any] | None
+    request: Mapping[str, Any], summary: PlanSummary, dry_run: Mapping[str, Any] | None
 ) -> str:
     """The plan in one sentence: ``Drain broker 4: 12 replicas, 40 GB, about 20 min at 50 MB/s.``
 
-    :param asked: parameters of the request, as JSON has them.
+    :param request: parameters of the request, as JSON has them.
     :param dry_run: what the dry run has found: it alone predicts a time.
     """
-    said = title(str(asked.get("action") or summary.action), asked)
+    said = title(str(request.get("action") or summary.action), request)
     if not summary.partitions and not_reached(summary):
         return f"{said}: nothing can be moved, and what was asked for is not reached."
     if not summary.partitions:
         return f"{said}: nothing has to change."
     if not summary.replica_moves:
         return f"{said}: {leaders_text(summary)}, nothing is copied."
-    found = (dry_run or {}).get("predicted")
-    predicted = [str(TimeRange(found["least_s"], found["most_s"]))] if found else []
+    time_range = (dry_run or {}).get("predicted")
+    predicted = [str(TimeRange(time_range["least_s"], time_range["most_s"]))] if time_range else []
     rate = (dry_run or {}).get("rate_bytes_per_s") or summary.rate_bytes_per_s
     pace = f"at {rate_text(rate)} per broker"
-    if asked.get("unthrottled"):
+    if request.get("unthrottled"):
         pace = f"without a throttle, if brokers copy {rate_text(rate)}"
     copies = count_text(summary.replica_moves, "replica"), bytes_text(summary.bytes_to_copy)
     return f"{said}: {', '.join([*copies, *predicted])} {pace}."
@@ -89,19 +89,19 @@ def ended_note(data: ReportData, label: str, next_step: str, waits: str = "") ->
 
 def asked_for(data: ReportData) -> str:
     """What was asked for, by whom, and within which bounds."""
-    record, asked = data.record, data.request
-    parts = [title(str(asked.get("action") or data.plan.summary.action), asked)]
-    topics = asked.get("topics") or ()
+    record, request = data.record, data.request
+    parts = [title(str(request.get("action") or data.plan.summary.action), request)]
+    topics = request.get("topics") or ()
     if topics:
         parts.append(f"only {first_names(topics)}")
-    parts.append(_pace(asked))
-    if end := asked.get("window_end"):
+    parts.append(_pace(request))
+    if end := request.get("window_end"):
         parts.append(f"with nothing in flight after {_time(str(end))}")
-    if asked.get("dry_run"):
+    if request.get("dry_run"):
         dry_run = "first as a dry run" if data.started else "as a dry run"
-        parts.append("as files for Kafka's tools" if asked.get("export") else dry_run)
+        parts.append("as files for Kafka's tools" if request.get("export") else dry_run)
     sentence = ", ".join(parts)
-    preset = asked.get("preset") or Preset.NONE
+    preset = request.get("preset") or Preset.NONE
     if preset != Preset.NONE:
         sentence += f", by the preset {str(preset).replace('_', ' ')}"
     sentence += f". {record.actor} asked for it"
@@ -121,11 +121,11 @@ def done_text(data: ReportData) -> str:
         return "Nothing was moved."
     ended = moves.count(MoveState.DONE)
     sentence = f"{ended:,} of {count_text(moves.total, 'partition')} moved"
-    refused = moves.count(MoveState.FAILED)
+    failures = moves.count(MoveState.FAILED)
     stopped = moves.count(MoveState.CANCELLED)
     others = moves.count(MoveState.SUPERSEDED)
     gone = moves.count(MoveState.GONE)
-    sentence += f", {refused:,} failed" if refused else ""
+    sentence += f", {failures:,} failed" if failures else ""
     sentence += f", {stopped:,} cancelled" if stopped else ""
     sentence += f", {others:,} taken over by another client" if others else ""
     sentence += f", {gone:,} gone: they need no moving any more" if gone else ""
@@ -186,9 +186,9 @@ _OUTCOMES = {
 def unusual(data: ReportData) -> list[Unusual]:
     """Errors, refused and foreign moves, what was not cancelled, what another client changed."""
     moves = [
-        Unusual(_OUTCOMES[known.state], str(partition), known.detail, known.changed_at)
-        for partition, known in data.moves.items()
-        if known.state in _OUTCOMES
+        Unusual(_OUTCOMES[move.state], str(partition), move.detail, move.changed_at)
+        for partition, move in data.moves.items()
+        if move.state in _OUTCOMES
     ]
     events = [
         Unusual(_KINDS[event.kind], "", event.detail, event.at)
@@ -208,16 +208,16 @@ def unusual(data: ReportData) -> list[Unusual]:
     return [*moves, *differing, *owed, *events]
 
 
-def _pace(asked: Mapping[str, Any]) -> str:
-    most = asked.get("max_new_replicas_at_once")
+def _pace(request: Mapping[str, Any]) -> str:
+    most = request.get("max_new_replicas_at_once")
     steps = f", {count_text(most, 'new replica')} of a partition at once at most" if most else ""
-    return f"{_rate(asked)}{steps}"
+    return f"{_rate(request)}{steps}"
 
 
-def _rate(asked: Mapping[str, Any]) -> str:
-    throttle = asked.get("throttle")
-    if asked.get("unthrottled"):
-        at_once = count_text(asked.get("max_moves_per_broker") or 0, "move")
+def _rate(request: Mapping[str, Any]) -> str:
+    throttle = request.get("throttle")
+    if request.get("unthrottled"):
+        at_once = count_text(request.get("max_moves_per_broker") or 0, "move")
         return f"without a throttle, {at_once} at once for each broker and direction"
     if isinstance(throttle, int):
         return f"at {rate_text(throttle)} per broker and direction"

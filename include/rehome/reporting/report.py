@@ -150,10 +150,10 @@ def _bytes_balance(summary: PlanSummary) -> ResourceBalance | None:
 
 def _bound_text(summary: PlanSummary) -> str:
     """How far the plan is from the least that any plan moves, or from all that was asked."""
-    asked = summary.asked_bound_bytes
-    bound = summary.lower_bound_bytes if asked is None else asked
+    asked_bound = summary.asked_bound_bytes
+    bound = summary.lower_bound_bytes if asked_bound is None else asked_bound
     least = f"at least {number_text.bytes_text(bound)} by any plan"
-    if asked is not None:
+    if asked_bound is not None:
         least = f"{least} that does all that was asked, which the budget does not pay for"
     if summary.ratio_to_bound is not None and bound:
         least = f"{least}: {summary.ratio_to_bound:.4g} times that"
@@ -203,13 +203,13 @@ def _comparison(data: ReportData) -> list[PredictionCheck]:
     if account.elapsed is None:
         return []
     compared, elapsed_s = [_bytes_compared(data)], account.elapsed.total.total_seconds()
-    found = account.predicted_of_all
-    if found is not None and account.incomparable is None:
-        longest_s = max(found.most_s, elapsed_s) or 1
-        between = 100 * found.least_s / longest_s, 100 * found.most_s / longest_s
+    prediction = account.predicted_of_all
+    if prediction is not None and account.incomparable is None:
+        longest_s = max(prediction.most_s, elapsed_s) or 1
+        between = 100 * prediction.least_s / longest_s, 100 * prediction.most_s / longest_s
         taken, percent = number_text.duration_text(elapsed_s), 100 * elapsed_s / longest_s
-        parts = outcome(found, elapsed_s, ended=account.state.ended)
-        compared.insert(0, PredictionCheck("Time", str(found), taken, between, percent, parts))
+        parts = outcome(prediction, elapsed_s, ended=account.state.ended)
+        compared.insert(0, PredictionCheck("Time", str(prediction), taken, between, percent, parts))
     return compared
 
 
@@ -325,10 +325,10 @@ def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
 
 def _request(request: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was asked for; only parameters Rehome knows, so that nothing else ever shows."""
-    known = {item.name for item in fields(ReassignmentRequest)} | {"throttle"}
+    names = {item.name for item in fields(ReassignmentRequest)} | {"throttle"}
     shown = []
     for name, value in request.items():
-        if name not in known or value in (None, "", [], {}, False):
+        if name not in names or value in (None, "", [], {}, False):
             continue
         if name == "reassignment":
             text = number_text.count_text(len(value.get("partitions", ())), "partition") + " listed"

@@ -40,5 +40,5 @@ def title(action_name: str, request: Mapping[str, Any]) -> str:
 
 
 def _brokers(request: Mapping[str, Any]) -> list[int]:
-    found = request.get("brokers") or []
-    return [broker for broker in found if isinstance(broker, int)]
+    brokers = request.get("brokers") or []
+    return [broker for broker in brokers if isinstance(broker, int)]

@@ -29,18 +29,18 @@ def domains_away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerI
         no rack, None = not known. Kafka tells no rack of a dead broker, so that of such a one it is
         taken for one that may be the whole of its rack.
     """
-    found = _racks(paths, live) if any(paths.get(broker) for broker in live) else []
+    domains = _racks(paths, live) if any(paths.get(broker) for broker in live) else []
     dead = paths.keys() - set(live)
-    if not found and len(dead) > MOST_DEAD * len(paths):
-        found.append(f"{len(dead)} of {count_text(len(paths), 'broker')}")
-    return found
+    if not domains and len(dead) > MOST_DEAD * len(paths):
+        domains.append(f"{len(dead)} of {count_text(len(paths), 'broker')}")
+    return domains
 
 
 def _racks(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> list[str]:
     away = set(_away(paths, live))
-    found = (f"rack /{'/'.join(node)}" for node in sorted(away) if node[:-1] not in away)
+    racks = (f"rack /{'/'.join(node)}" for node in sorted(away) if node[:-1] not in away)
     unknown = sorted(broker for broker in paths.keys() - set(live) if paths[broker] is None)
-    return [*found, *(f"the rack of broker {broker}, which is not known" for broker in unknown)]
+    return [*racks, *(f"the rack of broker {broker}, which is not known" for broker in unknown)]
 
 
 def _away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> Iterator[Path]:

@@ -106,31 +106,31 @@ class LastAttempt:
         return self.outcome is not Attempted.PARTLY
 
 
-def attempt_text(found: LastAttempt) -> str:
+def attempt_text(attempt: LastAttempt) -> str:
     """What came of it, why, and what comes next."""
-    others = f"; and {found.more} more, on the page of its run" if found.more else ""
-    because = f", because {'; '.join(found.reasons)}{others}" if found.reasons else ""
-    return f"{what_came(found)}{because}. {next_step(found)}".rstrip()
+    others = f"; and {attempt.more} more, on the page of its run" if attempt.more else ""
+    because = f", because {'; '.join(attempt.reasons)}{others}" if attempt.reasons else ""
+    return f"{what_came(attempt)}{because}. {next_step(attempt)}".rstrip()
 
 
-def what_came(found: LastAttempt) -> str:
+def what_came(attempt: LastAttempt) -> str:
     """What came of it, without its reasons and without a full stop."""
-    times = f" ({found.in_a_row} times in a row)" if found.in_a_row > 1 else ""
-    cause = "" if found.cause is None else f": {found.cause.short.rstrip('.')}"
-    text = _OUTCOMES[found.outcome].format(plan=found.plan_id, run=found.run_id)
+    times = f" ({attempt.in_a_row} times in a row)" if attempt.in_a_row > 1 else ""
+    cause = "" if attempt.cause is None else f": {attempt.cause.short.rstrip('.')}"
+    text = _OUTCOMES[attempt.outcome].format(plan=attempt.plan_id, run=attempt.run_id)
     return f"{text}{times}{cause}"
 
 
-def next_step(found: LastAttempt) -> str:
+def next_step(attempt: LastAttempt) -> str:
     """What happens next by itself, and what a person can do; "" = that is said elsewhere."""
-    if found.again_at is not None:
+    if attempt.again_at is not None:
         return (
-            f"It is not tried again before {minute_text(found.again_at)}. To have it tried "
+            f"It is not tried again before {minute_text(attempt.again_at)}. To have it tried "
             "again now, trigger watch_clusters by hand."
         )
-    if found.outcome is Attempted.NOT_ENOUGH and not found.reasons:
+    if attempt.outcome is Attempted.NOT_ENOUGH and not attempt.reasons:
         return ALL_DONE
-    return NEXT if found.outcome in FINAL else ""
+    return NEXT if attempt.outcome in FINAL else ""
 
 
 _OUTCOMES: Mapping[Attempted, str] = {

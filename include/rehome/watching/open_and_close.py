@@ -17,7 +17,7 @@ MOST_ABSENCES = 3
 
 
 def after_snapshot(
-    seen: Collection[Seen],
+    sightings: Collection[Seen],
     rules: WatchRules,
     unknown: Collection[FindingKind | FindingKey] = (),
     *,
@@ -25,7 +25,7 @@ def after_snapshot(
 ) -> FindingsAfter:
     """What one more snapshot makes of a cluster's findings; the ledger writes it down.
 
-    :param seen: all that it shows.
+    :param sightings: all that it shows.
     :param unknown: see :func:`follow_all`; ``longest_gap``: see :func:`follow`.
     """
 
@@ -35,15 +35,15 @@ def after_snapshot(
         taken_at: datetime,
         latest: datetime,
     ) -> Mapping[FindingKey, FindingRecord]:
-        known = {key: by_this_clock(each, taken_at, latest) for key, each in before.items()}
-        return follow_all(known, seen, unknown, cluster_id, taken_at, rules, longest_gap)
+        records = {key: by_this_clock(each, taken_at, latest) for key, each in before.items()}
+        return follow_all(records, sightings, unknown, cluster_id, taken_at, rules, longest_gap)
 
     return after
 
 
 def follow_all(
     before: Mapping[FindingKey, FindingRecord],
-    seen: Iterable[Seen],
+    sightings: Iterable[Seen],
     unknown: Collection[FindingKind | FindingKey],
     cluster_id: str,
     taken_at: datetime,
@@ -52,7 +52,7 @@ def follow_all(
 ) -> dict[FindingKey, FindingRecord]:
     """Update a cluster's findings with one more snapshot: all of them after it, by their keys.
 
-    :param seen: what the snapshot shows; brokers that flap are found here, by what was before.
+    :param sightings: what the snapshot shows; brokers that flap are found here, by what was before.
     :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that it
         does not show stay as they are.
     """
@@ -63,19 +63,19 @@ def follow_all(
             return old
         return follow(old, shown.get(key), cluster_id, taken_at, rules, longest_gap)
 
-    shown = {each.key: each for each in seen}
+    shown = {each.key: each for each in sightings}
     of_snapshot = [key for key in {*before, *shown} if key[0] is not FindingKind.FLAPPING_BROKER]
-    found = {key: follow_one(key, shown) for key in of_snapshot}
-    known = [each for each in found.values() if each is not None]
-    flaps = {each.key: each for each in flapping(known, taken_at)}
+    findings = {key: follow_one(key, shown) for key in of_snapshot}
+    records = [each for each in findings.values() if each is not None]
+    flaps = {each.key: each for each in flapping(records, taken_at)}
     of_days = [key for key in before if key[0] is FindingKind.FLAPPING_BROKER]
-    found |= {key: follow_one(key, flaps) for key in {*of_days, *flaps}}
-    return {key: each for key, each in sorted(found.items()) if each is not None}
+    findings |= {key: follow_one(key, flaps) for key in {*of_days, *flaps}}
+    return {key: each for key, each in sorted(findings.items()) if each is not None}
 
 
 def follow(
     before: FindingRecord | None,
-    seen: Seen | None,
+    sighting: Seen | None,
     cluster_id: str,
     taken_at: datetime,
     rules: WatchRules,
@@ -85,17 +85,27 @@ def follow(
 
     A snapshot that was evaluated before, or is older than that one, changes nothing.
 
-    :param seen: what the snapshot shows; None = it does not show it.
+    :param sighting: what the snapshot shows; None = it does not show it.
     :param longest_gap: longest time between two snapshots that count as consecutive. After a longer
         gap, the count towards opening starts again.
     """
     if before is not None and taken_at <= before.judged_at:
         return before
-    if seen is None:
+    if sighting is None:
         return None if before is None else _clean(before, taken_at, rules)
     if before is None:
         before = FindingRecord(
-            cluster_id, seen.kind, seen.subject, taken_at, taken_at, taken_at, 0, 0, None, None, {}
+            cluster_id,
+            sighting.kind,
+            sighting.subject,
+            taken_at,
+            taken_at,
+            taken_at,
+            0,
+            0,
+            None,
+            None,
+            {},
         )
     comes = before.seen == 0
     if not before.open and (comes or taken_at - before.last_seen_at > longest_gap):
@@ -109,7 +119,7 @@ def follow(
         clean=0,
         last_seen_at=taken_at,
         judged_at=taken_at,
-        facts=dict(seen.facts),
+        facts=dict(sighting.facts),
         began=tuple(began),
     )
     return replace(after, opened_at=taken_at) if _opens(after, rules) else after

@@ -119,21 +119,21 @@ def _tolerances(
     }
     if finding.kind is FindingKind.IMBALANCE:  # no rule says how even disks that fill up are to be
         watched[Resource.BYTES] = rules.balance_tolerance
-    found: dict[str, float | None] = dict(own.tolerances)
+    tolerances: dict[str, float | None] = dict(own.tolerances)
     if "tolerance" in own.model_fields_set:
-        found[Resource.BYTES] = own.tolerance
+        tolerances[Resource.BYTES] = own.tolerance
     for resource, rule in watched.items():
         if rule is None:
             continue
-        half, asked = min(rule, 1.0) / 2, found.get(resource)
+        half, own_tolerance = min(rule, 1.0) / 2, tolerances.get(resource)
         if finding.subject == resource:
-            found[resource] = half if asked is None else min(half, asked)
+            tolerances[resource] = half if own_tolerance is None else min(half, own_tolerance)
         else:
-            found.setdefault(resource, half)
+            tolerances.setdefault(resource, half)
     params: dict[str, Any] = {}
-    if Resource.BYTES in found:  # it has a parameter of its own
-        params["tolerance"] = found.pop(Resource.BYTES)
-    return params | {"tolerances": {str(name): value for name, value in found.items()}}
+    if Resource.BYTES in tolerances:  # it has a parameter of its own
+        params["tolerance"] = tolerances.pop(Resource.BYTES)
+    return params | {"tolerances": {str(name): value for name, value in tolerances.items()}}
 
 
 def broker_of(subject: str) -> BrokerId:

@@ -123,8 +123,8 @@ class ApiRequest:
     @property
     def dag_id(self) -> str:
         """As the path names it; "" = it names none, or any."""
-        found = self.values.get("dag_id", "")
-        return "" if found == ANY_DAG else found
+        dag_id = self.values.get("dag_id", "")
+        return "" if dag_id == ANY_DAG else dag_id
 
 
 def parse_api_request(scope: Scope) -> ApiRequest | None:
@@ -135,8 +135,8 @@ def parse_api_request(scope: Scope) -> ApiRequest | None:
     if not path.startswith(API):
         return None
     for route, pattern in _patterns():
-        if route.method in ("", scope["method"]) and (found := pattern.match(path)):
-            return ApiRequest(route, found.groupdict())
+        if route.method in ("", scope["method"]) and (match := pattern.match(path)):
+            return ApiRequest(route, match.groupdict())
     return None
 
 

@@ -202,13 +202,13 @@ async def _put(
     from rehome.api import identity
 
     try:
-        known = user if user is not None else await identity.user_of(scope)
+        person = user if user is not None else await identity.user_of(scope)
         values = what.values
         entry = AuditEntry(
             decided,
             Door.AIRFLOW_API,
-            user_id=str(known.get_id()),
-            user_name=known.get_name(),
+            user_id=str(person.get_id()),
+            user_name=person.get_name(),
             address=identity.address_of(scope),
             dag_id=what.dag_id or None,
             run_id=_text(values.get("dag_run_id")),
@@ -246,16 +246,16 @@ _TOLD = ("chosen_options", "state", "new_state", "is_paused", "key", "task_ids")
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _plan_in(body: dict[str, Any]) -> str | None:
     conf = body.get("conf")
-    found = conf.get("plan_id") if isinstance(conf, dict) else None
-    return found if isinstance(found, str) and found else None
+    plan_id = conf.get("plan_id") if isinstance(conf, dict) else None
+    return plan_id if isinstance(plan_id, str) and plan_id else None
 
 
 def _names_in(
@@ -271,11 +271,11 @@ def _names_in(
             for entity in _objects(action.get("entities"))
         ),
     ]
-    found = [
+    names = [
         (_text(each.get("dag_id")), _text(each.get("dag_run_id")), _text(each.get("task_id")))
         for each in entities or [body]
     ]
-    return list(dict.fromkeys(found))[:MOST_ENTRIES]
+    return list(dict.fromkeys(names))[:MOST_ENTRIES]
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -150,7 +150,7 @@ _TOO_LARGE = (
 def _problems(what: ApiRequest, body: bytes) -> tuple[int, str] | None:
     """Status and text of a refusal; None = Airflow may have the request."""
     try:
-        found = bounded.json_of(body)
+        content = bounded.json_of(body)
     except bounded.JsonOutOfBoundsError as error:
         return 400, f"The body {error} Nothing was done."
     except ValueError:
@@ -158,7 +158,7 @@ def _problems(what: ApiRequest, body: bytes) -> tuple[int, str] | None:
     if what.route.decided is not Decided.TRIGGERED:
         return None
     try:
-        problems = _of_trigger(what.dag_id, found)
+        problems = _of_trigger(what.dag_id, content)
         without_pool = "" if problems else refusal_without_pool(what.dag_id)
     except Exception as error:
         log.exception("The parameters of a run of %s could not be checked", what.dag_id)
@@ -173,8 +173,8 @@ def _problems(what: ApiRequest, body: bytes) -> tuple[int, str] | None:
     return 400, f"This run would be refused. {first_problems(problems)}"
 
 
-def _of_trigger(dag_id: str, found: Any) -> tuple[str, ...]:
-    conf = (found.get("conf") or {}) if isinstance(found, dict) else None
+def _of_trigger(dag_id: str, content: Any) -> tuple[str, ...]:
+    conf = (content.get("conf") or {}) if isinstance(content, dict) else None
     # Anything else is no such request, and Airflow refuses it.
     return problems_of(dag_id, conf) if isinstance(conf, dict) else ()
 

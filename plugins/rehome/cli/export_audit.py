@@ -119,15 +119,16 @@ def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, r
 def verify(ledger: Ledger, path: Path) -> bool:
     """Say whether this ledger has written the file as it is."""
     with path.open("rb") as file:
-        found = ledger.export_of(file)
-    if found is None:
+        audit_export = ledger.export_of(file)
+    if audit_export is None:
         print(
             f"{path} is no export of this ledger: it was changed, or another ledger wrote it.",
             file=sys.stderr,
         )
         return False
     print(
-        f"{path} is as {found.by} exported it at {second_text(found.at)}. It holds {_text(found)}."
+        f"{path} is as {audit_export.by} exported it at {second_text(audit_export.at)}. "
+        f"It holds {_text(audit_export)}."
     )
     return True
 

@@ -167,7 +167,7 @@ def _cluster(chosen: argparse.Namespace) -> Iterator[ClusterGateway]:
 def _list(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) -> int:
     from rehome.execution.foreign.read_flights import list_reassignments
 
-    found = sorted(list_reassignments(cluster, which).items())
+    reassignments = sorted(list_reassignments(cluster, which).items())
     if chosen.json:
         rows = [
             {
@@ -177,25 +177,25 @@ def _list(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) ->
                 "removing": list(entry.removing),
                 "target": list(entry.target),
             }
-            for partition, entry in found
+            for partition, entry in reassignments
         ]
         say_json({"reassignments": rows})
         return ExitCode.DONE
-    for partition, entry in found:
+    for partition, entry in reassignments:
         change = f"adds {list(entry.adding)}, removes {list(entry.removing)}"
         say(f"{partition}  {change}, leads to {list(entry.target)}")
-    say(*([] if found else ["Nothing is in flight of what is asked about."]))
+    say(*([] if reassignments else ["Nothing is in flight of what is asked about."]))
     return ExitCode.DONE
 
 
 def _describe(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) -> int:
     from rehome.execution.foreign.flight_words import described_lines
 
-    found = _describe_flights(cluster, which)
+    flights = _describe_flights(cluster, which)
     if chosen.json:
-        say_json(_as_data(found))
+        say_json(_as_data(flights))
     else:
-        say(*described_lines(found))
+        say(*described_lines(flights))
     return ExitCode.DONE
 
 
@@ -213,23 +213,25 @@ def _follow(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) 
     from rehome.execution.progress.progress import status_table
 
     goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE, Fate.MISPLACED)
-    found = _describe_flights(cluster, which)
-    only = frozenset(each.partition for each in found.reassignments)
-    watched = in_flight({each.partition: each.entry for each in found.reassignments}, utc_now())
+    flights = _describe_flights(cluster, which)
+    only = frozenset(each.partition for each in flights.reassignments)
+    watched = in_flight({each.partition: each.entry for each in flights.reassignments}, utc_now())
     while True:
         if chosen.json:
-            say_json_line(_as_data(found))
-        elif found.statuses:
-            say(status_table(found.statuses))
-        seen = observe(cluster, [each.move for each in watched], utc_now())
-        watched = follow(watched, seen)
-        ended = {p: what for p, what in fates(watched, seen).items() if what[0] not in goes_on}
+            say_json_line(_as_data(flights))
+        elif flights.statuses:
+            say(status_table(flights.statuses))
+        observation = observe(cluster, [each.move for each in watched], utc_now())
+        watched = follow(watched, observation)
+        ended = {
+            p: what for p, what in fates(watched, observation).items() if what[0] not in goes_on
+        }
         if chosen.once or len(ended) == len(watched):
             break
         time.sleep(chosen.every)
-        found = _describe_flights(cluster, Chosen(partitions=only))
+        flights = _describe_flights(cluster, Chosen(partitions=only))
     if chosen.once and not chosen.json:
-        say(*([] if found.statuses else ["Nothing is in flight of what is asked about."]))
+        say(*([] if flights.statuses else ["Nothing is in flight of what is asked about."]))
     if chosen.once:
         return ExitCode.DONE
     bad = {p: why for p, (what, why) in ended.items() if what is not Fate.DONE}
@@ -239,43 +241,43 @@ def _follow(cluster: ClusterGateway, which: Chosen, chosen: argparse.Namespace) 
     return ExitCode.FAILED if bad else ExitCode.DONE
 
 
-def _as_data(found: DescribedFlights) -> dict[str, Any]:
+def _as_data(flights: DescribedFlights) -> dict[str, Any]:
     from rehome.execution.progress.progress import status_text
 
     return {
-        "cluster_id": found.cluster_id,
-        "taken_at": found.taken_at.isoformat(),
-        "reassignments": list(map(_flight, found.reassignments)),
-        "others": found.others,
+        "cluster_id": flights.cluster_id,
+        "taken_at": flights.taken_at.isoformat(),
+        "reassignments": list(map(_flight, flights.reassignments)),
+        "others": flights.others,
         "replicas": [
             {
                 **_partition_json(each.replica.topic, each.replica.partition),
                 "broker": each.replica.broker,
                 "status": status_text(each),
             }
-            for each in found.statuses
+            for each in flights.statuses
         ],
     }
 
 
-def _flight(found: Flight) -> dict[str, Any]:
+def _flight(flight: Flight) -> dict[str, Any]:
     from rehome.execution.foreign.flight_words import never_ends_text
 
     return {
-        **_partition_json(found.partition.topic, found.partition.partition),
-        "adding": list(found.entry.adding),
-        "removing": list(found.entry.removing),
-        "target": list(found.entry.target),
-        "identity": found.identity,
-        "plan_id": found.plan_id,
-        "since": None if found.since is None else found.since.isoformat(),
-        "leader": found.leader,
-        "first_leader": found.first_leader,
-        "bytes_in_place": found.bytes_in_place,
-        "bytes_left": found.bytes_left,
-        "rate_bytes_per_s": found.rate_bytes_per_s,
-        "eta_s": found.eta_s,
-        "never_ends": never_ends_text(found) or None,
+        **_partition_json(flight.partition.topic, flight.partition.partition),
+        "adding": list(flight.entry.adding),
+        "removing": list(flight.entry.removing),
+        "target": list(flight.entry.target),
+        "identity": flight.identity,
+        "plan_id": flight.plan_id,
+        "since": None if flight.since is None else flight.since.isoformat(),
+        "leader": flight.leader,
+        "first_leader": flight.first_leader,
+        "bytes_in_place": flight.bytes_in_place,
+        "bytes_left": flight.bytes_left,
+        "rate_bytes_per_s": flight.rate_bytes_per_s,
+        "eta_s": flight.eta_s,
+        "never_ends": never_ends_text(flight) or None,
     }
 
 
@@ -294,15 +296,15 @@ def _ask(action: ForeignAction, chosen: argparse.Namespace) -> int:
             return ExitCode.REFUSED
         body = {"logical_date": None, "conf": conf}
         run_id = str(client.api("POST", f"/dags/{FOREIGN_DAG}/dagRuns", body)["dag_run_id"])
-        asked = {"dag_id": FOREIGN_DAG, "run_id": run_id}
+        run_key = {"dag_id": FOREIGN_DAG, "run_id": run_id}
         if chosen.no_wait:
-            say_json(asked) if chosen.json else say(run_id)
+            say_json(run_key) if chosen.json else say(run_id)
             return ExitCode.DONE
         question = _question(client, run_id)
         run = f"{client.url}/dags/{FOREIGN_DAG}/runs/{quote(run_id, safe='')}"
         where = f"{run}/tasks/{FOREIGN_QUESTION}"
         if chosen.json:
-            say_json({**asked, "question": question, "answer_at": where})
+            say_json({**run_key, "question": question, "answer_at": where})
         elif question is None:
             say("Nothing of other clients is in flight, of what is asked about: nothing was done.")
         else:
@@ -340,14 +342,14 @@ def _question(client: AirflowClient, run_id: str) -> Mapping[str, Any] | None:
     run = f"/dags/{FOREIGN_DAG}/dagRuns/{quote(run_id, safe='')}"
     while True:
         try:
-            asked: Mapping[str, Any] = client.api(
+            question: Mapping[str, Any] = client.api(
                 "GET", f"{run}/taskInstances/{FOREIGN_QUESTION}/-1/hitlDetails"
             )
         except CommandError as error:
             if error.code is not ExitCode.NOT_THERE:
                 raise
         else:
-            return asked
+            return question
         state = client.api("GET", run)["state"]
         if state == "success":
             return None

@@ -93,11 +93,13 @@ def plan_here(chosen: argparse.Namespace, params: Mapping[str, Any]) -> int:
             request_timeout_s=settings.request_timeout_s,
             connect_timeout_s=settings.connect_timeout_s,
         ) as cluster:
-            found = _plan_locally(cluster, settings, params)
+            local_plan = _plan_locally(cluster, settings, params)
     except RehomeError as error:
         raise _failure(error) from error
-    _print(found, as_json=chosen.json)
-    return ExitCode.DONE if found.tried.ok and not found.policy_refusals else ExitCode.FAILED
+    _print(local_plan, as_json=chosen.json)
+    return (
+        ExitCode.DONE if local_plan.tried.ok and not local_plan.policy_refusals else ExitCode.FAILED
+    )
 
 
 def _failure(error: Exception) -> CommandError:
@@ -190,8 +192,8 @@ def _request(
 ) -> tuple[ReassignmentRequest, ClusterEntry | None]:
     """The request, within the policy of the clusters file's entry; and that entry."""
     file = clusters_of(settings)
-    asked = fill_in(params, {}, _no_window).params
-    request = request_by({**asked, "dry_run": True}, file, now)
+    values = fill_in(params, {}, _no_window).params
+    request = request_by({**values, "dry_run": True}, file, now)
     entry = file.through(params.get("kafka_config_id"))
     if entry is not None and entry.policy is not None:
         request = entry.policy.request_within(request, now)
@@ -280,7 +282,7 @@ def _refusals(
     return ()
 
 
-def _print(found: LocalPlan, *, as_json: bool) -> None:
+def _print(local_plan: LocalPlan, *, as_json: bool) -> None:
     """Kafka's JSON on stdout, and all that is said of it on stderr."""
     from rehome.execution.dry_run.result import describe
 
@@ -288,24 +290,24 @@ def _print(found: LocalPlan, *, as_json: bool) -> None:
         say_json(
             {
                 "state": "not recorded",
-                "plan_hash": found.plan.plan_hash,
-                "cluster_id": found.plan.cluster_id,
-                "dry_run": _plain(found.tried.to_json()),
-                "policy_refusals": list(found.policy_refusals),
-                "reassignment": json.loads(found.files.reassignment),
-                "rollback": json.loads(found.files.rollback),
+                "plan_hash": local_plan.plan.plan_hash,
+                "cluster_id": local_plan.plan.cluster_id,
+                "dry_run": _plain(local_plan.tried.to_json()),
+                "policy_refusals": list(local_plan.policy_refusals),
+                "reassignment": json.loads(local_plan.files.reassignment),
+                "rollback": json.loads(local_plan.files.rollback),
             }
         )
         return
-    _note(describe(found.tried))
-    for refusal in found.policy_refusals:
+    _note(describe(local_plan.tried))
+    for refusal in local_plan.policy_refusals:
         _note(f"The clusters file's policy: {refusal}")
     _note(NOT_RECORDED)
-    sys.stdout.write(found.files.reassignment)
+    sys.stdout.write(local_plan.files.reassignment)
 
 
-def _plain(found: Any) -> Any:
-    return json.loads(json.dumps(found, default=_as_text))
+def _plain(content: Any) -> Any:
+    return json.loads(json.dumps(content, default=_as_text))
 
 
 _as_text: Callable[[Any], str] = str

@@ -36,8 +36,8 @@ class Verb:
 class VerbParser(argparse.ArgumentParser):
     """A parser that asks its command what it takes only when it is called."""
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.verb: Verb | None = None
         self._filled = False
 
@@ -59,10 +59,10 @@ class VerbParser(argparse.ArgumentParser):
                 words[-1] += f" {each.metavar}"
             yield ", ".join(words), (each.help or "").replace("%%", "%")
 
-    def parse_known_args(self, *args: Any, **named: Any) -> Any:
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """As of any parser."""
         self.fill()
-        return super().parse_known_args(*args, **named)
+        return super().parse_known_args(*args, **kwargs)
 
 
 def register(parser: VerbParser, verbs: Iterable[Verb]) -> dict[tuple[str, ...], VerbParser]:

@@ -148,10 +148,10 @@ class _PlanMetrics(PlanMetrics):
         of = plan.cluster_id, plan.plan_id
         self._plan = Polled(*of, policy, fresh_for_s, bytes_to_copy, brokers)
 
-    def note_poll(self, found: Poll) -> None:
+    def note_poll(self, poll: Poll) -> None:
         from rehome.metrics.readings import poll_readings
 
-        emit(poll_readings, self._plan, found)
+        emit(poll_readings, self._plan, poll)
 
     def note_step(self, done: Advance) -> None:
         from rehome.metrics.readings import step_readings
@@ -164,8 +164,8 @@ class _PlanMetrics(PlanMetrics):
 
         def readings() -> Iterator[Reading]:
             recent = pace.read()
-            found = pace_at_poll(recent, pace.gains)
-            return broker_readings(self._plan, found, ledger.flying(self._plan.plan_id))
+            plan_pace = pace_at_poll(recent, pace.gains)
+            return broker_readings(self._plan, plan_pace, ledger.flying(self._plan.plan_id))
 
         emit(readings)
 
@@ -183,9 +183,9 @@ def _facts(ledger: Ledger, cluster_id: str) -> ClusterGauges:
     from rehome.account.clusters.cluster_evidence import read_cluster
     from rehome.metrics.readings import ClusterGauges
 
-    found = read_cluster(ledger, cluster_id, utc_now())
+    evidence = read_cluster(ledger, cluster_id, utc_now())
     return ClusterGauges(
-        cluster_id, plans=found.plans, orphaned=int(found.orphaned), owed=found.owed
+        cluster_id, plans=evidence.plans, orphaned=int(evidence.orphaned), owed=evidence.owed
     )
 
 

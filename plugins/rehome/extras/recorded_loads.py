@@ -22,5 +22,5 @@ class RecordedLoads(KnownLoads):
         from rehome.load_history.broker_loads import BrokerLoads, recorded_history
         from rehome.load_history.known_rates import Demands
 
-        found = recorded_history(warehouse, snapshot, Demands(days, min_hours))
-        return None if found is None else BrokerLoads(found)
+        history = recorded_history(warehouse, snapshot, Demands(days, min_hours))
+        return None if history is None else BrokerLoads(history)

@@ -66,13 +66,13 @@ def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[
 
 def _last(ledger: Ledger, alike: Sequence[StartRecord], now: datetime) -> LastAttempt:
     """:param alike: for one kind and subject, the newest first."""
-    found = (_attempt(ledger, start, now) for start in alike)
-    newest = next(found)
+    attempts = (_attempt(ledger, start, now) for start in alike)
+    newest = next(attempts)
     if newest.outcome not in AGAIN:
         reasons = _not_reached(ledger, newest)
         more = len(reasons[REASONS_NAMED:])
         return replace(newest, reasons=reasons[:REASONS_NAMED], more=more)
-    row = itertools.takewhile(lambda each: each.outcome in AGAIN, found)
+    row = itertools.takewhile(lambda each: each.outcome in AGAIN, attempts)
     return replace(newest, in_a_row=1 + sum(1 for _ in row))
 
 
@@ -135,15 +135,15 @@ def _came_of(
     return Attempted.NO_ANSWER if unknown else Attempted.REFUSED
 
 
-def _not_reached(ledger: Ledger, found: LastAttempt) -> tuple[str, ...]:
+def _not_reached(ledger: Ledger, attempt: LastAttempt) -> tuple[str, ...]:
     """What its plan could not do, a sentence each; () = all, or its files cannot be read."""
     from rehome.page.files import files_of
 
-    if found.outcome not in (Attempted.NOT_ENOUGH, Attempted.NOTHING_TO_MOVE):
+    if attempt.outcome not in (Attempted.NOT_ENOUGH, Attempted.NOTHING_TO_MOVE):
         return ()
-    files = files_of(ledger, ledger.plan(found.plan_id))
+    files = files_of(ledger, ledger.plan(attempt.plan_id))
     if files.summary is None:
-        log.warning("What plan %s could not do is not known: %s", found.plan_id, files.problem)
+        log.warning("What plan %s could not do is not known: %s", attempt.plan_id, files.problem)
         return ()
     notes = files.summary.infeasible
     return tuple(line.rstrip(".") for line in (*infeasible_lines(notes), *limit_lines(notes)))

@@ -31,11 +31,11 @@ def require(context: RunContext, cluster_id: str) -> None:
     from rehome.clusters.binding_alert import of_connection
 
     clusters.file()
-    found = _look(context, cluster_id)
-    alerting.raise_alerts(context.ledger, *of_connection(context.connection, found))
-    if found is not None:
-        refusals.tell_misled(context, found)
-        raise MisledError(found)
+    mismatch = _look(context, cluster_id)
+    alerting.raise_alerts(context.ledger, *of_connection(context.connection, mismatch))
+    if mismatch is not None:
+        refusals.tell_misled(context, mismatch)
+        raise MisledError(mismatch)
 
 
 def record_binding(context: RunContext, cluster_id: str) -> Misled | None:
@@ -44,25 +44,25 @@ def record_binding(context: RunContext, cluster_id: str) -> Misled | None:
     """
     from rehome.clusters.binding_alert import of_connection
 
-    found = _look(context, cluster_id)
-    if found is None:
+    mismatch = _look(context, cluster_id)
+    if mismatch is None:
         alerting.raise_alerts(context.ledger, *of_connection(context.connection, None))
     else:
-        tell(context, found)
-    return found
+        tell(context, mismatch)
+    return mismatch
 
 
-def tell(context: RunContext, found: Misled) -> None:
+def tell(context: RunContext, mismatch: Misled) -> None:
     """Alert people that nothing acts through a connection. The audit is told once, for as long as
     that lasts.
     """
     from rehome.clusters.binding_alert import of_connection
 
-    log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
+    log.error("Nothing acts through it: %s. %s", mismatch.text, mismatch.next_step)
     raised = {each.subject for each in context.ledger.open_alerts(AlertKind.WRONG_CLUSTER)}
-    if found.connection not in raised:
-        refusals.tell_misled(context, found)
-    alerting.raise_alerts(context.ledger, *of_connection(found.connection, found))
+    if mismatch.connection not in raised:
+        refusals.tell_misled(context, mismatch)
+    alerting.raise_alerts(context.ledger, *of_connection(mismatch.connection, mismatch))
 
 
 def _look(context: RunContext, cluster_id: str) -> Misled | None:
@@ -78,11 +78,11 @@ def _look(context: RunContext, cluster_id: str) -> Misled | None:
         file = clusters.file()
     except ClustersFileError:  # whatever needs it says so
         file = NO_FILE
-    found = misled_through(connection, cluster_id, file, ledger.bindings())
+    mismatch = misled_through(connection, cluster_id, file, ledger.bindings())
     entry = entry_name(connection, file)
-    if found is None and entry:
+    if mismatch is None and entry:
         ledger.bind_entry(entry, cluster_id, read_by)
-    return found
+    return mismatch
 
 
 def known_misled(ledger: Ledger, connection: str, cluster_id: str) -> Misled | None:

@@ -167,10 +167,12 @@ def fill_params(params: Mapping[str, Any], now: datetime, chosen: Collection[str
     """
     connection = str(params.get("kafka_config_id") or "")
     entry = through(connection)
-    found = fill_in(upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(connection, now))
+    run_params = fill_in(
+        upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(connection, now)
+    )
     if entry is not None:
-        found = with_targets(found, entry.targets, FORM_DEFAULTS, chosen)
-    return only_exported(found)
+        run_params = with_targets(run_params, entry.targets, FORM_DEFAULTS, chosen)
+    return only_exported(run_params)
 
 
 def window_closes(connection: str, now: datetime) -> datetime:
@@ -188,9 +190,9 @@ def window_entry(connection: str) -> ClusterEntry | None:
 
     :raises ClustersFileError: the clusters file, or a setting of windows, cannot be used.
     """
-    found, settings = file(), Settings.load()
-    if found.clusters:
-        return found.through(connection)
+    clusters_file, settings = file(), Settings.load()
+    if clusters_file.clusters:
+        return clusters_file.through(connection)
     return entry_of_settings(settings, connection or DEFAULT_CONNECTION)
 
 

@@ -43,7 +43,7 @@ class Due:
     snapshot: TakenSnapshot
 
 
-def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], dict[str, NotDue]]:
+def find(ledger: Ledger, params: FleetParams, now: datetime) -> tuple[list[Due], dict[str, NotDue]]:
     """The clusters that are due, and why the others that were asked for are not.
 
     :raises ClustersFileError: the clusters file cannot be used.
@@ -51,34 +51,34 @@ def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], 
     """
     due: list[Due] = []
     waiting: dict[str, NotDue] = {}
-    for name, entry in _entries(asked).items():
-        found = _state_of(ledger, name, entry, now, named=bool(asked.clusters))
-        if isinstance(found, Due):
-            due.append(found)
+    for name, entry in _entries(params).items():
+        verdict = _state_of(ledger, name, entry, now, is_named=bool(params.clusters))
+        if isinstance(verdict, Due):
+            due.append(verdict)
         else:
-            waiting[name] = found
+            waiting[name] = verdict
     return due, waiting
 
 
-def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
-    known = clusters.file().clusters
-    unknown = sorted(set(asked.clusters) - set(known))
-    if not known or unknown:
+def _entries(params: FleetParams) -> Mapping[str, ClusterEntry]:
+    entries = clusters.file().clusters
+    unknown = sorted(set(params.clusters) - set(entries))
+    if not entries or unknown:
         missing = f"The clusters file has no cluster {', '.join(unknown)}."
         raise InvalidRequestError(
             [missing if unknown else "There is no cluster to plan: the clusters file names none."],
             next_step="Name the clusters file in the setting clusters_file, and clusters by "
             "the names in it.",
         )
-    return {name: known[name] for name in asked.clusters or known}
+    return {name: entries[name] for name in params.clusters or entries}
 
 
 def _state_of(
-    ledger: Ledger, name: str, entry: ClusterEntry, now: datetime, *, named: bool
+    ledger: Ledger, name: str, entry: ClusterEntry, now: datetime, *, is_named: bool
 ) -> Due | NotDue:
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
-        return why_not_due(DueFacts(entry.windows), now, is_named=named) or NotDue.NO_SNAPSHOT
+        return why_not_due(DueFacts(entry.windows), now, is_named=is_named) or NotDue.NO_SNAPSHOT
     taken = ledger.newest_snapshot(cluster_id)
     age_s = installation.settings(entry.connection).max_snapshot_age_s
     plans = ledger.plans(cluster_id)
@@ -90,7 +90,7 @@ def _state_of(
         snapshot_taken_at=None if taken is None else taken.taken_at,
         max_snapshot_age=timedelta(seconds=age_s),
     )
-    why = why_not_due(state, now, is_named=named)
+    why = why_not_due(state, now, is_named=is_named)
     if why is not None or taken is None:
         return why or NotDue.NO_SNAPSHOT
     return Due(name, entry.connection, cluster_id, taken)
@@ -102,8 +102,8 @@ def misled_entries(ledger: Ledger, due: Sequence[Due]) -> dict[str, Misled]:
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    found = {one.name: known_misled(ledger, one.connection, one.cluster_id) for one in due}
-    return {name: each for name, each in found.items() if each is not None}
+    mismatches = {one.name: known_misled(ledger, one.connection, one.cluster_id) for one in due}
+    return {name: each for name, each in mismatches.items() if each is not None}
 
 
 def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
@@ -111,13 +111,13 @@ def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
 
     :raises RehomeError: the cluster's policy or settings cannot be used.
     """
-    asked = {
+    params = {
         "kafka_config_id": due.connection,
         "action": Action.REBALANCE.value,
         "dry_run": True,
     }
     settings = installation.settings(due.connection)
-    request = parse_request(clusters.fill_params(asked, now).params, now=now)
+    request = parse_request(clusters.fill_params(params, now).params, now=now)
     request = with_limits(request, settings.caps, settings.broker_sets)
     policy = policies.policy_of_cluster(ledger, due.cluster_id, due.connection)
     return policy.request_within(request, now)

@@ -74,21 +74,23 @@ def judge_snapshot(ledger: Ledger, uri: str, connection: str, rules: WatchRules)
     settings = installation.settings(connection)
     history, facts = _history(snapshot, settings), cluster_facts(ledger, snapshot, connection)
     traffic = _traffic(snapshot, history)
-    found = judge(snapshot, rules, facts, _forecast(snapshot, history, settings), traffic)
+    judgement = judge(snapshot, rules, facts, _forecast(snapshot, history, settings), traffic)
     followed = ledger.follow_findings(
         snapshot.cluster_id,
         snapshot.taken_at,
-        after_snapshot(found.seen, rules, found.unknown, longest_gap=_longest_gap(connection)),
+        after_snapshot(
+            judgement.seen, rules, judgement.unknown, longest_gap=_longest_gap(connection)
+        ),
     )
-    known = {(each.kind, each.subject) for each in followed.open}
-    dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
+    open_keys = {(each.kind, each.subject) for each in followed.open}
+    dead = [each.key for each in judgement.seen if each.kind is FindingKind.DEAD_BROKER]
     live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
     return JudgedSnapshot(
         uri,
         snapshot.taken_at,
         followed,
-        found.incomplete,
-        away=not known.issuperset(dead),
+        judgement.incomplete,
+        away=not open_keys.issuperset(dead),
         drained=frozenset(facts.drained) & live,
         domains_away=tuple(facts.domains_away),
     )
@@ -146,9 +148,9 @@ def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
     """What is away as a whole in a snapshot, as people name it."""
     from rehome.cluster.snapshot.columns import rack_path
 
-    live, known = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
+    live, racks_before = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
     rows = snapshot.brokers.select(["broker", "rack"]).to_pylist()
-    racks = {row["broker"]: row["rack"] or known.get(row["broker"]) for row in rows}
+    racks = {row["broker"]: row["rack"] or racks_before.get(row["broker"]) for row in rows}
     paths = {b: None if rack is None else tuple(rack_path(rack)) for b, rack in racks.items()}
     return domains_away(paths, live)
 

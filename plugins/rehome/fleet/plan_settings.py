@@ -169,9 +169,9 @@ class ComparedSettings:
 
 def _with_rates(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """With what the history knows of the traffic, as a plan is made with it."""
-    asked = settings.history_days, settings.min_history_hours
-    known = extras().loads.read(installation.warehouse(), snapshot, *asked)
-    return snapshot if known is None else known.with_rates(snapshot)
+    demands = settings.history_days, settings.min_history_hours
+    load = extras().loads.read(installation.warehouse(), snapshot, *demands)
+    return snapshot if load is None else load.with_rates(snapshot)
 
 
 def renew_request(
@@ -185,5 +185,5 @@ def renew_request(
     was, now = since(directory, request.action, connection)
     if was is None:
         return request
-    found: Mapping[str, Any] = {"caps": now.caps, "broker_sets": now.broker_sets}
-    return replace(request, **{n: v for n, v in found.items() if n not in now.of_run})
+    limits: Mapping[str, Any] = {"caps": now.caps, "broker_sets": now.broker_sets}
+    return replace(request, **{n: v for n, v in limits.items() if n not in now.of_run})

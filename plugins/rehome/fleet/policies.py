@@ -43,11 +43,20 @@ def policy_of_cluster(
     :raises InvalidRequestError: the connection's own policy cannot be read.
     """
     own = cluster_hook(connection).policy
-    known = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
+    last_policies = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
     if plan is not None and plan.policy is None and plan.planned_through:
-        known.setdefault(plan.planned_through, None)  # of before policies were kept with plans
+        last_policies.setdefault(
+            plan.planned_through, None
+        )  # of before policies were kept with plans
     others = [
-        *_others(ledger, known, cluster_id, connection, as_last_read, {} if read is None else read)
+        *_others(
+            ledger,
+            last_policies,
+            cluster_id,
+            connection,
+            as_last_read,
+            {} if read is None else read,
+        )
     ]
     if plan is not None and plan.policy is not None:
         others.append(PaceAndApproval.from_record(plan.policy))
@@ -81,13 +90,13 @@ def note(ledger: Ledger, connection: str) -> None:
 
 def _others(
     ledger: Ledger,
-    known: Mapping[str, Mapping[str, Any] | None],
+    last_policies: Mapping[str, Mapping[str, Any] | None],
     cluster_id: str | None,
     connection: str,
     as_last_read: bool,
     read: dict[str, ConnectionPolicy | None],
 ) -> Iterator[PaceAndApproval]:
-    for name, last in known.items():
+    for name, last in last_policies.items():
         if name == connection:
             continue
         if as_last_read:
@@ -96,8 +105,8 @@ def _others(
             continue
         if name not in read:
             read[name] = _read(name)
-        if (found := read[name]) is not None:
-            yield PaceAndApproval.of(found)
+        if (policy := read[name]) is not None:
+            yield PaceAndApproval.of(policy)
         elif cluster_hook(name).exists:
             yield PaceAndApproval.unreadable(name, last)
         else:

@@ -79,17 +79,17 @@ class DomainAwayError(NotHealedError):
 
 def asking(ledger: Ledger, cluster_id: str, connection: str) -> PlanRecord | None:
     """The plan about which a run of the windows' DAG waits for a person; None = none does."""
-    asked = ledger.unanswered_question(cluster_id, clusters.window_dag(connection))
-    if asked is None:
+    question = ledger.unanswered_question(cluster_id, clusters.window_dag(connection))
+    if question is None:
         return None
-    plan = ledger.plan(asked.question.plan_id)
-    drives = (plan.dag_id, plan.run_id) == (asked.question.dag_id, asked.question.run_id)
+    plan = ledger.plan(question.question.plan_id)
+    drives = (plan.dag_id, plan.run_id) == (question.question.dag_id, question.question.run_id)
     return plan if drives and not plan.state.ended and plan.state is not PlanState.RUNNING else None
 
 
-def waits_behind(start: StartRecord, asked: PlanRecord | None, ledger: Ledger) -> bool:
+def waits_behind(start: StartRecord, waiting_plan: PlanRecord | None, ledger: Ledger) -> bool:
     """Whether a run has not begun, and waits until a person has answered another one of its DAG."""
-    if asked is None or start.ended_at is not None or start.dag_id != asked.dag_id:
+    if waiting_plan is None or start.ended_at is not None or start.dag_id != waiting_plan.dag_id:
         return False
     requested = ledger.requested_run(start.dag_id, start.run_id)
     return requested is not None and requested.begun_by is None
@@ -148,8 +148,8 @@ def refuse_away(heal: StartRecord, snapshot: Snapshot, ledger: Ledger) -> None:
 
 def _is_shown(ledger: Ledger, cluster_id: str, key: tuple[FindingKind, str]) -> bool:
     """Whether a finding is open, and the newest snapshot shows it."""
-    found = ledger.open_findings(cluster_id)
-    return any(each.key == key and not each.clean for each in found)
+    findings = ledger.open_findings(cluster_id)
+    return any(each.key == key and not each.clean for each in findings)
 
 
 def refuse_changed_rules(heal: StartRecord | None, connection: str) -> None:
@@ -245,10 +245,10 @@ def _ids(
     the window has opened since.
     """
     first = run_id_of(cluster_id, about, taken_at)
-    known = {start.run_id: start for start in ledger.watch_starts(cluster_id)}
+    starts = {start.run_id: start for start in ledger.watch_starts(cluster_id)}
     for again in itertools.count(1):
         run_id = first if again == 1 else f"{first}__{again}"
-        start = known.get(run_id)
+        start = starts.get(run_id)
         if start is None:
             return dag_id, run_id
         if start.ended_at is None:

@@ -54,8 +54,8 @@ class WatchedThrough:
 
         :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
         """
-        found = rules_for(self.connection)
-        return _only_watched(found) if self.misled is not None else found
+        rules = rules_for(self.connection)
+        return _only_watched(rules) if self.misled is not None else rules
 
 
 def connection_for(ledger: Ledger, cluster_id: str, taken_through: str) -> WatchedThrough:
@@ -69,13 +69,13 @@ def connection_for(ledger: Ledger, cluster_id: str, taken_through: str) -> Watch
     from rehome.clusters.binding import entries_for
 
     file, bindings = clusters.file(), ledger.bindings()
-    named = [file.clusters[n].connection for n in entries_for(cluster_id, file, bindings)]
-    right = [each for each in named if bindings.leads.get(each) == cluster_id]
+    connections = [file.clusters[n].connection for n in entries_for(cluster_id, file, bindings)]
+    right = [each for each in connections if bindings.leads.get(each) == cluster_id]
     if right:
-        found = known_misled(ledger, right[0], cluster_id)
-        return WatchedThrough("" if found else right[0], found)
-    found = known_misled(ledger, taken_through, cluster_id)
-    if named and found is None:  # its own connection leads elsewhere, or was never used
-        led_to = bindings.leads.get(named[0], "")
-        found = known_misled(ledger, named[0], led_to) if led_to else None
-    return WatchedThrough("" if found else taken_through, found)
+        mismatch = known_misled(ledger, right[0], cluster_id)
+        return WatchedThrough("" if mismatch else right[0], mismatch)
+    mismatch = known_misled(ledger, taken_through, cluster_id)
+    if connections and mismatch is None:  # its own connection leads elsewhere, or was never used
+        led_to = bindings.leads.get(connections[0], "")
+        mismatch = known_misled(ledger, connections[0], led_to) if led_to else None
+    return WatchedThrough("" if mismatch else taken_through, mismatch)

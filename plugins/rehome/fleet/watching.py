@@ -66,7 +66,7 @@ def known_facts(
     :param by_person: a person has asked to judge now: what went wrong is tried again.
     :param dag_paused: asks Airflow.
     """
-    stamp, asked = (
+    stamp, waiting_plan = (
         watch_runs.stamp(last.taken_at),
         watch_runs.asking(ledger, cluster_id, connection),
     )
@@ -74,7 +74,7 @@ def known_facts(
         start
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
-        if not watch_runs.waits_behind(start, asked, ledger)
+        if not watch_runs.waits_behind(start, waiting_plan, ledger)
     ]
     pending = [start for start in starts if watch_runs.is_pending(start, now)]
     active, targets = ledger.active_plan(cluster_id), clusters.targets_through(connection)
@@ -93,7 +93,7 @@ def known_facts(
         attempts=attempts.last_attempts(ledger, starts, now),
         by_person=by_person,
         in_window=window is not None or not windows.each,
-        asked=asked is not None,
+        asked=waiting_plan is not None,
         window_closes=None if window is None else window.ends,
         window_began=window is None or window.begins < now - HEAD_START,
         window_dag_paused=bool(dag_paused(clusters.window_dag(connection))),
@@ -120,21 +120,21 @@ def newest_first(
     know is left out.
     """
     taken = [each for extra in events if (each := _snapshot_of_event(ledger, extra)) is not None]
-    found: dict[str, list[Fresh]] = {}
+    snapshots: dict[str, list[Fresh]] = {}
     for each in sorted(taken, key=lambda each: each.taken_at):
-        found.setdefault(each.cluster_id, []).append(Fresh(each, each.connection))
-    return {cluster_id: each[-most:] for cluster_id, each in found.items()}
+        snapshots.setdefault(each.cluster_id, []).append(Fresh(each, each.connection))
+    return {cluster_id: each[-most:] for cluster_id, each in snapshots.items()}
 
 
 def _snapshot_of_event(ledger: Ledger, extra: Mapping[str, Any]) -> TakenSnapshot | None:
     """The snapshot that an event names, if a task has taken it as the event says."""
     uri = str(extra.get("uri"))
-    found = ledger.taken_snapshot("/".join(uri.rsplit("/", 2)[1:]))
+    snapshot = ledger.taken_snapshot("/".join(uri.rsplit("/", 2)[1:]))
     said = extra.get("cluster_id"), extra.get("connection"), uri
-    if found is not None:
-        there = installation.warehouse().snapshot_uri(found.name)
-        if (found.cluster_id, found.connection, there) == said:
-            return found
+    if snapshot is not None:
+        there = installation.warehouse().snapshot_uri(snapshot.name)
+        if (snapshot.cluster_id, snapshot.connection, there) == said:
+            return snapshot
     log.warning(
         "An event names a snapshot that no task is known to have taken so, and is left out: "
         "cluster %.100s, connection %.100s, %.300s",
@@ -147,7 +147,7 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     """The newest snapshot of each cluster that a connection is known to lead to; clusters whose
     connection was removed are left out.
     """
-    found = {}
+    snapshots = {}
     for connection, cluster_id in ledger.connections().items():
         if not policies.cluster_hook(connection).exists:
             log.warning(
@@ -158,16 +158,16 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
             continue
         taken = ledger.newest_snapshot(cluster_id)
         if taken is not None:
-            found[cluster_id] = [Fresh(taken, connection)]
-    return found
+            snapshots[cluster_id] = [Fresh(taken, connection)]
+    return snapshots
 
 
 def _refused_actions(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
-    policy, refused = policies.cluster_hook(connection).policy, set()
+    policy, actions = policies.cluster_hook(connection).policy, set()
     for action in REMEDIES:
         try:
             policy.require(action, None, now)
         except PolicyError:
-            refused.add(action.value)
-    return frozenset(refused)
+            actions.add(action.value)
+    return frozenset(actions)

@@ -87,14 +87,14 @@ class KafkaClusterHook(KafkaBaseHook):
             stored = self.get_connection(name)
         except AirflowNotFoundException:
             raise InvalidConnectionError(name, ["There is no such connection."]) from None
-        found = connection_form.settings_of(name, stored)
-        base = found.get(connection_form.SAME_AS)
+        settings = connection_form.settings_of(name, stored)
+        base = settings.get(connection_form.SAME_AS)
         if not base:
-            return found
+            return settings
         if base in (name, *through):
             raise InvalidConnectionError(name, [f"{connection_form.SAME_AS} leads back to itself."])
         others = self._settings_of(str(base), (name, *through))
-        return connection_form.join_settings(name, found, str(base), others)
+        return connection_form.join_settings(name, settings, str(base), others)
 
     def gateway(self, settings: Settings) -> ClusterGateway:
         """A gateway with the settings' time limits; close it, or use it as a context manager."""

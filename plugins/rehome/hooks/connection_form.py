@@ -142,15 +142,15 @@ def settings_of(name: str, stored: _Stored) -> dict[str, Any]:
     if stored.conn_type != OWN_TYPE:
         problem = f"It is neither of type {OWN_TYPE} nor of type {PROVIDERS_TYPE}."
         raise InvalidConnectionError(name, [problem])
-    found = {key: value for key, value in extra.items() if value not in (None, "", {})}
+    settings = {key: value for key, value in extra.items() if value not in (None, "", {})}
     problems: list[str] = []
-    for key, value, field in _standard(stored, str(found.get("sasl.mechanism", ""))):
-        if found.get(key, value) != value:
+    for key, value, field in _standard(stored, str(settings.get("sasl.mechanism", ""))):
+        if settings.get(key, value) != value:
             problems.append(f"{field} and {key} differ: leave one of them out.")
-        found[key] = value
+        settings[key] = value
     if problems:
         raise InvalidConnectionError(name, problems)
-    return found
+    return settings
 
 
 def _standard(stored: _Stored, mechanism: str) -> list[tuple[str, str, str]]:

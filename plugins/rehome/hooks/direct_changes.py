@@ -48,9 +48,9 @@ class DirectCall:
 
     def note_answer(self, verdicts: Mapping[Any, BrokerError | None]) -> None:
         """Note what became of it, by the answer."""
-        refused = {str(item): error for item, error in verdicts.items() if error is not None}
-        self.outcome = f"{len(verdicts) - len(refused)} of {len(verdicts)} accepted"
-        for item, error in sorted(refused.items())[:_NAMED]:
+        refusals = {str(item): error for item, error in verdicts.items() if error is not None}
+        self.outcome = f"{len(verdicts) - len(refusals)} of {len(verdicts)} accepted"
+        for item, error in sorted(refusals.items())[:_NAMED]:
             self.outcome += f"; {item}: {error}"
 
     def note_done(self, configs: int, what: str) -> None:

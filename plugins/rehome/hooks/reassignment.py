@@ -89,9 +89,9 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param partitions: of these only; none of them in flight is no error. None = of all.
         :return: replicas of now, those that are being added, those that are being removed.
         """
-        wanted = None if partitions is None else [TopicPartition(*each) for each in partitions]
+        keys = None if partitions is None else [TopicPartition(*each) for each in partitions]
         with self._cluster() as cluster:
-            return cluster.list_reassignments(wanted)
+            return cluster.list_reassignments(keys)
 
     def describe_reassignments(
         self,
@@ -113,10 +113,10 @@ class KafkaReassignmentHook(KafkaClusterHook):
         """
         from rehome.execution.foreign.read_flights import describe_reassignments
 
-        wanted = None
+        keys = None
         if partitions is not None:
-            wanted = frozenset(TopicPartition(*each) for each in partitions)
-        chosen = Chosen(tuple(topics), frozenset(brokers), wanted)
+            keys = frozenset(TopicPartition(*each) for each in partitions)
+        chosen = Chosen(tuple(topics), frozenset(brokers), keys)
         with self._cluster() as cluster, installation.open_ledger() as ledger:
             try:
                 return describe_reassignments(cluster, ledger, utc_now(), chosen)
@@ -141,21 +141,23 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :return: the controller's verdict per partition; None = accepted. Code 85: there was nothing
             to cancel. Code -1: it is not known whether the controller has acted on it.
         """
-        wanted = _targets(targets)
-        starts = {partition: target for partition, target in wanted.items() if target is not None}
+        new_targets = _targets(targets)
+        starts = {
+            partition: target for partition, target in new_targets.items() if target is not None
+        }
         with self._cluster() as cluster:
             if starts:
                 limits = copy_limits(cluster, wanted_copies(cluster, starts))
                 self._require(cluster, Action.REASSIGN, limits)
             allow = allow_replication_factor_change
-            refused = {} if allow else refuse_other_counts(cluster, wanted)
-            sent = {part: target for part, target in wanted.items() if part not in refused}
+            refusals = {} if allow else refuse_other_counts(cluster, new_targets)
+            sent = {part: target for part, target in new_targets.items() if part not in refusals}
             call, stops = "alter_partition_reassignments", not starts
             with changing(
-                cluster, call, wanted, stops=stops, cancels=len(wanted) - len(starts)
+                cluster, call, new_targets, stops=stops, cancels=len(new_targets) - len(starts)
             ) as change:
                 answered = cluster.alter_reassignments(sent, allow_replication_factor_change=allow)
-                verdicts = {**answered, **refused}
+                verdicts = {**answered, **refusals}
                 change.note_answer(verdicts)
             return verdicts
 
@@ -191,14 +193,14 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param brokers: ask these; None = those of ``replicas``, or all that are alive.
         :return: with ``missing``: brokers that did not answer, and why.
         """
-        wanted = None if replicas is None else {ReplicaId(*each) for each in replicas}
-        asked = brokers
-        if asked is None and wanted is not None:
-            asked = {replica.broker for replica in wanted}
-        partitions = None if wanted is None else {each.topic_partition for each in wanted}
+        replica_ids = None if replicas is None else {ReplicaId(*each) for each in replicas}
+        broker_ids = brokers
+        if broker_ids is None and replica_ids is not None:
+            broker_ids = {replica.broker for replica in replica_ids}
+        partitions = None if replica_ids is None else {each.topic_partition for each in replica_ids}
         with self._cluster() as cluster:
-            found = cluster.describe_log_dirs(asked, partitions)
-        return Partial(placed_replicas(found.value, wanted), found.missing)
+            answer = cluster.describe_log_dirs(broker_ids, partitions)
+        return Partial(placed_replicas(answer.value, replica_ids), answer.missing)
 
     def alter_replica_log_dirs(
         self, targets: Mapping[ReplicaName, str]
@@ -208,12 +210,12 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param targets: replica → the path of the log dir that it is to lie in.
         :return: each broker's verdict per replica; None = accepted. Code 57: no such log dir.
         """
-        wanted = {ReplicaId(*replica): path for replica, path in targets.items()}
+        paths = {ReplicaId(*replica): path for replica, path in targets.items()}
         with self._cluster() as cluster:
-            limits = log_dir_limits(cluster, {replica.broker for replica in wanted})
+            limits = log_dir_limits(cluster, {replica.broker for replica in paths})
             self._require(cluster, Action.MOVE_LOG_DIRS, limits)
-            with changing(cluster, "alter_replica_log_dirs", wanted) as change:
-                verdicts = cluster.alter_replica_log_dirs(wanted)
+            with changing(cluster, "alter_replica_log_dirs", paths) as change:
+                verdicts = cluster.alter_replica_log_dirs(paths)
                 change.note_answer(verdicts)
             return verdicts
 
@@ -239,9 +241,9 @@ class KafkaReassignmentHook(KafkaClusterHook):
         limits = CopyLimits((), {-1: rate_bytes_per_s})
         with self._cluster() as cluster:
             self._require(cluster, Action.REASSIGN if targets else Action.MOVE_LOG_DIRS, limits)
-            wanted = _targets(targets)
-            copies = wanted_copies(cluster, wanted)
-            of = [*wanted, *(f"broker {broker}" for broker in sorted(log_dir_brokers))]
+            new_targets = _targets(targets)
+            copies = wanted_copies(cluster, new_targets)
+            of = [*new_targets, *(f"broker {broker}" for broker in sorted(log_dir_brokers))]
             call, rate = "set_replication_throttle", rate_bytes_per_s
             with changing(cluster, call, of, rate_bytes_per_s=rate) as change:
                 throttle = set_direct_throttle(cluster, copies, rate, log_dir_brokers)
@@ -256,13 +258,15 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :param throttle: what that returned, or its ``to_json()``.
         :return: what is as before, and what another client has changed since, which stays.
         """
-        known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
-        of = [f"{each.resource} {each.key}" for each in known.changes]
+        direct_throttle = (
+            DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
+        )
+        of = [f"{each.resource} {each.key}" for each in direct_throttle.changes]
         with (
             self._cluster() as cluster,
             changing(cluster, "clear_replication_throttle", of, stops=True) as change,
         ):
-            back = clear_direct_throttle(cluster, known)
+            back = clear_direct_throttle(cluster, direct_throttle)
             change.note_done(len(back.restored), "put back")
         return back
 
@@ -299,9 +303,9 @@ class KafkaReassignmentHook(KafkaClusterHook):
         """
         with self._cluster() as cluster:
             self._require(cluster, Action.ELECT_PREFERRED)
-            wanted = [TopicPartition(*each) for each in partitions]
-            with changing(cluster, "elect_leaders", wanted) as change:
-                verdicts = cluster.elect_preferred_leaders(wanted)
+            keys = [TopicPartition(*each) for each in partitions]
+            with changing(cluster, "elect_leaders", keys) as change:
+                verdicts = cluster.elect_preferred_leaders(keys)
                 change.note_answer(verdicts)
             return verdicts
 
@@ -320,9 +324,9 @@ class KafkaReassignmentHook(KafkaClusterHook):
         """
         cluster_id = cluster.describe_cluster().cluster_id
         with installation.open_ledger() as ledger:
-            found = bound.known_misled(ledger, self.kafka_config_id, cluster_id)
-            if found is not None:
-                raise MisledError(found)
+            mismatch = bound.known_misled(ledger, self.kafka_config_id, cluster_id)
+            if mismatch is not None:
+                raise MisledError(mismatch)
             policy = policies.policy_of_cluster(ledger, cluster_id, self.kafka_config_id)
         if policy.approval:
             raise policy.error([PolicyRefusal(RefusedBy.HOOK_ASKS_NOBODY)])

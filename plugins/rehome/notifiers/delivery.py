@@ -43,25 +43,25 @@ def channels() -> tuple[tuple[Channel, ...], tuple[str, ...]]:
 
     The connection ``rehome_webhook``, where there is one, is a channel without being named.
     """
-    found, problems = read_channels(installation.settings().alert_channels)
-    named = any(
+    receivers, problems = read_channels(installation.settings().alert_channels)
+    has_webhook = any(
         channel.notifier == WEBHOOK
         and channel.arguments.get("webhook_conn_id", WEBHOOK_CONNECTION) == WEBHOOK_CONNECTION
-        for channel in found
+        for channel in receivers
     )
-    if not named:
+    if not has_webhook:
         try:
             BaseHook.get_connection(WEBHOOK_CONNECTION)
         except AirflowNotFoundException:
-            return found, problems
-        found = (*found, Channel(WEBHOOK_CONNECTION, WEBHOOK))
-    return found, problems
+            return receivers, problems
+        receivers = (*receivers, Channel(WEBHOOK_CONNECTION, WEBHOOK))
+    return receivers, problems
 
 
 def problems() -> tuple[str, ...]:
     """What keeps channels from being used, as far as that can be known before anything is sent."""
-    found, wrong = channels()
-    return (*wrong, *filter(None, map(_unusable, found)))
+    receivers, wrong = channels()
+    return (*wrong, *filter(None, map(_unusable, receivers)))
 
 
 def _unusable(channel: Channel) -> str:
@@ -69,12 +69,12 @@ def _unusable(channel: Channel) -> str:
         notifier_class(channel.notifier)
         if channel.notifier != WEBHOOK:
             return ""
-        named = channel.arguments.get("webhook_conn_id", WEBHOOK_CONNECTION)
-        why = why_unsafe(BaseHook.get_connection(named))
+        conn_id = channel.arguments.get("webhook_conn_id", WEBHOOK_CONNECTION)
+        why = why_unsafe(BaseHook.get_connection(conn_id))
     except ValueError as error:
         return f"{channel.name}: {error}."
     except AirflowNotFoundException:
-        return f"{channel.name}: there is no connection {named}."
+        return f"{channel.name}: there is no connection {conn_id}."
     return f"{channel.name}: {why}." if why else ""
 
 
@@ -168,24 +168,24 @@ def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
 
     :returns: of each item: channel → why it has not taken it; "" = it has.
     """
-    found, problems = channels()
+    receivers, problems = channels()
     waits = _of_task.get() or _Waits()
     began = time.monotonic()
     results: list[dict[str, str]] = [{} for _ in items]
     senders = []
-    for channel in found:
-        asked = [
+    for channel in receivers:
+        numbers = [
             number
             for number, item in enumerate(items)
             if channel.takes(item.alert) and (item.only is None or channel.name in item.only)
         ]
         left_s = waits.left_s(channel.name)
-        for number in () if left_s else asked:
+        for number in () if left_s else numbers:
             results[number][channel.name] = (
                 f"It was not tried: {waits.most_s:g} s were waited before"
             )
-        if asked and left_s:
-            alerts = [(number, items[number].alert) for number in asked]
+        if numbers and left_s:
+            alerts = [(number, items[number].alert) for number in numbers]
             senders.append((_begin_sending(channel, alerts, results, waits.most_s), left_s))
     for sender, left_s in senders:
         sender.thread.join(max(0.0, began + left_s - time.monotonic()))
@@ -265,16 +265,16 @@ def notifier_class(path: str) -> type[BaseNotifier]:
     """
     module, _, name = path.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        notifier = getattr(importlib.import_module(module), name, None)
     except ImportError as error:
         raise ValueError(
             f"its notifier {path} cannot be imported ({error}): install the Airflow provider "
             "that has "
             "it, or correct its name"
         ) from None
-    if not (isinstance(found, type) and issubclass(found, BaseNotifier)):
+    if not (isinstance(notifier, type) and issubclass(notifier, BaseNotifier)):
         raise ValueError(f"its notifier {path} is none of Airflow's notifiers: correct its name")
-    return found
+    return notifier
 
 
 def _context(alert: Alert) -> Any:

@@ -87,12 +87,12 @@ class RehomeNotifier(BaseNotifier):
         """What the run's tasks have said, or what is known of the one that said nothing."""
         if context.dag_run is None:
             return None
-        found = recorded.of_run(context, away=away)
-        if found is None and self.ended == "failed":
-            found = recorded.silent(context)
-            if found is not None and not away:
-                recorded.record(context, found)
-        return found
+        cause = recorded.of_run(context, away=away)
+        if cause is None and self.ended == "failed":
+            cause = recorded.silent(context)
+            if cause is not None and not away:
+                recorded.record(context, cause)
+        return cause
 
     def _end(self, context: RunContext) -> RunEnd:
         from rehome.alerts.run_end import Ended, RunEnd

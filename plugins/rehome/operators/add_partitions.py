@@ -159,15 +159,15 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             found_id = own.describe_cluster().cluster_id
             bound.require(context, found_id)
-            found = check(plan, own, active_plan=active.plan_id if active else None)
-        found += [*broken_findings(_broken_limits(context, plan))]
-        found += rack_findings(_off_racks(context, plan))
-        for finding in found:
+            findings = check(plan, own, active_plan=active.plan_id if active else None)
+        findings += [*broken_findings(_broken_limits(context, plan))]
+        findings += rack_findings(_off_racks(context, plan))
+        for finding in findings:
             self.log.info("%s", finding)
-        errors = [str(item) for item in found if item.severity is Severity.ERROR]
-        content = {"ok": not errors, "findings": [str(item) for item in found]}
+        errors = [str(item) for item in findings if item.severity is Severity.ERROR]
+        content = {"ok": not errors, "findings": [str(item) for item in findings]}
         evidence.record_tried(context, directory, plan.plan_id, content)
-        uri = directory.write_text(REPORT_FILE, partitions_report(plan, found))
+        uri = directory.write_text(REPORT_FILE, partitions_report(plan, findings))
         self.log.info("Report: %s", uri)
         if errors:
             raise EndedError(TaskEnd(TaskReason.PARTITIONS_REFUSED, said="\n".join(errors)))

@@ -43,46 +43,46 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: RunContext) -> None:
         """Ask, and say what happens now."""
-        asked, run = parse_control(context.given), context.dag_run
+        request, run = parse_control(context.given), context.dag_run
         with told_of_refusal(context):
             starts = self._asked_before(context)
             if starts is None:
-                self._refuse_unasked(context, asked)
+                self._refuse_unasked(context, request)
         if starts is None:
-            starts = self._ask(context, asked, context.ledger)
+            starts = self._ask(context, request, context.ledger)
             context.ledger.carry_out(run.dag_id, run.run_id, context.cleared)
         if not starts:
             self.skip(ti=context.ti, tasks=context.task.get_flat_relatives(upstream=False))
 
-    def _ask(self, context: RunContext, asked: ControlRequest, ledger: Ledger) -> bool:
+    def _ask(self, context: RunContext, request: ControlRequest, ledger: Ledger) -> bool:
         """Whether a run has to be started: the ledger knows which."""
         from rehome.execution.control.words.answer_words import answer_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
         policy = ANYTHING
         with context.gateway() as cluster:
-            if not asked.stops:
-                own = OwnCluster.of_plan(cluster, context.ledger.plan(asked.plan_id))
+            if not request.stops:
+                own = OwnCluster.of_plan(cluster, context.ledger.plan(request.plan_id))
                 found_id = own.describe_cluster().cluster_id
                 bound.require(context, found_id)
-                policy = context.policy_for(context.ledger.plan(asked.plan_id))
+                policy = context.policy_for(context.ledger.plan(request.plan_id))
             controller = drivers.controller(context, cluster, policy)
             done = controller.control(
-                asked.control,
-                asked.plan_id,
-                asked.rate_bytes_per_s,
-                by_broker=asked.rates_by_broker,
-                moves_per_broker=asked.moves_per_broker,
+                request.control,
+                request.plan_id,
+                request.rate_bytes_per_s,
+                by_broker=request.rates_by_broker,
+                moves_per_broker=request.moves_per_broker,
             )
-        self.log.info("Plan %s: %s", asked.plan_id, answer_text(done.answer))
-        if asked.control is Control.NEXT_WINDOW:
+        self.log.info("Plan %s: %s", request.plan_id, answer_text(done.answer))
+        if request.control is Control.NEXT_WINDOW:
             ask = context.dag_paused
             text = handed_over_text(
                 paused_plan.next_window(
-                    context.ledger, context.ledger.plan(asked.plan_id), utc_now(), ask
+                    context.ledger, context.ledger.plan(request.plan_id), utc_now(), ask
                 )
             )
-            self.log.info("Plan %s: %s", asked.plan_id, text)
+            self.log.info("Plan %s: %s", request.plan_id, text)
         if done.run is None:
             return False
         conf = {**done.run, "kafka_config_id": self.kafka_config_id}
@@ -111,15 +111,15 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         started = f"{STARTED_RUN_PREFIX}{run.run_id}"
         return context.ledger.requested_run(STARTED_DAG, started) is not None
 
-    def _refuse_unasked(self, context: RunContext, asked: ControlRequest) -> None:
+    def _refuse_unasked(self, context: RunContext, request: ControlRequest) -> None:
         """Only a person's fresh word starts anything; to stop a plan, any word will do."""
         run, who = context.dag_run, context.asker
         if run_authority.is_old(context):
             raise run_authority.old_request_error(context)
-        if who.kind is AskerKind.TASK and not asked.stops:
+        if who.kind is AskerKind.TASK and not request.stops:
             raise unasked_error(
                 NotAsked.NO_REQUEST,
                 TaskReason.CONTROL_BY_TASK,
                 run_id=run.run_id,
-                said=asked.control.value,
+                said=request.control.value,
             )

@@ -190,8 +190,8 @@ def policy_findings(ledger: Ledger, cluster_id: str) -> list[TypedFinding]:
     from rehome.execution.dry_run.typed_finding import FoundKind, TypedFinding
 
     subject = f"cluster {cluster_id}"
-    found = policy_differences(ledger, cluster_id)
-    return [TypedFinding(FoundKind.POLICIES_DIFFER, subject, differs=each) for each in found]
+    differences = policy_differences(ledger, cluster_id)
+    return [TypedFinding(FoundKind.POLICIES_DIFFER, subject, differs=each) for each in differences]
 
 
 def channel_findings() -> list[TypedFinding]:

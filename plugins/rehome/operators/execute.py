@@ -46,9 +46,9 @@ class StartReassignmentOperator(ClusterOperator):
         plan, policy = task.plan, policy_for(task.request, context.settings)
         with (
             context.gateway() as cluster,
-            drivers.driving(context, cluster, record) as held,
+            drivers.driving(context, cluster, record) as lease,
         ):
-            done = advance(plan, held.ledger, held.cluster, policy)
+            done = advance(plan, lease.ledger, lease.cluster, policy)
             metrics = extras().metrics.of_plan(plan, policy, context.settings)
             metrics.note_step(done)
             metrics.note_copies(context.ledger, PaceFollower(context.ledger, plan.plan_id))

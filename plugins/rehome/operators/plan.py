@@ -217,6 +217,6 @@ def tell_of_full_disks(context: RunContext, directory: PlanDirectory, plan_id: s
         return
     load = directory.read_json("load.json")
     about = about_plan(context.ledger.plan(plan_id))
-    found = disks_full(load["forecast"], load["forecast_days"], **about)
-    if found is not None:
-        alerting.raise_alerts(context.ledger, [found])
+    alert = disks_full(load["forecast"], load["forecast_days"], **about)
+    if alert is not None:
+        alerting.raise_alerts(context.ledger, [alert])

@@ -95,12 +95,12 @@ class PlanFleetOperator(SparkJobOperator):
         if not chosen:
             return [], failed
         plans = Warehouse(f"{context.warehouse.uri}/plans")
-        asked = plans.write_json(
+        request_uri = plans.write_json(
             f"{name}-requests.json", {"clusters": requests, "options": options}
         )
         every = [context.warehouse.snapshot_uri(one.snapshot.name) for one in chosen.values()]
         self.snapshots = every
-        self.application_args = self._arguments(context, name, asked, plans.uri, every)
+        self.application_args = self._arguments(context, name, request_uri, plans.uri, every)
         results = self._submit(context, plans, f"{name}.json")
         recorded = []
         for cluster_id, one in chosen.items():
@@ -117,12 +117,12 @@ class PlanFleetOperator(SparkJobOperator):
 
     @staticmethod
     def _arguments(
-        context: RunContext, name: str, asked: str, out: str, snapshots: Sequence[str]
+        context: RunContext, name: str, request_uri: str, out: str, snapshots: Sequence[str]
     ) -> list[str]:
         warehouse = context.warehouse
         return [
             *("--snapshots", *snapshots),
-            *("--request", asked),
+            *("--request", request_uri),
             *("--out", out),
             *("--name", name),
             *("--quality", warehouse.quality_uri),
@@ -181,10 +181,10 @@ def _plan_id(name: str, cluster_id: str) -> str:
 
 def _misled_reasons(context: RunContext, due: Sequence[Due]) -> dict[str, str]:
     """Why clusters have no plan whose connection leads elsewhere; the audit knows of each."""
-    found = due_clusters.misled_entries(context.ledger, due)
-    for each in found.values():
+    mismatches = due_clusters.misled_entries(context.ledger, due)
+    for each in mismatches.values():
         refusals.tell_misled(context, each)
-    return {name: f"{each.text}. {each.next_step}" for name, each in found.items()}
+    return {name: f"{each.text}. {each.next_step}" for name, each in mismatches.items()}
 
 
 def _earlier_plans(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[str, str]:

@@ -173,26 +173,28 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _refuse_other_cluster(self, context: RunContext, cluster: ClusterGateway) -> None:
         """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
-        wanted = str(context.given.get("cluster_id") or "")
-        found = cluster.describe_cluster().cluster_id if wanted else ""
-        if wanted != found:
-            raise InvalidRequestError([other_cluster_text(self.kafka_config_id, found, wanted)])
+        page_cluster_id = str(context.given.get("cluster_id") or "")
+        actual_id = cluster.describe_cluster().cluster_id if page_cluster_id else ""
+        if page_cluster_id != actual_id:
+            raise InvalidRequestError(
+                [other_cluster_text(self.kafka_config_id, actual_id, page_cluster_id)]
+            )
 
     def _refuse_misled(self, context: RunContext, cluster: ClusterGateway) -> None:
         """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
         that is resumed, its own cluster is known.
         """
-        found_id, named = cluster.describe_cluster().cluster_id, context.named_plan_id
-        if named is not None:
-            OwnCluster.of_plan(cluster, context.ledger.plan(named)).describe_cluster()
+        found_id, plan_id = cluster.describe_cluster().cluster_id, context.named_plan_id
+        if plan_id is not None:
+            OwnCluster.of_plan(cluster, context.ledger.plan(plan_id)).describe_cluster()
         bound.require(context, found_id)
 
     def _refuse_by_policy(self, context: RunContext) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
-        request, named = run_request.request_of(context), context.named_plan_id
+        request, plan_id = run_request.request_of(context), context.named_plan_id
         action, record = request.action.value, None
-        if named is not None:
-            record = context.ledger.plan(named)
+        if plan_id is not None:
+            record = context.ledger.plan(plan_id)
             action = record.action
         try:
             context.policy_for(record).require(
@@ -214,12 +216,12 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         from rehome.execution.access.lease import is_orphaned
         from rehome.execution.control.resume import waits_for_window
 
-        named = context.named_plan_id
-        if named is not None and context.ledger.plan(named).state is not PlanState.PLANNED:
-            self._take_up(context, cluster, named)
+        plan_id = context.named_plan_id
+        if plan_id is not None and context.ledger.plan(plan_id).state is not PlanState.PLANNED:
+            self._take_up(context, cluster, plan_id)
             return None
-        if named is not None:
-            self._check(context, cluster, named)
+        if plan_id is not None:
+            self._check(context, cluster, plan_id)
         active = context.ledger.active_plan(cluster.describe_cluster().cluster_id)
         heal = extras().heals.heal_by(context.dag_run, context.ledger)
         in_window = context.window_end is not None
@@ -229,7 +231,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             self._give_up(context, cluster, active, MAKES_WAY)
             active = None
         if active is None:
-            return self._handed_over(context, cluster, heal) if in_window else named
+            return self._handed_over(context, cluster, heal) if in_window else plan_id
         if not in_window or heal is not None or not waits_for_window(active, context.ledger):
             silent = is_orphaned(active, context.ledger)
             reason = TaskReason.CLUSTER_HELD_SILENT if silent else TaskReason.CLUSTER_HELD

@@ -88,13 +88,13 @@ class SweepThrottlesOperator(ClusterOperator):
             orphan = self._orphan(context, cluster, cluster_id)
             paused = self._dag_paused(context, cluster_id)
             self.take_back(context, cluster)
-            found = foreign_throttles(context.ledger, cluster)
-            self._tell_foreign(found)
+            others = foreign_throttles(context.ledger, cluster)
+            self._tell_foreign(others)
         self._alert(
-            context.ledger, cluster_id, paused or orphan, found, dag_paused=paused is not None
+            context.ledger, cluster_id, paused or orphan, others, dag_paused=paused is not None
         )
         alerting.send_left_over(context.ledger)
-        now, foreign = utc_now(), len(found.throttles)
+        now, foreign = utc_now(), len(others.throttles)
         extras().metrics.cluster(context.ledger, cluster_id, swept_at=now, foreign=foreign)
         if orphan is not None:
             self._keep_window(context, orphan)
@@ -163,25 +163,25 @@ class SweepThrottlesOperator(ClusterOperator):
         """Alert people to what only they can repair; again after a while."""
         from rehome.alerts.due_alerts import foreign_leftovers, orphan, owed_alerts
 
-        found, over = owed_alerts(ledger, cluster_id)
+        alerts, over = owed_alerts(ledger, cluster_id)
         if plan is not None:
             in_flight = len(ledger.planned_moves(plan.plan_id, MoveState.ADMITTED))
-            found.append(orphan(plan, in_flight, dag_paused=dag_paused))
-            self.log.warning("Plan %s: %s", plan.plan_id, found[-1].text)
-        known = {alert.key for alert in found}
+            alerts.append(orphan(plan, in_flight, dag_paused=dag_paused))
+            self.log.warning("Plan %s: %s", plan.plan_id, alerts[-1].text)
+        keys = {alert.key for alert in alerts}
         for kind in (AlertKind.ORPHANED, AlertKind.DAG_PAUSED):
             raised = ledger.open_alerts(kind, cluster_id=cluster_id)
             over += [
                 (each.kind, each.subject)
                 for each in raised
-                if (each.kind, each.subject) not in known
+                if (each.kind, each.subject) not in keys
             ]
         if foreign.throttles and foreign.idle:
             left = foreign_leftovers(cluster_id, self.kafka_config_id, foreign.throttles)
-            found.append(left)
+            alerts.append(left)
         elif not foreign.throttles:  # else they may be in use
             over.append((AlertKind.FOREIGN_LEFTOVERS, cluster_id))
-        alerting.raise_alerts(ledger, found, over)
+        alerting.raise_alerts(ledger, alerts, over)
 
     def take_back(self, context: RunContext, cluster: ClusterGateway) -> None:
         """Under the lease of the cluster: no plan begins or resumes meanwhile, and no other sweep:
@@ -194,11 +194,11 @@ class SweepThrottlesOperator(ClusterOperator):
         lasting_s, owner = ttl_s(context.settings), context.driver_of()
         own = OwnCluster.itself(cluster)
         try:
-            with hold(context.ledger, own, owner, lasting_s, wait_s=0, release=True) as held:
+            with hold(context.ledger, own, owner, lasting_s, wait_s=0, release=True) as lease:
                 moves_of = partial(recorded_plans.moves_by_files, context.ledger)
-                swept = sweep(held.ledger, held.cluster, own.cluster_id, moves_of)
+                swept = sweep(lease.ledger, lease.cluster, own.cluster_id, moves_of)
                 self._tell_cleared(swept)
-                self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
+                self._tell_copies(stop_owed_copies(lease.ledger, lease.cluster, own.cluster_id))
         except LeaseHeldError as error:
             self.log.info(
                 "%s The run that drives a plan cleans up what it can.",
@@ -234,23 +234,23 @@ class SweepThrottlesOperator(ClusterOperator):
                 entry.detail,
             )
 
-    def _tell_foreign(self, found: ForeignThrottles) -> None:
+    def _tell_foreign(self, others: ForeignThrottles) -> None:
         from rehome.execution.throttle.foreign import mark_lines
 
-        for throttle in found.throttles:
+        for throttle in others.throttles:
             self.log.warning("Not this ledger's to take back, and left alone: %s", throttle)
-        for line in mark_lines(found):
+        for line in mark_lines(others):
             self.log.warning(line)
-        if found.throttles and found.idle:
+        if others.throttles and others.idle:
             self.log.warning(
                 "Nothing is being reassigned, so these are probably left over. Ask who set "
                 "them; kafka-configs --alter --delete-config takes them back."
             )
-        if found.unread:
-            resource, error = next(iter(found.unread.items()))
+        if others.unread:
+            resource, error = next(iter(others.unread.items()))
             self.log.warning(
                 "%s could not be read and may hold more, the first of %s: %s",
-                count_text(len(found.unread), "configuration"),
+                count_text(len(others.unread), "configuration"),
                 resource,
                 error,
             )

@@ -91,16 +91,16 @@ class SetThrottleOperator(ClusterOperator):
             self._refuse_by_policy(task, terms, rate)
         with (
             context.gateway() as cluster,
-            drivers.driving(context, cluster, record, begins=True) as held,
+            drivers.driving(context, cluster, record, begins=True) as lease,
         ):
-            task = task.with_record(held.ledger.plan(plan.plan_id))
+            task = task.with_record(lease.ledger.plan(plan.plan_id))
             if task.record.state is not PlanState.RUNNING:
                 bound.require(context, plan.cluster_id)
                 by_itself.refuse_lowering(context, plan, record)
                 recorded_plans.refuse_changed_files(plan, task.directory)
-            self._check(task, approval_terms.terms_of(task), held)
+            self._check(task, approval_terms.terms_of(task), lease)
             if request.unthrottled:
-                begin_unthrottled(plan, held.ledger, held.cluster)
+                begin_unthrottled(plan, lease.ledger, lease.cluster)
                 self.log.warning(
                     "Plan %s runs without a throttle. The limit for each broker and direction is "
                     "%s at once.",
@@ -110,9 +110,9 @@ class SetThrottleOperator(ClusterOperator):
                 return
             own = first_rates(terms.rates_by_broker, utc_now())
             done = set_up_throttle(
-                *(plan, held.ledger, held.cluster, first_rate(rate), rate, cause, own)
+                *(plan, lease.ledger, lease.cluster, first_rate(rate), rate, cause, own)
             )
-            cordoned = cordon(plan, request, held.ledger, held.cluster)
+            cordoned = cordon(plan, request, lease.ledger, lease.cluster)
         extras().metrics.rates_set(plan.cluster_id, [RateReason.SET_UP])
         for broker in cordoned:
             self.log.info("Broker %d: its log dirs are cordoned (%s)", broker, request.cordon)
@@ -125,7 +125,7 @@ class SetThrottleOperator(ClusterOperator):
                 bytes_text(value),
             )
 
-    def _check(self, task: TaskPlan, terms: Terms, held: LeasedCluster) -> None:
+    def _check(self, task: TaskPlan, terms: Terms, lease: LeasedCluster) -> None:
         """See that what was approved is what starts; else the approval lapses.
 
         A plan that pauses stays as it is, one that has not started yet fails.
@@ -134,11 +134,11 @@ class SetThrottleOperator(ClusterOperator):
         from rehome.execution.control.resume import not_started
 
         record, plan, request = task.record, task.plan, task.request
-        view = held.ledger.view(plan.plan_id)
+        view = lease.ledger.view(plan.plan_id)
         runs = view.state is PlanState.RUNNING
         try:
             if not runs:
-                refuse_drift(not_started(plan, view), held.cluster)
+                refuse_drift(not_started(plan, view), lease.cluster)
             refuse_lapsed(
                 plan.plan_id,
                 record.approval,
@@ -154,9 +154,9 @@ class SetThrottleOperator(ClusterOperator):
             )
         except (DriftError, ApprovalLapsedError) as error:
             if not view.state.ended:
-                held.ledger.add_event(EventKind.APPROVAL_LAPSED, error.what, plan_id=plan.plan_id)
+                lease.ledger.add_event(EventKind.APPROVAL_LAPSED, error.what, plan_id=plan.plan_id)
             if view.state is PlanState.APPROVED:
-                held.ledger.transition(plan.plan_id, PlanState.FAILED, error.what)
+                lease.ledger.transition(plan.plan_id, PlanState.FAILED, error.what)
             raise
         if view.state.active:
             self.log.info("Plan %s goes on where it was left.", plan.plan_id)
@@ -188,8 +188,8 @@ class ClearThrottleOperator(ClusterOperator):
                 if not record.state.ended:
                     context.ledger.transition(plan_id, PlanState.FAILED, _early_end(context))
                 return
-            with drivers.driving(context, cluster, record, release=True) as held:
-                done = self._clear(context, record, held)
+            with drivers.driving(context, cluster, record, release=True) as lease:
+                done = self._clear(context, record, lease)
             extras().metrics.plan_ended(context.ledger, record.cluster_id, plan_id)
             extras().metrics.cluster(context.ledger, record.cluster_id)
         others = len(done.changed_by_others)
@@ -206,19 +206,19 @@ class ClearThrottleOperator(ClusterOperator):
         if done.owed:
             self._owe(context, done.owed)
 
-    def _clear(self, context: RunContext, plan: PlanRecord, held: LeasedCluster) -> Cleared:
+    def _clear(self, context: RunContext, plan: PlanRecord, lease: LeasedCluster) -> Cleared:
         from rehome.execution.control.cancel import abort
         from rehome.execution.throttle.set_up import clear_throttle
 
-        now = held.ledger.plan(plan.plan_id)
+        now = lease.ledger.plan(plan.plan_id)
         if not now.state.ended and now.state is not PlanState.PAUSED:
-            asked = now.cancel_requested  # and nothing could carry it out
+            has_cancel_request = now.cancel_requested  # and nothing could carry it out
             cause = _early_end(context)
-            end = PlanState.CANCELLED if asked else PlanState.FAILED
-            done = abort(plan.plan_id, held.ledger, held.cluster, cause, state=end)
+            end = PlanState.CANCELLED if has_cancel_request else PlanState.FAILED
+            done = abort(plan.plan_id, lease.ledger, lease.cluster, cause, state=end)
             stopped = count_text(len(done.cancelled), "move")
             self.log.warning("Plan %s was %s: %s cancelled", plan.plan_id, now.state, stopped)
-        return clear_throttle(plan.plan_id, held.ledger, held.cluster)
+        return clear_throttle(plan.plan_id, lease.ledger, lease.cluster)
 
     def _owe(self, context: RunContext, entries: Collection[ThrottleEntry]) -> None:
         """Fail, so that a retry finds brokers that are back; the last attempt leaves it to the
@@ -246,9 +246,9 @@ def _lines_of(entries: Collection[ThrottleEntry]) -> tuple[str, ...]:
 
 def _early_end(context: RunContext) -> str:
     """Why the run has ended before its plan did, as the plan's cause."""
-    found = of_run(context)
-    if found is None:
-        found = silent(context)
-        if found is not None:
-            tell(context, found)
-    return EARLY_END if found is None else found.text.splitlines()[0].rstrip(".:")
+    cause = of_run(context)
+    if cause is None:
+        cause = silent(context)
+        if cause is not None:
+            tell(context, cause)
+    return EARLY_END if cause is None else cause.text.splitlines()[0].rstrip(".:")

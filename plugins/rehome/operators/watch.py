@@ -73,8 +73,8 @@ class WatchClustersOperator(RecordedOperator):
             try:
                 start = self._watch(context, cluster_id, snapshots, by_person=by_person)
                 if start is not None:
-                    asked = start.run_id, start.conf, start.dag_id
-                    run_authority.request_run(context, RunDoor.WATCH, *asked)
+                    request_args = start.run_id, start.conf, start.dag_id
+                    run_authority.request_run(context, RunDoor.WATCH, *request_args)
                     starts.append(start.run_id)
             except (RehomeError, OSError, ArrowException) as error:
                 self.log.error("Cluster %s is not watched: %s", cluster_id, error)
@@ -194,6 +194,6 @@ class AllJudgedOperator(RecordedOperator):
 
 def _events(context: RunContext) -> Sequence[Any]:
     """Of snapshots, that have started this run."""
-    found = context.airflow.get("triggering_asset_events") or {}
-    events: Sequence[Any] = found.get(assets.SNAPSHOTS_ASSET, ())
+    asset_events = context.airflow.get("triggering_asset_events") or {}
+    events: Sequence[Any] = asset_events.get(assets.SNAPSHOTS_ASSET, ())
     return events

@@ -93,16 +93,16 @@ def terms_of(task: TaskPlan) -> Terms:
     return Terms.of(record.plan_hash, rate, request, compared.counting, effects, shown, own)
 
 
-def refuse_own_approval(context: RunContext, person: Person, *asked: Askers) -> None:
+def refuse_own_approval(context: RunContext, person: Person, *occasions: Askers) -> None:
     """See that the answer to a request for approval comes from a person who may give it: one who
     has asked neither for the plan, nor for the run, nor for other terms.
 
     :param person: who has answered, as Airflow has recorded it.
-    :param asked: when it was asked, and now.
+    :param occasions: when it was asked, and now.
     :raises PolicyError: the connection's policy asks for another person.
     """
     policy = run_request.policy_of(context)
-    for askers in asked:
+    for askers in occasions:
         policy.require_approver(person.name or person.id, askers, *person.names)
 
 
@@ -143,10 +143,10 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
     :raises PolicyError: the connection's policy asks for a person, or for another one.
     """
     given = record.approval
-    asked = (None, {}) if given is None else (given.asked_by, given.terms_asked_by)
+    askers = (None, {}) if given is None else (given.asked_by, given.terms_asked_by)
     person = None if given is None else given.person
     names = frozenset[str]() if person is None else person.names
-    policy.require_approver(record.approver, Askers(record.actor, *asked), *names)
+    policy.require_approver(record.approver, Askers(record.actor, *askers), *names)
 
 
 def why_not(task: TaskPlan, terms: Terms) -> str:
@@ -157,7 +157,7 @@ def why_not(task: TaskPlan, terms: Terms) -> str:
     if record.approval is None:
         return "it was never approved"
     runs = record.state is PlanState.RUNNING
-    found = lapses(
+    open_lapses = lapses(
         record.approval,
         terms,
         None if runs else utc_now(),
@@ -167,7 +167,7 @@ def why_not(task: TaskPlan, terms: Terms) -> str:
         needs_person=request.approval,
     )
     was = record.approval
-    reasons = [reason_of(lapse, was.terms, terms, was.expires_at) for lapse in found]
+    reasons = [reason_of(lapse, was.terms, terms, was.expires_at) for lapse in open_lapses]
     accepted = runs or not request.approval or counts(task)
     if not accepted and not reasons:
         reasons = [not_counted_text(was.by_whom)]
@@ -185,14 +185,16 @@ def refuse_unapproved(task: TaskPlan) -> None:
     record, request = task.record, task.request
     if record.state is not PlanState.RUNNING or record.approval is None:
         return  # by an earlier Rehome, which kept no terms
-    terms, asked = terms_of(task), record.requested_rate_bytes_per_s
-    if asked is None and request.throttle_bytes_per_s is None:  # what the last dry run has found
+    terms, requested_rate = terms_of(task), record.requested_rate_bytes_per_s
+    if (
+        requested_rate is None and request.throttle_bytes_per_s is None
+    ):  # what the last dry run has found
         rate = record.approval.terms.rate_bytes_per_s
         own = rates_by_broker_of(request, record, rate)
         terms = replace(terms, rate_bytes_per_s=rate, rates_by_broker=own)
     refuse_lapsed(
         *(record.plan_id, record.approval, terms, None),
-        requested_rate_bytes_per_s=asked,
+        requested_rate_bytes_per_s=requested_rate,
         requested_rates_by_broker=_asked_by_broker(record, terms),
     )
 

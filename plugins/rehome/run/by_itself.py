@@ -54,5 +54,5 @@ def _of_a_person(context: RunContext, record: PlanRecord | None) -> bool:
         if record.for_window_at is not None or record.state.active:
             # It was a person's when it was handed over, or begun; or it is a heal.
             return extras().heals.heal_of(record, context.ledger) is None
-    asked = context.asker.person is not None
-    return asked and not extras().heals.by_watching(context.dag_run, context.ledger)
+    is_by_person = context.asker.person is not None
+    return is_by_person and not extras().heals.by_watching(context.dag_run, context.ledger)

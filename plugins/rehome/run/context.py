@@ -64,8 +64,8 @@ class RunContext:
         self.ti: Any = airflow.get("ti")
         self.given: Mapping[str, Any] = airflow.get("params") or {}
         own = getattr(self.task, "kafka_config_id", None) if connection is None else connection
-        named = self.given.get("kafka_config_id") if connection is None else None
-        self.connection = str(own or named or "")
+        params_connection = self.given.get("kafka_config_id") if connection is None else None
+        self.connection = str(own or params_connection or "")
         self.task_id = str(getattr(self.task, "task_id", "") or "")
         self.in_follow_up = self.task_id.startswith(f"{FOLLOW_UP}.")
         self.cleared = int(getattr(self.dag_run, "clear_number", 0) or 0)
@@ -179,8 +179,8 @@ class RunContext:
 
     @property
     def _timetable(self) -> MaintenanceWindowTimetable | None:
-        found = getattr(self.dag, "timetable", None)
-        return found if isinstance(found, MaintenanceWindowTimetable) else None
+        timetable = getattr(self.dag, "timetable", None)
+        return timetable if isinstance(timetable, MaintenanceWindowTimetable) else None
 
     @cached_property
     def window_end(self) -> datetime | None:
@@ -216,10 +216,10 @@ class RunContext:
     @property
     def first_plan_id(self) -> str:
         """The id of the plan that the run began with, made by it or continued."""
-        found = self._named_plan
-        if found is None and self.window_end is not None:
-            found = self.ledger.taken_up_by(self.dag_run.dag_id, self.dag_run.run_id)
-        return found or self.new_plan_id
+        plan_id = self._named_plan
+        if plan_id is None and self.window_end is not None:
+            plan_id = self.ledger.taken_up_by(self.dag_run.dag_id, self.dag_run.run_id)
+        return plan_id or self.new_plan_id
 
     @property
     def named_plan_id(self) -> str | None:
@@ -231,10 +231,10 @@ class RunContext:
 
     @property
     def _named_plan(self) -> str | None:
-        named = str(self._identifying.get("plan_id") or "").strip()
-        if not named or self._identifying.get("action") == Action.ROLLBACK.value:
+        plan_id = str(self._identifying.get("plan_id") or "").strip()
+        if not plan_id or self._identifying.get("action") == Action.ROLLBACK.value:
             return None
-        return checked_plan_id(named)
+        return checked_plan_id(plan_id)
 
     @property
     def new_plan_id(self) -> str:

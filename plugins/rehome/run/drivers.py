@@ -35,8 +35,8 @@ def driving(
     own = OwnCluster.of_plan(cluster, record)
     owner, lasting_s = context.driver_of(record), ttl_s(context.settings)
     options["plan_id"] = record.plan_id
-    with hold(context.ledger, own, owner, lasting_s, **options) as held:
-        yield held
+    with hold(context.ledger, own, owner, lasting_s, **options) as lease:
+        yield lease
 
 
 def controller(

@@ -50,14 +50,14 @@ def of_plan(ledger: Ledger, plan_id: str, directory: PlanDirectory) -> dict[str,
     :raises FileChangedError: they are others by now.
     """
     recorded = ledger.recorded_files(plan_id)
-    known = {name: recorded[name] for name in OF_A_PLAN if name in recorded}
-    if not known:
+    plan_files = {name: recorded[name] for name in OF_A_PLAN if name in recorded}
+    if not plan_files:
         return {}
-    found = digests_of(directory)
-    for name in (*known, *(name for name in found if name not in known)):
-        if found.get(name) != known.get(name):
+    digests = digests_of(directory)
+    for name in (*plan_files, *(name for name in digests if name not in plan_files)):
+        if digests.get(name) != plan_files.get(name):
             raise _changed_error(directory, name, WrittenWhen.RECORDED)
-    return known
+    return plan_files
 
 
 def _changed_error(directory: PlanDirectory, name: str, when: WrittenWhen) -> FileChangedError:
@@ -143,13 +143,15 @@ def _record(
     context: RunContext,
     directory: PlanDirectory,
     plan_id: str,
-    found: tuple[bool, int, str],
+    outcome: tuple[bool, int, str],
     **tried: Any,
 ) -> None:
     from rehome.ledger.stores.approvals.written_files import DryRun
 
     run, digest = context.dag_run, directory.digest(DRY_RUN_FILE)
-    context.ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest, **tried))
+    context.ledger.record_dry_run(
+        DryRun(plan_id, run.dag_id, run.run_id, *outcome, digest, **tried)
+    )
 
 
 def dry_run_of(context: RunContext, plan_id: str) -> DryRun | None:

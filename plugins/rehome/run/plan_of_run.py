@@ -105,10 +105,10 @@ def goes_on(context: RunContext) -> bool:
 
     :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
     """
-    named = context.named_plan_id
-    if named is not None:
-        found = recorded_plans.recorded_plan(context.ledger, named)
-        record = found if found and context.drives(found) else None
+    plan_id = context.named_plan_id
+    if plan_id is not None:
+        candidate = recorded_plans.recorded_plan(context.ledger, plan_id)
+        record = candidate if candidate and context.drives(candidate) else None
     else:
         record = carried_on(context)
     return record is not None and (record.state.active or record.state is PlanState.DONE)

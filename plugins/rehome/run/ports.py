@@ -77,7 +77,7 @@ class AlertChannels:
 class PlanMetrics:
     """Metrics of a plan that runs."""
 
-    def note_poll(self, found: Poll) -> None:
+    def note_poll(self, poll: Poll) -> None:
         """A poll has observed it."""
 
     def note_step(self, done: Advance) -> None:

@@ -41,9 +41,9 @@ def _refuse_unasked(context: RunContext) -> None:
     why_not = _why_not_asked(context)
     if why_not is not None and not (requested is None and _first_has_begun(context)):
         raise why_not
-    refused = _why_no_longer(context)
-    if refused is not None and not _has_begun(context, plan_of_task(context)):
-        raise refused
+    refusal = _why_no_longer(context)
+    if refusal is not None and not _has_begun(context, plan_of_task(context)):
+        raise refusal
     if requested is not None and not context.ledger.begin_requested(
         run.dag_id, run.run_id, run.run_after
     ):

@@ -92,8 +92,8 @@ def cause_of_run(causes: Sequence[Cause], failed: Sequence[str]) -> Cause | None
     """
     said = {cause.task_id for cause in causes}
     silent = (silent_cause(each, utc_now(), 0) for each in failed if each not in said)
-    found = most_specific(causes)
-    return next(silent, found) if found is None or found.kind.derived else found
+    main_cause = most_specific(causes)
+    return next(silent, main_cause) if main_cause is None or main_cause.kind.derived else main_cause
 
 
 def _put_cause_first(dag_run: DagRun) -> None:
@@ -109,9 +109,9 @@ def _put_cause_first(dag_run: DagRun) -> None:
             _note_cause(dag_run, session)
         return
     with create_session() as own:  # a run in one process, as by `airflow dags test`
-        found = own.get(DagRun, dag_run.id)
-        if found is not None:
-            _note_cause(found, own)
+        own_run = own.get(DagRun, dag_run.id)
+        if own_run is not None:
+            _note_cause(own_run, own)
 
 
 def _note_cause(dag_run: DagRun, session: Session) -> None:

@@ -110,9 +110,9 @@ class ReassignmentSensor(ClusterOperator):
             metrics = extras().metrics.of_plan(plan, policy, context.settings)
             pace = PaceFollower(context.ledger, plan.plan_id)
             try:
-                with drivers.driving(context, cluster, record) as held:
-                    sweep(held.ledger, held.cluster, plan.cluster_id)
-                    for done in rolling.steps(plan, held.ledger, held.cluster, policy):
+                with drivers.driving(context, cluster, record) as lease:
+                    sweep(lease.ledger, lease.cluster, plan.cluster_id)
+                    for done in rolling.steps(plan, lease.ledger, lease.cluster, policy):
                         metrics.note_step(done)
                         metrics.note_copies(context.ledger, pace)
                         self._raise_alerts(context, plan.plan_id)
@@ -152,14 +152,14 @@ class ReassignmentSensor(ClusterOperator):
             raise EndedError(TaskEnd(TaskReason.PLAN_CANCELLED, plan_id, state, who=by))
         raise EndedError(TaskEnd(TaskReason.PLAN_FAILED, plan_id, state, said=cause))
 
-    def watch(self, context: RunContext, known: Sequence[Mapping[str, Any]] | None) -> None:
+    def watch(self, context: RunContext, trigger_items: Sequence[Mapping[str, Any]] | None) -> None:
         """Poll until all of it has ended; then say how.
 
-        :param known: what the trigger has watched; None = begin.
+        :param trigger_items: what the trigger has watched; None = begin.
         """
-        watched = [Watched.from_json(item) for item in known or ()]
+        watched = [Watched.from_json(item) for item in trigger_items or ()]
         with closing(ReassignmentWatch(context.gateway(), watched)) as watch:
-            if known is None:
+            if trigger_items is None:
                 self.begin(context, watch)
             outcome = self._poll(watch)
             while not outcome.reason and not self.deferrable:
@@ -194,8 +194,8 @@ class ReassignmentSensor(ClusterOperator):
         alerting.raise_alerts(ledger, data_lost(ledger.plan(plan_id), ledger.lost_data(plan_id)))
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:
-            found = throttles_restored(ledger.plan(plan_id), often, self._interval_s(context))
-            alerting.raise_alerts(ledger, [found])
+            alert = throttles_restored(ledger.plan(plan_id), often, self._interval_s(context))
+            alerting.raise_alerts(ledger, [alert])
             ledger.mark_throttles_reported(often)
 
     def _interval_s(self, context: RunContext) -> float:

@@ -113,24 +113,26 @@ class PlanWatch:
         plan, ledger = self._plan, self._ledger
         if self._bystanders is None:
             self._bystanders = bystanders(plan, self._cluster.describe_topics())
-        found = poll(
+        last_poll = poll(
             plan, ledger, self._cluster, self._policy, self._backlog, bystanders=self._bystanders
         )
-        if found is None:
+        if last_poll is None:
             return PollOutcome(f"the plan is {ledger.plan(plan.plan_id).state}", "")
-        self._metrics.note_poll(found)
+        self._metrics.note_poll(last_poll)
         self._metrics.note_copies(ledger, self._pace)
-        seen, text = found.seen, found.progress.table()
-        if held := waits_for(found.actions):
-            text = f"{text}\nHeld back: {held}"
-        for resource, error in seen.throttles_unread.items():
+        observation, text = last_poll.seen, last_poll.progress.table()
+        if holds := waits_for(last_poll.actions):
+            text = f"{text}\nHeld back: {holds}"
+        for resource, error in observation.throttles_unread.items():
             text = f"{text}\nThe throttle of {resource} could not be read this time: {error}"
-        if seen.unthrottled:
-            text = f"{text}\nWhat throttles them is gone or changed: {_some(seen.unthrottled)}"
-        due = self._due(found)
-        if is_stop(found.actions):
+        if observation.unthrottled:
+            text = (
+                f"{text}\nWhat throttles them is gone or changed: {_some(observation.unthrottled)}"
+            )
+        due = self._due(last_poll)
+        if is_stop(last_poll.actions):
             return replace(self._stop(text), due=due)
-        reason = SOMETHING_TO_DO if needs_worker(found.actions) else ""
+        reason = SOMETHING_TO_DO if needs_worker(last_poll.actions) else ""
         return PollOutcome(reason, text, due)
 
     def _stop(self, text: str) -> PollOutcome:
@@ -155,7 +157,7 @@ class PlanWatch:
         back = f"{taken_back_text(len(done.cancelled))}, then its throttles: {done.cause}"
         return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {back}")
 
-    def _due(self, found: Poll) -> tuple[DueAlert, ...]:
+    def _due(self, last_poll: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""
         from rehome.alerts.due_alerts import (
             OVER_WHEN_IT_RUNS,
@@ -170,7 +172,7 @@ class PlanWatch:
             ledger.close_alerts(plan_id, *OVER_WHEN_IT_RUNS)
             self._first_poll = False
         record = ledger.plan(plan_id)
-        alerts = at_poll(record, found, self._policy, ledger.alerts(plan_id))
+        alerts = at_poll(record, last_poll, self._policy, ledger.alerts(plan_id))
         alerts += data_lost(record, ledger.lost_data(record.plan_id))
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
@@ -211,11 +213,11 @@ class ReassignmentWatch:
         :param partitions: (topic, partition) pairs; None = all that are in flight.
         :raises InvalidRequestError: a partition does not exist.
         """
-        named = None
+        keys = None
         if partitions is not None:
-            named = {TopicPartition(*partition) for partition in partitions}
-            _refuse_unknown(self._cluster, named)
-        self.watched = in_flight(self._cluster.list_reassignments(named), utc_now())
+            keys = {TopicPartition(*partition) for partition in partitions}
+            _refuse_unknown(self._cluster, keys)
+        self.watched = in_flight(self._cluster.list_reassignments(keys), utc_now())
 
     def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
@@ -223,24 +225,24 @@ class ReassignmentWatch:
 
         try:
             moves = [item.move for item in self.watched]
-            seen = observe(self._cluster, moves, utc_now())
+            observation = observe(self._cluster, moves, utc_now())
         except MissingRightError:
             raise
         except ClusterError as error:
             return PollOutcome("", f"Nothing could be seen this time: {error}")
-        self.watched = follow(self.watched, seen)
+        self.watched = follow(self.watched, observation)
         goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE)
-        found = fates(self.watched, seen)
+        fate_by_partition = fates(self.watched, observation)
         self.ended_otherwise = {
             partition: detail
-            for partition, (what, detail) in found.items()
+            for partition, (what, detail) in fate_by_partition.items()
             if what not in (*goes_on, Fate.DONE)
         }
-        text = status_table(replica_statuses(moves, seen))
-        for partition in sorted(found.keys() & seen.ongoing.keys()):
-            if why := cannot_end(seen.ongoing[partition], seen.live_brokers):
+        text = status_table(replica_statuses(moves, observation))
+        for partition in sorted(fate_by_partition.keys() & observation.ongoing.keys()):
+            if why := cannot_end(observation.ongoing[partition], observation.live_brokers):
                 text = f"{text}\n{partition} cannot end: {why}. {END_IT}"
-        flying = any(what in goes_on for what, _ in found.values())
+        flying = any(what in goes_on for what, _ in fate_by_partition.values())
         return PollOutcome("" if flying else "no reassignment is in flight", text)
 
     def close(self) -> None:
@@ -249,7 +251,7 @@ class ReassignmentWatch:
 
 
 def _refuse_unknown(gateway: ClusterGateway, partitions: Collection[TopicPartition]) -> None:
-    found = gateway.describe_topics({partition.topic for partition in partitions})
-    unknown = [p for p in sorted(partitions) if p.partition not in found[p.topic].partitions]
+    topics = gateway.describe_topics({partition.topic for partition in partitions})
+    unknown = [p for p in sorted(partitions) if p.partition not in topics[p.topic].partitions]
     if unknown:
         raise InvalidRequestError([f"There is no partition {p} to watch." for p in unknown])

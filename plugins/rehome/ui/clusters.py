@@ -82,15 +82,15 @@ def in_flight(cluster_id: str, ledger: Ledger) -> tuple[Flight, ...]:
     :raises HTTPException: 404: there is none.
     """
     uri = _newest_uri(cluster_id)
-    seen, throttles = _flights(uri)
-    starts = ledger.starts_here_at(cluster_id, seen.taken_at)
-    known = ledger.seen_reassignments(cluster_id)
+    observation, throttles = _flights(uri)
+    starts = ledger.starts_here_at(cluster_id, observation.taken_at)
+    records = ledger.seen_reassignments(cluster_id)
     same = {
         partition: each
-        for partition, each in known.items()
-        if partition in seen.ongoing and each.entry == seen.ongoing[partition]
+        for partition, each in records.items()
+        if partition in observation.ongoing and each.entry == observation.ongoing[partition]
     }
-    return describe(sorted(seen.ongoing), seen, throttles, starts, same)
+    return describe(sorted(observation.ongoing), observation, throttles, starts, same)
 
 
 def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
@@ -101,10 +101,12 @@ def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
     """
     leads = ledger.connections()
     wrong = {each.connection for each in bound.all_known_misled(ledger)}
-    seen = [one for one, leads_to in leads.items() if leads_to == cluster_id]
-    seen = [one for one in seen if one not in wrong] or seen
+    candidates = [one for one, leads_to in leads.items() if leads_to == cluster_id]
+    candidates = [one for one in candidates if one not in wrong] or candidates
     preferred = [*connections_of_file(), DEFAULT_CONNECTION]
-    return next((one for one in preferred if one in seen), seen[-1] if seen else None)
+    return next(
+        (one for one in preferred if one in candidates), candidates[-1] if candidates else None
+    )
 
 
 def outlook_of(plan: PlanRecord, ledger: Ledger) -> Outlook | None:
@@ -131,8 +133,8 @@ def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
 def _newest_uri(cluster_id: str) -> str:
     """The id comes from a URL: it becomes part of a path only if the warehouse lists it."""
     warehouse = installation.warehouse()
-    known = cluster_id in warehouse.clusters()
-    uri = warehouse.latest_snapshot(cluster_id) if known else None
+    is_there = cluster_id in warehouse.clusters()
+    uri = warehouse.latest_snapshot(cluster_id) if is_there else None
     if uri is None:
         raise HTTPException(404, f"The warehouse has no snapshot of a cluster {cluster_id!r}")
     return uri
@@ -140,8 +142,8 @@ def _newest_uri(cluster_id: str) -> str:
 
 @lru_cache(maxsize=SNAPSHOTS_KEPT)
 def _topics(uri: str) -> tuple[tuple[str, int, bool], ...]:
-    found = read_snapshot(uri, replicas=False).topics
-    columns = (found[name].to_pylist() for name in ("topic", "partitions", "internal", "visible"))
+    table = read_snapshot(uri, replicas=False).topics
+    columns = (table[name].to_pylist() for name in ("topic", "partitions", "internal", "visible"))
     return tuple(
         (topic, partitions or 0, internal)
         for topic, partitions, internal, visible in zip(*columns, strict=True)
@@ -163,11 +165,11 @@ def _flights(uri: str) -> tuple[Observation, ThrottlesSeen]:
 
 
 @lru_cache(maxsize=SNAPSHOTS_KEPT)
-def _view(uri: str, ledger: Ledger, asked: tuple[int, float] | None) -> ClusterView:
+def _view(uri: str, ledger: Ledger, demands: tuple[int, float] | None) -> ClusterView:
     snapshot, at = read_snapshot(uri), taken_at_of(uri)
     cluster_id = cluster_of(uri)
     ours = Ours(ledger.throttled_here_at(cluster_id, at), ledger.moving_here_at(cluster_id, at))
-    known = None
-    if asked is not None:
-        known = extras().loads.read(installation.warehouse(), snapshot, *asked)
-    return cluster_view(snapshot, known, ours)
+    load = None
+    if demands is not None:
+        load = extras().loads.read(installation.warehouse(), snapshot, *demands)
+    return cluster_view(snapshot, load, ours)

@@ -71,17 +71,17 @@ def trigger(dag_id: str, conf: Mapping[str, Any], user: str) -> str:
 
 
 def trigger_control(
-    plan_id: str, control: Control, connection: str, asked: Mapping[str, Any], user: str
+    plan_id: str, control: Control, connection: str, params: Mapping[str, Any], user: str
 ) -> str:
     """Trigger `control_reassignment` in a user's name; returns the run's id.
 
-    :param asked: parameters that go with the request: a throttle, moves at once.
+    :param params: parameters that go with the request: a throttle, moves at once.
     """
     conf = {
         "plan_id": plan_id,
         "action": control.value,
         "kafka_config_id": connection,
-        **asked,
+        **params,
     }
     return trigger(CONTROL_DAG, conf, user)
 
@@ -129,14 +129,14 @@ def unfinished_runs() -> list[RequestLine]:
     ).where(DagRun.state.in_((DagRunState.QUEUED, DagRunState.RUNNING)))
     with create_session() as session:
         rows = session.execute(query).all()
-    found = []
+    lines = []
     for dag_id, run_id, at, by, conf in rows:
         if clusters.base_of(dag_id) not in PLANNING_DAGS:
             continue
         about = conf.get("plan_id") if isinstance(conf, Mapping) else None
         state = RequestState.STARTING if about else RequestState.PLANNING
-        found.append(RequestLine(dag_id, run_id, state, at.astimezone(UTC), by or "", about))
-    return found
+        lines.append(RequestLine(dag_id, run_id, state, at.astimezone(UTC), by or "", about))
+    return lines
 
 
 def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:
@@ -147,5 +147,5 @@ def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:
         TaskInstance.task_id.in_(task_ids),
     )
     with create_session() as session:
-        found = {task_id: state or "" for task_id, state in session.execute(query)}
-    return {task_id: found.get(task_id, "") for task_id in task_ids}
+        states = {task_id: state or "" for task_id, state in session.execute(query)}
+    return {task_id: states.get(task_id, "") for task_id in task_ids}

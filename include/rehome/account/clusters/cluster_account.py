@@ -68,10 +68,10 @@ def _as_seen(view: ClusterView | None) -> Fact[ClusterView]:
 def _imbalance(view: ClusterView | None) -> Fact[float]:
     if view is None:
         return Unknown(NotKnown.NO_SNAPSHOT)
-    found = imbalance(view.brokers)
-    if found is None:
+    excess = imbalance(view.brokers)
+    if excess is None:
         return Unknown(NotKnown.SIZES_UNREAD)
-    return Known(found, view.taken_at, Source.SNAPSHOT)
+    return Known(excess, view.taken_at, Source.SNAPSHOT)
 
 
 def _findings(evidence: ClusterEvidence) -> Fact[tuple[FindingRecord, ...]]:

@@ -13,26 +13,26 @@ from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.kafka import BrokerId
 
 
-def broker_states(snapshot: Snapshot, known: KnownLoad | None = None) -> list[BrokerState]:
+def broker_states(snapshot: Snapshot, load: KnownLoad | None = None) -> list[BrokerState]:
     """Every broker, by id.
 
-    :param known: by what was before this snapshot; None = there is no history.
+    :param load: by what was before this snapshot; None = there is no history.
     """
     replicas, dirs = snapshot.replicas, snapshot.log_dirs
-    held = _by_broker(
+    replica_sums = _by_broker(
         replicas, ("broker", "count"), *((n, "sum") for n in ("is_leader", "in_isr", "size_bytes"))
     )
     online = dirs.filter(pc.invert(dirs["offline"]))
     disks = _by_broker(online, ("total_bytes", "sum"), ("usable_bytes", "sum"))
     off = _by_broker(dirs, ("offline", "sum"), ("cordoned", "sum"))
-    loads = known.by_broker(snapshot) if known is not None else {}
-    found = []
+    loads = load.by_broker(snapshot) if load is not None else {}
+    states = []
     for row in sorted(snapshot.brokers.to_pylist(), key=lambda row: row["broker"]):
         broker = row["broker"]
-        holds, has, lacks = (of.get(broker, {}) for of in (held, disks, off))
+        holds, has, lacks = (of.get(broker, {}) for of in (replica_sums, disks, off))
         count = holds.get("broker_count", 0)
         answered = row["live"] and row["answered"]
-        found.append(
+        states.append(
             BrokerState(
                 broker=broker,
                 rack=tuple(row["rack_path"]),
@@ -55,7 +55,7 @@ def broker_states(snapshot: Snapshot, known: KnownLoad | None = None) -> list[Br
                 **loads.get(broker, {}),
             )
         )
-    return found
+    return states
 
 
 def _by_broker(table: pa.Table, *columns: tuple[str, str]) -> dict[BrokerId, dict[str, Any]]:

@@ -106,6 +106,6 @@ def read_cluster(ledger: Ledger, cluster_id: str, now: datetime) -> ClusterEvide
 def policy_differences(ledger: Ledger, cluster_id: str) -> tuple[PolicyDifference, ...]:
     """Where the connections to a cluster do not say the same of approval and pace, as last read."""
     read = cluster_policy.PaceAndApproval.last_read
-    known = ledger.last_policies(cluster_id)
-    policies = [read(name, each) for name, each in known.items() if each]
+    policies_by_name = ledger.last_policies(cluster_id)
+    policies = [read(name, each) for name, each in policies_by_name.items() if each]
     return tuple(cluster_policy.differences(policies))

@@ -123,11 +123,11 @@ def imbalance(brokers: Sequence[BrokerState]) -> float | None:
     """
     alive = [broker for broker in brokers if broker.live]
     sizes = [broker.total_bytes or 0 for broker in alive]
-    held = [broker.size_bytes for broker in alive]
-    if not alive or not all(sizes) or None in held:
+    stored_sizes = [broker.size_bytes for broker in alive]
+    if not alive or not all(sizes) or None in stored_sizes:
         return None
-    stored = sum(size or 0 for size in held)
+    stored = sum(size or 0 for size in stored_sizes)
     if not stored:
         return 0.0
     shares = [stored * part / sum(sizes) for part in sizes]
-    return max((size or 0) / share - 1 for size, share in zip(held, shares, strict=True))
+    return max((size or 0) / share - 1 for size, share in zip(stored_sizes, shares, strict=True))

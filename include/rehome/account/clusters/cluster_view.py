@@ -37,16 +37,16 @@ class Ours:
 
 
 def cluster_view(
-    snapshot: Snapshot, known: KnownLoad | None = None, ours: Ours | None = None
+    snapshot: Snapshot, load: KnownLoad | None = None, ours: Ours | None = None
 ) -> ClusterView:
     """What a snapshot shows.
 
-    :param known: by what was before this snapshot; None = there is no history.
+    :param load: by what was before this snapshot; None = there is no history.
     """
     ours = ours or Ours()
     replicas = snapshot.replicas
     by_rack: dict[tuple[str, ...], list[BrokerState]] = {}
-    brokers = broker_states(snapshot, known)
+    brokers = broker_states(snapshot, load)
     for broker in brokers:
         by_rack.setdefault(broker.rack, []).append(broker)
     racks = tuple(("/".join(("", *rack)), tuple(by_rack[rack])) for rack in sorted(by_rack))
@@ -54,7 +54,7 @@ def cluster_view(
     leads = replicas.group_by(["topic", "partition"]).aggregate([("is_leader", "max")])
     foreign = [partition for partition in flying if partition not in ours.moving]
     settings = list(_settings(snapshot, brokers))
-    not_ours = [found for setting in settings if (found := _not_ours(setting, ours))]
+    not_ours = [foreign_part for setting in settings if (foreign_part := _not_ours(setting, ours))]
     return ClusterView(
         cluster_id=snapshot.cluster_id,
         taken_at=snapshot.taken_at,
@@ -65,10 +65,10 @@ def cluster_view(
         offline=_names_of(_partitions(leads.filter(pc.invert(leads["is_leader_max"])))),
         reassigning=_names_of(foreign),
         moving=len(flying) - len(foreign),
-        foreign_throttles=_names_of([found for found, _ in not_ours]),
+        foreign_throttles=_names_of([foreign_part for foreign_part, _ in not_ours]),
         throttled=len(settings) - sum(whole for _, whole in not_ours),
         hidden_topics=len(snapshot.hidden_topics),
-        unknown_load=_unknown_load(known),
+        unknown_load=_unknown_load(load),
     )
 
 
@@ -94,14 +94,14 @@ def _not_ours(setting: ForeignThrottle, ours: Ours) -> tuple[ForeignThrottle, bo
     places = {setting.resource}
     if setting.resource.type is ResourceType.BROKER:
         places.add(ConfigResource.cluster_default())
-    known = {item for place in places for item in ours.throttles.get((place, setting.key), ())}
+    our_items = {item for place in places for item in ours.throttles.get((place, setting.key), ())}
     items = split(setting.value)
-    left = [item for item in items if item not in known]
+    left = [item for item in items if item not in our_items]
     return (replace(setting, value=",".join(left)), len(left) == len(items)) if left else None
 
 
-def _unknown_load(known: KnownLoad | None) -> str:
-    return "there is no history: collect_snapshots builds it" if known is None else known.problems()
+def _unknown_load(load: KnownLoad | None) -> str:
+    return "there is no history: collect_snapshots builds it" if load is None else load.problems()
 
 
 def _partitions(rows: pa.Table) -> list[TopicPartition]:
@@ -110,5 +110,5 @@ def _partitions(rows: pa.Table) -> list[TopicPartition]:
     return sorted(TopicPartition(*key) for key in zip(*columns, strict=True))
 
 
-def _names_of(found: Sequence[object]) -> Named:
-    return Named(len(found), tuple(map(str, found[:NAMED])))
+def _names_of(items: Sequence[object]) -> Named:
+    return Named(len(items), tuple(map(str, items[:NAMED])))

@@ -68,11 +68,11 @@ class Trouble:
 
 def troubles_of(evidence: ClusterEvidence, now: datetime) -> tuple[Trouble, ...]:
     """All of them, the first to do something about first."""
-    found = list(_of_ledger(evidence, now))
+    troubles = list(_of_ledger(evidence, now))
     if evidence.view is not None:
-        found += _of_snapshot(evidence.view)
+        troubles += _of_snapshot(evidence.view)
     order = list(TroubleKind)
-    return tuple(sorted(found, key=lambda each: order.index(each.kind)))
+    return tuple(sorted(troubles, key=lambda each: order.index(each.kind)))
 
 
 def _of_ledger(evidence: ClusterEvidence, now: datetime) -> Iterator[Trouble]:
@@ -94,14 +94,14 @@ def _of_ledger(evidence: ClusterEvidence, now: datetime) -> Iterator[Trouble]:
             yield Trouble(
                 *(TroubleKind.NOT_SENT, Source.LEDGER, now, 1, channels, why), alert.kind.value
             )
-    for found in evidence.policy_differences:
-        yield replace(of_ledger(TroubleKind.POLICIES_DIFFER), differs=found)
+    for difference in evidence.policy_differences:
+        yield replace(of_ledger(TroubleKind.POLICIES_DIFFER), differs=difference)
 
 
 def _of_snapshot(view: ClusterView) -> Iterator[Trouble]:
-    def of_snapshot(kind: TroubleKind, found: Named) -> Iterator[Trouble]:
-        if found.count:
-            yield Trouble(kind, Source.SNAPSHOT, view.taken_at, found.count, found.first)
+    def of_snapshot(kind: TroubleKind, names: Named) -> Iterator[Trouble]:
+        if names.count:
+            yield Trouble(kind, Source.SNAPSHOT, view.taken_at, names.count, names.first)
 
     for broker in view.brokers:
         if broker.problem:

@@ -44,9 +44,9 @@ UNTIL_SILENT = "what came until a broker did not answer the newest poll"
 """Of the rate of a partition that is not known up to the newest poll."""
 
 
-def in_place_text(found: PlanBytes) -> str:
+def in_place_text(plan_bytes: PlanBytes) -> str:
     """``91 MB of 97 MB are in place``; or why that is not known; or that there are none."""
-    copying = found.copying
+    copying = plan_bytes.copying
     if isinstance(copying, Known):
         whole = copying.value
         if not whole.total:
@@ -55,42 +55,44 @@ def in_place_text(found: PlanBytes) -> str:
     return f"how many bytes the new replicas hold is not known: {WHY_UNKNOWN[copying.why]}"
 
 
-def in_place_sentence(found: PlanBytes) -> str:
+def in_place_sentence(plan_bytes: PlanBytes) -> str:
     """The same as a sentence."""
-    return _sentence(in_place_text(found))
+    return _sentence(in_place_text(plan_bytes))
 
 
-def left_sentence(found: PlanBytes) -> str:
+def left_sentence(plan_bytes: PlanBytes) -> str:
     """``20 MB are left to copy.``"""
-    if isinstance(found.copying, Known):
-        if not found.copying.value.total:
-            return _sentence(in_place_text(found))
-        return f"{bytes_text(found.copying.value.left)} are left to copy."
-    return _sentence(f"how much is left to copy is not known: {WHY_UNKNOWN[found.copying.why]}")
+    if isinstance(plan_bytes.copying, Known):
+        if not plan_bytes.copying.value.total:
+            return _sentence(in_place_text(plan_bytes))
+        return f"{bytes_text(plan_bytes.copying.value.left)} are left to copy."
+    return _sentence(
+        f"how much is left to copy is not known: {WHY_UNKNOWN[plan_bytes.copying.why]}"
+    )
 
 
-def total_text(found: PlanBytes) -> str:
+def total_text(plan_bytes: PlanBytes) -> str:
     """What the total consists of: ``86 MB planned, 11 MB grown since``; "" = it is as planned, or
     not known.
     """
-    if not isinstance(found.copying, Known):
+    if not isinstance(plan_bytes.copying, Known):
         return ""
-    changes = _changes(found, found.copying.value)
-    return f"{bytes_text(found.planned)} planned{''.join(changes)}" if changes else ""
+    changes = _changes(plan_bytes, plan_bytes.copying.value)
+    return f"{bytes_text(plan_bytes.planned)} planned{''.join(changes)}" if changes else ""
 
 
-def _changes(found: PlanBytes, copying: Copying) -> list[str]:
-    named = (
+def _changes(plan_bytes: PlanBytes, copying: Copying) -> list[str]:
+    parts = (
         (copying.grown, "grown since"),
         (copying.shrunk, "less than planned: topics have shrunk, or replicas were there already"),
-        (found.dropped, "not copied: the moves have ended otherwise"),
+        (plan_bytes.dropped, "not copied: the moves have ended otherwise"),
     )
-    return [f", {bytes_text(size)} {what}" for size, what in named if size]
+    return [f", {bytes_text(size)} {what}" for size, what in parts if size]
 
 
-def received_text(found: PlanBytes) -> str:
+def received_text(plan_bytes: PlanBytes) -> str:
     """``98 MB received, 5 MB of it taken back``; "" = no more than is in place, or not known."""
-    received, taken_back, copying = found.received, found.taken_back, found.copying
+    received, taken_back, copying = plan_bytes.received, plan_bytes.taken_back, plan_bytes.copying
     if not isinstance(received, Known) or not received.value:
         return ""
     if isinstance(copying, Known) and received.value <= copying.value.in_place:
@@ -101,11 +103,11 @@ def received_text(found: PlanBytes) -> str:
     return text
 
 
-def bytes_sentence(found: PlanBytes) -> str:
+def bytes_sentence(plan_bytes: PlanBytes) -> str:
     """All of it in one sentence, for notes, messages and reports."""
-    text = in_place_text(found)
-    total = total_text(found)
-    parts = [f"{text} ({total})" if total else text, received_text(found)]
+    text = in_place_text(plan_bytes)
+    total = total_text(plan_bytes)
+    parts = [f"{text} ({total})" if total else text, received_text(plan_bytes)]
     return _sentence("; ".join(filter(None, parts)))
 
 
@@ -133,10 +135,10 @@ def rate_of_partition(
         return (ended, "") if ended else (None, "it is not being copied")
     if not isinstance(pace, Known):
         return None, WHY_UNKNOWN[pace.why]
-    found = pace.value.of_partition(partition)
-    if not isinstance(found, float):
-        return None, WHY_UNKNOWN[found]
-    return found, UNTIL_SILENT if partition in pace.value.silent else ""
+    rate = pace.value.of_partition(partition)
+    if not isinstance(rate, float):
+        return None, WHY_UNKNOWN[rate]
+    return rate, UNTIL_SILENT if partition in pace.value.silent else ""
 
 
 def end_of(ends: Fact[EndRange]) -> tuple[EndRange | None, str]:

@@ -17,8 +17,8 @@ _WAITS = frozenset(
 
 def hurt_text(hurt: Hurt) -> tuple[str, str]:
     """What it is, and what to do about it, a sentence or two each."""
-    known = f" That was so at {second_text(hurt.known_at)}." if hurt.known_at is not None else ""
-    return f"{_TEXTS[hurt.kind](hurt)}{known}", _STEPS[hurt.kind]
+    as_of = f" That was so at {second_text(hurt.known_at)}." if hurt.known_at is not None else ""
+    return f"{_TEXTS[hurt.kind](hurt)}{as_of}", _STEPS[hurt.kind]
 
 
 def held_back_text(hurts: Iterable[Hurt]) -> str:

@@ -90,10 +90,10 @@ def _gone_text(partitions: int) -> str:
 
 def _unpaid_text(account: PlanAccount) -> str:
     """A sentence on what a budget has left on drained brokers; "" = nothing."""
-    found = len((account.files.drained or {}).get("unpaid", ()))
-    if not found:
+    count = len((account.files.drained or {}).get("unpaid", ()))
+    if not count:
         return ""
-    stay = count_text(found, "replica stays", "replicas stay")
+    stay = count_text(count, "replica stays", "replicas stay")
     where = "on the brokers to be drained, because the budget is spent"
     return f"{stay} {where}: these brokers are not empty. "
 
@@ -133,16 +133,16 @@ def _still_set(account: PlanAccount) -> str:
 
 
 def _throttles(account: PlanAccount) -> str:
-    found = account.throttles
-    if not found.ever:
+    throttles = account.throttles
+    if not throttles.ever:
         return "No throttle was set."
-    if not found.still_set:
+    if not throttles.still_set:
         return "No throttle setting is pending cleanup."
     if account.state.active:
-        settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
+        settings = count_text(throttles.still_set, "throttle setting is", "throttle settings are")
         return f"By its ledger {settings} set for it now."
-    if found.finishing:
-        settings = count_text(found.still_set, "throttle setting is", "throttle settings are")
+    if throttles.finishing:
+        settings = count_text(throttles.still_set, "throttle setting is", "throttle settings are")
         return f"{settings} still to be taken back by its run."
     return sentence(_still_set(account))
 
@@ -192,8 +192,8 @@ def _with_cause(what: str) -> _Text:
 
 
 def _refused_text(account: PlanAccount) -> str:
-    found = [group for group in account.findings if group.kind.severity is Severity.ERROR]
-    errors = sum(group.count for group in found)
+    groups = [group for group in account.findings if group.kind.severity is Severity.ERROR]
+    errors = sum(group.count for group in groups)
     return f"The dry run refuses this plan: {count_text(errors, 'error')}."
 
 
@@ -212,13 +212,13 @@ def _not_empty(account: PlanAccount) -> str:
     in_dirs = drained.get("log_dirs")
     where = "in the log dirs to be emptied" if in_dirs else "on the brokers to be drained"
     left = len(drained.get("left", ()))
-    found = f"{count_text(left, 'replica was', 'replicas were')} found {where}"
-    return f"{_IN_PLACE}, but {found if left else f'what lies {where} could not be read'}."
+    replicas_text = f"{count_text(left, 'replica was', 'replicas were')} found {where}"
+    return f"{_IN_PLACE}, but {replicas_text if left else f'what lies {where} could not be read'}."
 
 
 def _not_elected(account: PlanAccount) -> str:
-    found = account.files.leaders or {"refused": {}, "waiting": ()}
-    return f"Not every preferred leader leads: {not_elected_text(found)}."
+    leaders = account.files.leaders or {"refused": {}, "waiting": ()}
+    return f"Not every preferred leader leads: {not_elected_text(leaders)}."
 
 
 def _not_reached(account: PlanAccount) -> str:

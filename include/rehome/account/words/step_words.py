@@ -89,8 +89,8 @@ def _as_it_waits(account: PlanAccount) -> tuple[str, str]:
     if account.standing.stand is Stand.HANDED_OVER:
         words = handed_over_words(account)
         return words.next_step, words.step_here
-    found = waits_text(account)
-    return (DECIDE, DECIDE_HERE) if found is None else (found.next_step, found.step_here)
+    waits = waits_text(account)
+    return (DECIDE, DECIDE_HERE) if waits is None else (waits.next_step, waits.step_here)
 
 
 def _approve(account: PlanAccount) -> tuple[str, str]:

@@ -16,13 +16,13 @@ def stretches(points: Sequence[T], at: Callable[[T], datetime]) -> list[list[T]]
 
     :param points: oldest first.
     """
-    found: list[list[T]] = []
+    runs: list[list[T]] = []
     for point in points:
-        if found and at(point) - at(found[-1][-1]) <= PACE_WINDOW:
-            found[-1].append(point)
+        if runs and at(point) - at(runs[-1][-1]) <= PACE_WINDOW:
+            runs[-1].append(point)
         else:
-            found.append([point])
-    return found
+            runs.append([point])
+    return runs
 
 
 def thin_out(points: list[list[T]], most: int) -> list[list[T]]:

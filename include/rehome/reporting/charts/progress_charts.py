@@ -75,8 +75,8 @@ def broker_picture(
     if stored is not None and stored.low:
         sides = zip(loads, stored.low, stored.high, strict=True)
         bands = {load.broker: (low, high) for load, low, high in sides}
-    held = [max(b.size_bytes_before, b.size_bytes_after) for b in loads]
-    most = max(held, default=0)
+    sizes = [max(b.size_bytes_before, b.size_bytes_after) for b in loads]
+    most = max(sizes, default=0)
     by_change = sorted(loads, key=lambda load: (-load.change_bytes, load.broker))
     shown = sorted(by_change[:BROKERS_DRAWN], key=lambda load: load.broker)
     bars = tuple(
@@ -112,10 +112,10 @@ def progress_curve(data: ReportData) -> Curve | None:
     span_s = max(last_s, expected.most_s if expected else 0.0)
     if span_s <= 0 or not total:
         return None
-    known = [(start, 0), *((sample.sampled_at, sample.bytes_done) for sample in samples)]
+    readings = [(start, 0), *((sample.sampled_at, sample.bytes_done) for sample in samples)]
     drawn = [
         [(max(0.0, (at - start).total_seconds()) / span_s, done / total) for at, done in stretch]
-        for stretch in thin_out(stretches(known, itemgetter(0)), POINTS_SHOWN)
+        for stretch in thin_out(stretches(readings, itemgetter(0)), POINTS_SHOWN)
     ]
     return Curve(
         lines=tuple(" ".join(_point(*point) for point in points) for points in drawn),

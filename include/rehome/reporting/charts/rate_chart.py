@@ -107,14 +107,14 @@ def _marks(rates: Sequence[RateChange], begin: datetime, span_s: float) -> Itera
 
 def _smooth(delivered: Sequence[tuple[datetime, float]]) -> list[list[tuple[datetime, float]]]:
     """Means of half a minute each, and at most some hundred: single polls see single fetches."""
-    found = []
+    lines = []
     for line in thin_out(stretches(delivered, itemgetter(0)), POINTS_SHOWN):
         means = []
         for at, _ in line:
             near = [r for t, r in delivered if -30 < (t - at).total_seconds() <= 0]
             means.append((at, sum(near) / len(near)))
-        found.append(means)
-    return found
+        lines.append(means)
+    return lines
 
 
 def change_text(change: RateChange) -> str:

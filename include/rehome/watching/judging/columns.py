@@ -74,8 +74,8 @@ class Columns:
         leader[part[leads]] = ids[broker[leads]]
         leaders_end = np.full(count, _UNKNOWN, np.int64)
         leaders_end[part[leads]] = end[leads]
-        known = ~leads & ~adding & (end >= 0) & (leaders_end[part] >= 0)
-        lag = np.where(known, np.maximum(leaders_end[part] - end, 0), _UNKNOWN)
+        has_lag = ~leads & ~adding & (end >= 0) & (leaders_end[part] >= 0)
+        lag = np.where(has_lag, np.maximum(leaders_end[part] - end, 0), _UNKNOWN)
         first = position == 0
         preferred = np.full(count, _UNKNOWN, np.int64)
         preferred[part[first]] = ids[broker[first]]
@@ -130,25 +130,25 @@ class Columns:
 
     def followers_by_broker(self) -> dict[str, Any]:
         """``broker 3`` → lags of the followers on it, where they are known."""
-        known = self.lag >= 0
-        found = {}
-        for index in np.unique(self.broker[known]).tolist():
-            found[f"broker {self.ids[index]}"] = self.lag[known & (self.broker == index)]
-        return found
+        has_lag = self.lag >= 0
+        lags = {}
+        for index in np.unique(self.broker[has_lag]).tolist():
+            lags[f"broker {self.ids[index]}"] = self.lag[has_lag & (self.broker == index)]
+        return lags
 
     def followers_by_log_dir(self) -> dict[str, Any]:
         """``broker 3 /data1`` → the same; only for brokers with several log dirs."""
-        known = (self.lag >= 0) & (self.log_dir >= 0)
+        has_lag = (self.lag >= 0) & (self.log_dir >= 0)
         place = self.broker * max(1, len(self.log_dir_names)) + self.log_dir
-        found = {}
-        places = np.unique(place[known])
+        lags = {}
+        places = np.unique(place[has_lag])
         holders = places // max(1, len(self.log_dir_names))
         several = np.isin(holders, [h for h in holders.tolist() if (holders == h).sum() > 1])
         for each in places[several].tolist():
             index, log_dir = divmod(each, len(self.log_dir_names))
             name = f"broker {self.ids[index]} {self.log_dir_names[log_dir]}"
-            found[name] = self.lag[known & (place == each)]
-        return found
+            lags[name] = self.lag[has_lag & (place == each)]
+        return lags
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Any]:

@@ -117,7 +117,7 @@ def judge(
     groups = TopicGroups.of(snapshot, columns, facts.broker_sets)
     traffic = {} if traffic is None or groups.several else traffic
     usable = live - set(facts.drained)
-    found = [
+    findings = [
         *_brokers(snapshot, columns, live, facts),
         *_partitions(columns, rules),
         *_racks(snapshot, columns, groups, usable, facts),
@@ -142,7 +142,7 @@ def judge(
     if forecast is None:
         unknown.add(FindingKind.DISK_FULL_SOON)
     else:
-        found += _disks(forecast, facts.forecast_days)
+        findings += _disks(forecast, facts.forecast_days)
         unknown |= {
             (FindingKind.DISK_FULL_SOON, f"broker {row.broker}")
             for row in forecast
@@ -151,7 +151,7 @@ def judge(
     silent = any(row["live"] and not row["answered"] for row in snapshot.brokers.to_pylist())
     hidden = bool(snapshot.hidden_topics)
     unknown |= _unclear(columns, facts, silent=silent, hidden=hidden)
-    return Judgement(tuple(found), frozenset(unknown), silent or not live or hidden)
+    return Judgement(tuple(findings), frozenset(unknown), silent or not live or hidden)
 
 
 def _unclear(
@@ -238,14 +238,14 @@ def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterato
             if topic == pattern or (topic not in internal and fnmatchcase(topic, pattern)):
                 declared[code] = pattern
                 break
-    wanted = np.zeros(len(columns.topics), np.int64)
+    factors = np.zeros(len(columns.topics), np.int64)
     for code, pattern in declared.items():
-        wanted[code] = rules.replication_factors[pattern]
-    asked = wanted[columns.topic_of]
-    off = (asked > 0) & (columns.factor != asked) & ~columns.in_flight
+        factors[code] = rules.replication_factors[pattern]
+    target_factor = factors[columns.topic_of]
+    off = (target_factor > 0) & (columns.factor != target_factor) & ~columns.in_flight
     for code in np.unique(columns.topic_of[off]).tolist():
         wrong.setdefault(declared[code], set()).add(columns.topics[code])
-    more = np.unique(columns.topic_of[off & (columns.factor > asked)]).tolist()
+    more = np.unique(columns.topic_of[off & (columns.factor > target_factor)]).tolist()
     lowers = {declared[code] for code in more}
     for pattern, topics in sorted(wrong.items()):
         facts = {
@@ -283,8 +283,8 @@ def _others(snapshot: Snapshot, columns: Columns, facts: ClusterFacts) -> Iterat
     ours = set(facts.moving)
     foreign = [each for each in flying if each not in ours]
     if foreign:
-        named = [f"{topic}-{partition}" for topic, partition in foreign[:MOST_NAMED]]
-        about = {"count": len(foreign), "partitions": named}
+        partitions = [f"{topic}-{partition}" for topic, partition in foreign[:MOST_NAMED]]
+        about = {"count": len(foreign), "partitions": partitions}
         yield Seen(FindingKind.FOREIGN_REASSIGNMENT, "", about)
     if flying or facts.active:
         return
@@ -314,5 +314,5 @@ def _disks(forecast: Iterable[DiskForecast], days: float) -> Iterator[Seen]:
 
 def _named_facts(columns: Columns, chosen: Any) -> dict[str, Any]:
     first = columns.names(chosen, MOST_NAMED)
-    named = [f"{topic}-{partition}" for topic, partition in first]
-    return {"count": int(chosen.sum()), "partitions": named}
+    partitions = [f"{topic}-{partition}" for topic, partition in first]
+    return {"count": int(chosen.sum()), "partitions": partitions}

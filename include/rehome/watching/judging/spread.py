@@ -41,8 +41,8 @@ class TopicGroups:
         group_of = np.zeros(len(columns.topics), np.int64)
         if sets:
             for code, topic in enumerate(columns.topics):
-                found = set_of_topic(sets, topic, internal=topic in internal)
-                group_of[code] = 0 if found is None else 1 + sets.index(found)
+                broker_set = set_of_topic(sets, topic, internal=topic in internal)
+                group_of[code] = 0 if broker_set is None else 1 + sets.index(broker_set)
         closed = frozenset(broker for each in sets if each.exclusive for broker in each.brokers)
         bound = tuple(frozenset(each.brokers) for each in sets)
         return cls(group_of[columns.topic_of], (None, *bound), closed)
@@ -70,8 +70,8 @@ def badly_spread(
     """
     rows = snapshot.brokers.select(["broker", "rack_path", "live"]).to_pylist()
     # Of a dead broker the rack is not known: it is in none.
-    known = [row for row in rows if row["live"] or row["rack_path"]]
-    paths = {row["broker"]: tuple(row["rack_path"]) for row in known}
+    rows_with_rack = [row for row in rows if row["live"] or row["rack_path"]]
+    paths = {row["broker"]: tuple(row["rack_path"]) for row in rows_with_rack}
     bad = np.zeros(len(columns.factor), bool)
     for group in range(len(groups.brokers)):
         mine = groups.of_partition == group
@@ -100,10 +100,10 @@ def _uneven(
             counts, least = [], []
             for rack in sorted(racks):
                 inside = [b for b, path in paths.items() if path[: level + 1] == rack]
-                held = columns.held_by(inside)
-                counts.append(held)
+                replicas = columns.held_by(inside)
+                counts.append(replicas)
                 free = [broker for broker in inside if broker in usable]
-                least.append(np.where(columns.held_by(free) < len(free), held, 1 << 20))
+                least.append(np.where(columns.held_by(free) < len(free), replicas, 1 << 20))
             bad |= np.max(counts, axis=0) - np.min(least, axis=0) >= 2
     return bad
 
@@ -141,9 +141,9 @@ def off_their_share(
         )
 
     count = len(groups.brokers)
-    held = columns.bytes[chosen]
+    sizes = columns.bytes[chosen]
     totals = np.bincount(group_of, columns.size[there], minlength=count)
-    yield from _off("bytes", ids, held, fair(held, share, totals), rules.balance_tolerance)
+    yield from _off("bytes", ids, sizes, fair(sizes, share, totals), rules.balance_tolerance)
     if rules.traffic_tolerance is not None:
         for name, rates in traffic.items():
             values = np.array([rates.get(broker, 0.0) for broker in ids.tolist()])
@@ -181,11 +181,11 @@ def _off(name: str, ids: Any, values: Any, fair: Any, tolerance: float) -> Itera
 
 def _capacity(snapshot: Snapshot) -> dict[int, float]:
     """Bytes of each broker's log dirs; 0 where one does not report them."""
-    found: dict[int, float] = {}
+    capacities: dict[int, float] = {}
     unknown = set()
     for row in snapshot.log_dirs.to_pylist():
         if row["total_bytes"] is None:
             unknown.add(row["broker"])
         else:
-            found[row["broker"]] = found.get(row["broker"], 0.0) + row["total_bytes"]
-    return {broker: 0.0 if broker in unknown else total for broker, total in found.items()}
+            capacities[row["broker"]] = capacities.get(row["broker"], 0.0) + row["total_bytes"]
+    return {broker: 0.0 if broker in unknown else total for broker, total in capacities.items()}

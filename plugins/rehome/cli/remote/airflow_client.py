@@ -150,12 +150,12 @@ class AirflowClient:
         """Get another token in the place of one that may have ended; whether there is one."""
         if self._who.token_file is not None:
             try:
-                found = read_token(self._who.token_file)
+                token = read_token(self._who.token_file)
             except CommandError:
                 return False  # what was answered to the one that there was says more
-            if found in ("", self._token):
+            if token in ("", self._token):
                 return False
-            self._token = found
+            self._token = token
         elif self._who.token:
             return False
         else:
@@ -190,10 +190,10 @@ class AirflowClient:
         self._token = str(token["access_token"])
 
     def _json(self, answer: httpx.Response) -> Any:
-        found = _read(answer)
-        if found is None:
+        content = _read(answer)
+        if content is None:
             raise self._strange(answer)
-        return found
+        return content
 
     def _refusal(self, answer: httpx.Response) -> CommandError:
         status, detail = answer.status_code, _detail(answer)
@@ -259,14 +259,14 @@ def _read(answer: httpx.Response) -> Any:
 
 
 def _of_page(answer: httpx.Response) -> bool:
-    found = _read(answer)
-    return isinstance(found, dict) and HEAD_OF_PAGE in found
+    content = _read(answer)
+    return isinstance(content, dict) and HEAD_OF_PAGE in content
 
 
 def _detail(answer: httpx.Response) -> str:
     """What a server says is wrong, on one line."""
-    found = _read(answer)
-    detail = found.get("detail", found) if isinstance(found, dict) else found
+    content = _read(answer)
+    detail = content.get("detail", content) if isinstance(content, dict) else content
     if isinstance(detail, list):  # what FastAPI says of a body
         detail = "; ".join(
             f"{'.'.join(map(str, each.get('loc', ())))}: {each.get('msg')}"

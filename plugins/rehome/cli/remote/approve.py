@@ -85,11 +85,11 @@ def option_of(chosen: argparse.Namespace, options: Sequence[str]) -> str:
     :raises CommandError: the question does not have it: what would run now has another code.
     """
     first = "Reject" if chosen.reject else "Send back" if chosen.send_back else "Approve"
-    found = [option for option in options if option.startswith(first)]
+    matches = [option for option in options if option.startswith(first)]
     if chosen.code is not None:
-        found = [option for option in found if option.split()[-1] == chosen.code]
-    if found:
-        return found[0]
+        matches = [option for option in matches if option.split()[-1] == chosen.code]
+    if matches:
+        return matches[0]
     offered = ", ".join(options)
     if chosen.code is not None:
         raise CommandError(

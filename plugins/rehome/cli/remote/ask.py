@@ -107,11 +107,11 @@ def _ask(control: Control, chosen: argparse.Namespace) -> int:
         if not confirm(chosen, f"{offered['button']} {chosen.plan}?"):
             say("Nothing was done.")
             return ExitCode.REFUSED
-        asked = client.press(where, _form(chosen))
+        request_run = client.press(where, _form(chosen))
         if not chosen.no_wait:
-            _pass_on(client, chosen.plan, asked)
+            _pass_on(client, chosen.plan, request_run)
         if chosen.json and not getattr(chosen, "watch", False):
-            say_json(asked)
+            say_json(request_run)
         elif not chosen.json:
             said = "The request is on its way." if chosen.no_wait else PASSED_ON
             say(f"{said} {_THEN[control].format(plan=chosen.plan)}")
@@ -129,16 +129,16 @@ def _form(chosen: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _pass_on(client: AirflowClient, plan_id: str, asked: Mapping[str, Any]) -> None:
+def _pass_on(client: AirflowClient, plan_id: str, request_run: Mapping[str, Any]) -> None:
     """Wait until the run of the request has ended.
 
     :raises CommandError: it was refused, or did not work.
     """
-    where = path_of(plan_id, f"/requests/{quote(asked['run_id'], safe='')}")
+    where = path_of(plan_id, f"/requests/{quote(request_run['run_id'], safe='')}")
     while not (run := client.page(where))["ended"]:
         time.sleep(EACH_LOOK_S)
     if run["failed"]:
-        raise run_failed(run, ASKING_DAG, str(asked["run_id"]))
+        raise run_failed(run, ASKING_DAG, str(request_run["run_id"]))
 
 
 def run_failed(run: Mapping[str, Any], dag_id: str, run_id: str) -> CommandError:

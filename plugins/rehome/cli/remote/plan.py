@@ -63,14 +63,14 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 def _plan(chosen: argparse.Namespace) -> int:
     if chosen.local:
         return plan_here(chosen, request_of(chosen))
-    asked = {**request_of(chosen), "dry_run": True}
+    conf = {**request_of(chosen), "dry_run": True}
     with open_airflow(chosen) as client:
         require_running(client, PLANS_DAG)
-        body = {"logical_date": None, "conf": asked}
+        body = {"logical_date": None, "conf": conf}
         run_id = str(client.api("POST", f"/dags/{PLANS_DAG}/dagRuns", body)["dag_run_id"])
         if chosen.no_wait:
-            found = {"dag_id": PLANS_DAG, "run_id": run_id}
-            say_json(found) if chosen.json else say(run_id)
+            run_key = {"dag_id": PLANS_DAG, "run_id": run_id}
+            say_json(run_key) if chosen.json else say(run_id)
             return ExitCode.DONE
         run = _await_dry_run(client, run_id)
         plan = client.page(path_of(run["plan_id"]))
@@ -99,11 +99,11 @@ def _await_dry_run(client: AirflowClient, run_id: str) -> dict[str, Any]:
         time.sleep(EACH_LOOK_S)
     if run["plan_id"] is not None:
         return dict(run)
-    found = run["without_plan"]
-    if not found["said"]:
+    failure = run["without_plan"]
+    if not failure["said"]:
         raise run_failed(run, PLANS_DAG, run_id)
-    parts = (found["said"], *found["details"], found["left"] or found["changed"])
-    raise CommandError(ExitCode.FAILED, " ".join(filter(None, parts)), found["next_step"] or "")
+    parts = (failure["said"], *failure["details"], failure["left"] or failure["changed"])
+    raise CommandError(ExitCode.FAILED, " ".join(filter(None, parts)), failure["next_step"] or "")
 
 
 def _show(plan: dict[str, Any], moves: dict[str, Any]) -> None:
@@ -161,14 +161,14 @@ def request_of(chosen: argparse.Namespace) -> dict[str, Any]:
 
     :raises CommandError: an object is no JSON, or its file cannot be read.
     """
-    found: dict[str, Any] = {"action": chosen.action}
+    params: dict[str, Any] = {"action": chosen.action}
     for name in ReassignmentParams.model_fields:
         if name in NOT_OPTIONS:
             continue
         value = getattr(chosen, name)
         if value is not None:
-            found[name] = value if isinstance(value, bool) else _parse_value(name, value)
-    return found
+            params[name] = value if isinstance(value, bool) else _parse_value(name, value)
+    return params
 
 
 def _parse_value(name: str, text: str) -> Any:
@@ -219,11 +219,11 @@ def _types(name: str) -> set[str]:
     """JSON types that the parameter takes, but for null."""
     schema = _schema(name)
     parts = schema.get("anyOf", [schema])
-    found: set[str] = set()
+    types: set[str] = set()
     for part in parts:
         kinds = part.get("type", "string")
-        found.update([kinds] if isinstance(kinds, str) else kinds)
-    return found - {"null"}
+        types.update([kinds] if isinstance(kinds, str) else kinds)
+    return types - {"null"}
 
 
 def _holds_objects(name: str) -> bool:

@@ -154,9 +154,9 @@ def _speed(plan: Data) -> str:
 
 def _moves(plan: Data) -> str:
     moves = plan["moves"]
-    seen = f", seen {local_time(plan['seen_at'])}" if plan["seen_at"] else ""
+    as_of = f", seen {local_time(plan['seen_at'])}" if plan["seen_at"] else ""
     flying = f"{moves['in_flight']} in flight, {moves['wait']} wait, " if not plan["ended"] else ""
-    return f"{flying}{moves['done']} of {moves['all']} moves done{seen}"
+    return f"{flying}{moves['done']} of {moves['all']} moves done{as_of}"
 
 
 def picture(plan: Data, moves: Iterable[Data]) -> RenderableType:
@@ -224,8 +224,8 @@ def _tables(plan: Data, moves: list[Data]) -> list[RenderableType]:
         )
     if len(moves) > FLYING_SHOWN:
         flying.add_row("…", f"{len(moves) - FLYING_SHOWN} more", "", "", "")
-    found = [brokers] if plan["brokers"] else []
-    return [*found, *([flying] if moves else [])]
+    tables = [brokers] if plan["brokers"] else []
+    return [*tables, *([flying] if moves else [])]
 
 
 def _rate(rate: float | None, moves: int) -> str:

@@ -69,20 +69,20 @@ def status(chosen: argparse.Namespace) -> int:
             plan = client.page(path_of(chosen.plan))
             say_json(plan) if chosen.json else say(*plan_lines(plan))
             return ExitCode.DONE
-        found = client.page("/", q=chosen.search)
+        page = client.page("/", q=chosen.search)
         requests = [] if chosen.search else client.page("/requests")
     if chosen.json:
-        say_json({**found, "requests": requests})
+        say_json({**page, "requests": requests})
         return ExitCode.DONE
-    _list_plans(found)
+    _list_plans(page)
     for each in (line for line in requests if line["plan_id"] is None):
         cause = each["cause"]["text"].splitlines()[0] if each["cause"] else each["run_id"]
         say(f"request of {each['by'] or 'not known'}, {each['state']}: {cause}")
     return ExitCode.DONE
 
 
-def _list_plans(found: dict[str, Any]) -> None:
-    plans = found["plans"][:NEWEST_SHOWN]
+def _list_plans(page: dict[str, Any]) -> None:
+    plans = page["plans"][:NEWEST_SHOWN]
     if not plans:
         say("No plans yet: rehome plan ACTION makes one, and changes nothing.")
         return
@@ -93,8 +93,8 @@ def _list_plans(found: dict[str, Any]) -> None:
         row = (f"{plan['plan_id']}\n  {about}", standing(plan), copied, _end(plan))
         table.add_row(*(Text(clean(text), overflow="fold") for text in row))
     console().print(table)
-    if found["total"] > len(plans):
-        say(f"{found['total'] - len(plans)} older plans are not shown: --search TEXT, or --json.")
+    if page["total"] > len(plans):
+        say(f"{page['total'] - len(plans)} older plans are not shown: --search TEXT, or --json.")
 
 
 def _end(plan: dict[str, Any]) -> str:
@@ -117,17 +117,17 @@ def _clusters_arguments(parser: argparse.ArgumentParser) -> None:
 def clusters(chosen: argparse.Namespace) -> int:
     """List the fleet."""
     with open_airflow(chosen) as client:
-        found = client.page("/clusters")
+        fleet = client.page("/clusters")
     if chosen.json:
-        say_json(found)
+        say_json(fleet)
         return ExitCode.DONE
-    for text in filter(None, (found["problem"], *found["notes"])):
+    for text in filter(None, (fleet["problem"], *fleet["notes"])):
         say(f"! {text}")
-    if not found["clusters"]:
+    if not fleet["clusters"]:
         say("No snapshots yet: every plan takes one, and so does the DAG collect_snapshots.")
         return ExitCode.DONE
     table = Table("Cluster", "Brokers up", "Partitions", "Not well", "Plan", box=None)
-    for line in found["clusters"]:
+    for line in fleet["clusters"]:
         names = dict.fromkeys(filter(None, (line["title"], line["connection"])))
         row = ("\n".join(names), *_cluster_cells(line))
         table.add_row(*(Text(clean(text), overflow="fold") for text in row))
@@ -163,9 +163,9 @@ def explain(chosen: argparse.Namespace) -> int:
     if not chosen.partition and not chosen.broker:
         raise CommandError(ExitCode.USAGE, "What is to be explained? Give --partition or --broker.")
     with open_airflow(chosen) as client:
-        asked = {"partition": chosen.partition, "broker": chosen.broker}
-        found = client.page(path_of(chosen.plan, "/explanations"), **asked)
-    say_json(found) if chosen.json else say("\n\n".join(found["texts"]))
+        query = {"partition": chosen.partition, "broker": chosen.broker}
+        explanations = client.page(path_of(chosen.plan, "/explanations"), **query)
+    say_json(explanations) if chosen.json else say("\n\n".join(explanations["texts"]))
     return ExitCode.DONE
 
 

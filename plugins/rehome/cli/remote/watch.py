@@ -70,13 +70,13 @@ class Look:
 
 def follow(client: AirflowClient, plan_id: str, *, as_json: bool) -> ExitCode:
     """Show a plan until it is over; returns how it has ended."""
-    found = looks(client, plan_id)
+    views = looks(client, plan_id)
     if as_json:
-        last = _as_json(found)
+        last = _as_json(views)
     elif (screen := console()).is_terminal:
-        last = _draw_until_end(screen, found)
+        last = _draw_until_end(screen, views)
     else:
-        last = _as_lines(found)
+        last = _as_lines(views)
     return ExitCode.DONE if last.well else ExitCode.FAILED
 
 
@@ -124,9 +124,9 @@ def _is_starting(client: AirflowClient, plan_id: str) -> bool:
     return any(each["plan_id"] == plan_id and each["cause"] is None for each in waiting)
 
 
-def _as_json(found: Iterator[Look]) -> Look:
+def _as_json(views: Iterator[Look]) -> Look:
     said = None
-    for one in found:
+    for one in views:
         data = {**one.plan, "moves_in_flight": one.moves, "away": one.away or None}
         if data != said:
             say_json_line(data)
@@ -134,9 +134,9 @@ def _as_json(found: Iterator[Look]) -> Look:
     return one
 
 
-def _as_lines(found: Iterator[Look]) -> Look:
+def _as_lines(views: Iterator[Look]) -> Look:
     said = ""
-    for one in found:
+    for one in views:
         plan = one.plan
         line = f"{standing(plan)}: {whole_percent(plan['bytes']['fraction'])} %, "
         line += str(plan["bytes"]["text"])
@@ -149,9 +149,9 @@ def _as_lines(found: Iterator[Look]) -> Look:
     return one
 
 
-def _draw_until_end(screen: Any, found: Iterator[Look]) -> Look:
+def _draw_until_end(screen: Any, views: Iterator[Look]) -> Look:
     with Live(console=screen, auto_refresh=False) as live:
-        for one in found:
+        for one in views:
             shown = picture(one.plan, one.moves)
             if one.away:
                 shown = Group(shown, Text(f"! {clean(one.away)} It is asked again.", "red"))

@@ -156,19 +156,19 @@ class ApprovePlanOperator(AskingOperator):
             task.directory,
         )
         try:
-            found = evidence.read_dry_run(context, record.plan_id, directory).content
+            trial = evidence.read_dry_run(context, record.plan_id, directory).content
         except evidence.FileChangedError as error:
             self.log.warning("%s It is tried out anew.", error)
-            found = {}
-        if found:
+            trial = {}
+        if trial:
             compared = plan_settings.ComparedSettings.of(
                 directory, record.action, context.connection, begun=record.state.active
             )
             rate = approval_terms.rate_of(context, request, record)[0]
             own = approval_terms.rates_by_broker_of(request, record, rate).to_json()
-            as_tried = found["rate_bytes_per_s"] == rate and found.get("own_rates", {}) == own
-            if as_tried and found.get("settings") == compared.counting:
-                return found
+            as_tried = trial["rate_bytes_per_s"] == rate and trial.get("own_rates", {}) == own
+            if as_tried and trial.get("settings") == compared.counting:
+                return trial
         with context.gateway() as cluster:
             return tried_out(task, own_snapshot.uri_of(context), cluster).to_json()
 
@@ -179,8 +179,8 @@ class ApprovePlanOperator(AskingOperator):
         context, plan = task.context, task.plan
         attempt = f"{context.dag_run.run_id}#{getattr(context.ti, 'try_number', 1)}"
         record = context.ledger.plan(plan.plan_id)
-        found = approval_waits(plan, record, attempt, task.request.window_end, deadline)
-        alerting.raise_alerts(context.ledger, [found])
+        alert = approval_waits(plan, record, attempt, task.request.window_end, deadline)
+        alerting.raise_alerts(context.ledger, [alert])
 
     def execute_complete(self, context: RunContext, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
@@ -188,47 +188,53 @@ class ApprovePlanOperator(AskingOperator):
         context.ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         if answer.timed_out:
             self._lapse(context, plan_id, self.question(context), answer)
-        asked = self.open_question(context, answer)
+        question_record = self.open_question(context, answer)
         given = _line(answer.fields.get(THROTTLE))
-        approved = self.approves(context, asked, answer)
+        approved = self.approves(context, question_record, answer)
         if answer.option == self.SEND_BACK or (approved and given):
             # A throttle given with an approval is not what the numbers were shown for.
-            self._send_back(context, asked, answer, given)
+            self._send_back(context, question_record, answer, given)
         if answer.option == self.REJECT:
-            self.record(context, asked, answer, AnswerKind.REJECTED)
+            self.record(context, question_record, answer, AnswerKind.REJECTED)
             self._reject(context, plan_id, str(answer.by))
             self.options, self.params = [self.APPROVE, self.REJECT], _form()
             return super().execute_complete(context.airflow, event)
         if not approved:
-            self.ask_again(context, asked, answer, Fault(AnswerFault.NO_OPTION))
-        self._approve(context, asked, answer)
+            self.ask_again(context, question_record, answer, Fault(AnswerFault.NO_OPTION))
+        self._approve(context, question_record, answer)
         return None
 
-    def _approve(self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer) -> None:
+    def _approve(
+        self, context: RunContext, question_record: QuestionRecord, answer: HumanAnswer
+    ) -> None:
         """Approve what was shown, if it is what would run now and the person may."""
         plan_id, person = context.plan_id, answer.by
         assert person is not None  # open_question has seen to it
         now_asked = context.ledger.plan(plan_id).askers(context.actor)
         try:
-            then_asked = asked.question.askers
+            then_asked = question_record.question.askers
             approval_terms.refuse_own_approval(context, person, then_asked, now_asked)
         except PolicyError as error:
-            self.record(context, asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            self.record(context, question_record, answer, AnswerKind.NOT_COUNTED, error.what)
             raise
-        seen = Terms.from_json(asked.question.terms)
-        if changed := self._changes_text(context, asked, seen):
-            self.ask_again(context, asked, answer, Fault(AnswerFault.CHANGED, changed))
+        terms_shown = Terms.from_json(question_record.question.terms)
+        if changed := self._changes_text(context, question_record, terms_shown):
+            self.ask_again(context, question_record, answer, Fault(AnswerFault.CHANGED, changed))
         given: dict[str, Any] = {
             "by_person": True,
             "asked_by": context.actor,
             "lasting_s": context.settings.approval_lasts_s,
-            "answered": Answered(asked.question_id, AnswerKind.APPROVED, person, answer.at),
+            "answered": Answered(
+                question_record.question_id, AnswerKind.APPROVED, person, answer.at
+            ),
         }
         name = person.name or person.id
-        context.ledger.approve(plan_id, seen.plan_hash, name, seen, **given)
-        self.log.info("Plan %s approved by %s: %s", plan_id, person, "; ".join(seen.lines()))
+        context.ledger.approve(plan_id, terms_shown.plan_hash, name, terms_shown, **given)
+        self.log.info("Plan %s approved by %s: %s", plan_id, person, "; ".join(terms_shown.lines()))
 
-    def _changes_text(self, context: RunContext, asked: QuestionRecord, seen: Terms) -> str:
+    def _changes_text(
+        self, context: RunContext, question_record: QuestionRecord, terms_shown: Terms
+    ) -> str:
         """What has changed while a person decided, in words; "" = nothing."""
         directory = context.directory
         try:
@@ -236,13 +242,13 @@ class ApprovePlanOperator(AskingOperator):
             now = approval_terms.terms_of(run_request.task_plan(context, record))
         except evidence.FileChangedError as error:
             return plain(error.what)
-        changed = not_the_same(seen, now)
-        if not changed and self.changed_files(directory, asked):
+        changed = not_the_same(terms_shown, now)
+        if not changed and self.changed_files(directory, question_record):
             changed = other_report_text(REPORT_FILE)
         return changed
 
     def _send_back(
-        self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer, text: str
+        self, context: RunContext, question_record: QuestionRecord, answer: HumanAnswer, text: str
     ) -> NoReturn:
         """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
 
@@ -255,10 +261,10 @@ class ApprovePlanOperator(AskingOperator):
         request = run_request.plan_request(context)
         if rate is not None:
             record = context.ledger.plan(plan_id)
-            found = approval_terms.rate_of(context, request, record)[0]
+            present_rate = approval_terms.rate_of(context, request, record)[0]
             who = person.name or person.id
-            context.ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
-        self.ask_again(context, asked, answer, fault)
+            context.ledger.request_rate(plan_id, rate, who, found_bytes_per_s=present_rate)
+        self.ask_again(context, question_record, answer, fault)
 
     def _reject(self, context: RunContext, plan_id: str, actor: str) -> None:
         state = context.ledger.plan(plan_id).state
@@ -273,7 +279,11 @@ class ApprovePlanOperator(AskingOperator):
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _lapse(
-        self, context: RunContext, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer
+        self,
+        context: RunContext,
+        plan_id: str,
+        question_record: QuestionRecord | None,
+        answer: HumanAnswer,
     ) -> NoReturn:
         """A question without an answer ends at its deadline, or with its window: it keeps no other
         run waiting. What has begun stays paused.
@@ -282,8 +292,8 @@ class ApprovePlanOperator(AskingOperator):
         """
         ends = context.ledger.plan(plan_id).window_end
         why = lapsed_text(in_window=ends is not None)
-        if asked is not None and asked.answered is None:
-            self.record(context, asked, answer, AnswerKind.LAPSED, why)
+        if question_record is not None and question_record.answered is None:
+            self.record(context, question_record, answer, AnswerKind.LAPSED, why)
         state = context.ledger.plan(plan_id).state
         if not state.active and not state.ended:
             context.ledger.transition(plan_id, PlanState.CANCELLED, why)

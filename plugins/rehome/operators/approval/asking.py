@@ -128,63 +128,67 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         :raises AskedAgainError: the ledger knows none, it has an answer, or Airflow does not say
             who has given this one.
         """
-        asked = self.question(context)
-        if asked is None:
+        question_record = self.question(context)
+        if question_record is None:
             self.ask_again(
                 context,
                 None,
                 answer,
                 Fault(AnswerFault.SHOWN_NOT_KNOWN),
             )
-        if asked.answered is not None:
+        if question_record.answered is not None:
             self.ask_again(context, None, answer, Fault(AnswerFault.ANSWERED_BEFORE))
         if answer.by is None:
-            self.ask_again(context, asked, answer, Fault(AnswerFault.NO_PERSON))
-        return asked
+            self.ask_again(context, question_record, answer, Fault(AnswerFault.NO_PERSON))
+        return question_record
 
-    def approves(self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer) -> bool:
+    def approves(
+        self, context: RunContext, question_record: QuestionRecord, answer: HumanAnswer
+    ) -> bool:
         """Whether the answer approves; where it approves another text, it is asked again."""
-        if answer.option == f"{self.APPROVE} {asked.question.code}":
+        if answer.option == f"{self.APPROVE} {question_record.question.code}":
             return True
         if answer.option.startswith(self.APPROVE):
-            self.ask_again(context, asked, answer, Fault(AnswerFault.OTHER_TEXT))
+            self.ask_again(context, question_record, answer, Fault(AnswerFault.OTHER_TEXT))
         return False
 
     @staticmethod
-    def changed_files(directory: PlanDirectory, asked: QuestionRecord) -> list[str]:
+    def changed_files(directory: PlanDirectory, question_record: QuestionRecord) -> list[str]:
         """Files that the person was to read, and that are others by now."""
-        shown = {name: digest for name, digest in asked.question.shown.items() if name != TEXT}
+        shown = {
+            name: digest for name, digest in question_record.question.shown.items() if name != TEXT
+        }
         there = {name: directory.digest(name) for name in shown if directory.exists(name)}
         return [name for name, digest in shown.items() if there.get(name) != digest]
 
     @staticmethod
     def record(
         context: RunContext,
-        asked: QuestionRecord,
+        question_record: QuestionRecord,
         answer: HumanAnswer,
         what: AnswerKind,
         detail: str = "",
     ) -> None:
         """Write what has become of a question, where nothing else is written with it."""
-        answered = Answered(asked.question_id, what, answer.by, answer.at, detail)
+        answered = Answered(question_record.question_id, what, answer.by, answer.at, detail)
         context.ledger.record_answer(answered)
 
     def ask_again(
         self,
         context: RunContext,
-        asked: QuestionRecord | None,
+        question_record: QuestionRecord | None,
         answer: HumanAnswer,
         fault: Fault,
     ) -> NoReturn:
         """Record why the answer does not count, or what it asks for; Airflow tries again.
 
-        :param asked: the question, if it has no answer yet.
+        :param question_record: the question, if it has no answer yet.
         :raises AskedAgainError: always.
         """
         plan_id, who, why = context.plan_id, str(answer.by or ""), fault_text(fault)
         what = AnswerKind.SENT_BACK if fault.kind.sends_back else AnswerKind.NOT_COUNTED
-        if asked is not None:
-            self.record(context, asked, answer, what, why)
+        if question_record is not None:
+            self.record(context, question_record, answer, what, why)
         actor = who or A_PERSON
         context.ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=actor, plan_id=plan_id)
         raise AskedAgainError(asked_anew_text(plan_id, who, why, sent_back=fault.kind.sends_back))

@@ -166,33 +166,40 @@ class ApproveProposedOperator(AskingOperator):
     def execute_complete(self, context: RunContext, event: dict[str, Any]) -> Any:
         """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
         answer = hitl.answer_in(event)
-        asked = self.open_question(context, answer)
+        question_record = self.open_question(context, answer)
         if answer.option == self.REJECT:
-            self.record(context, asked, answer, AnswerKind.REJECTED)
+            self.record(context, question_record, answer, AnswerKind.REJECTED)
             about = context.plan_id
             tell_end(context, TaskEnd(TaskReason.PROPOSAL_REJECTED, about, who=str(answer.by)))
             self.options = [self.APPROVE, self.REJECT]
             return super().execute_complete(context.airflow, event)
-        if not self.approves(context, asked, answer):
-            self.ask_again(context, asked, answer, Fault(AnswerFault.NO_OPTION))
-        self._approve(context, asked, answer)
+        if not self.approves(context, question_record, answer):
+            self.ask_again(context, question_record, answer, Fault(AnswerFault.NO_OPTION))
+        self._approve(context, question_record, answer)
         return None
 
-    def _approve(self, context: RunContext, asked: QuestionRecord, answer: HumanAnswer) -> None:
+    def _approve(
+        self, context: RunContext, question_record: QuestionRecord, answer: HumanAnswer
+    ) -> None:
         """Approve what was shown, if it is what would be done now and the person may."""
         person = answer.by
         assert person is not None  # open_question has seen to it
         try:
             now_asked = Askers(context.actor)
-            approval_terms.refuse_own_approval(context, person, asked.question.askers, now_asked)
+            approval_terms.refuse_own_approval(
+                context, person, question_record.question.askers, now_asked
+            )
         except PolicyError as error:
-            self.record(context, asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            self.record(context, question_record, answer, AnswerKind.NOT_COUNTED, error.what)
             raise
         now = self.proposal(context)
-        if (now.terms, now.digest) != (asked.question.terms, asked.question.digest):
-            self.ask_again(context, asked, answer, Fault(AnswerFault.PROPOSAL_CHANGED))
-        if changed := self.changed_files(context.directory, asked):
+        if (now.terms, now.digest) != (
+            question_record.question.terms,
+            question_record.question.digest,
+        ):
+            self.ask_again(context, question_record, answer, Fault(AnswerFault.PROPOSAL_CHANGED))
+        if changed := self.changed_files(context.directory, question_record):
             fault = Fault(AnswerFault.FILE_CHANGED, ", ".join(changed))
-            self.ask_again(context, asked, answer, fault)
-        self.record(context, asked, answer, AnswerKind.APPROVED)
+            self.ask_again(context, question_record, answer, fault)
+        self.record(context, question_record, answer, AnswerKind.APPROVED)
         self.log.info("%s approved by %s", context.plan_id, person)

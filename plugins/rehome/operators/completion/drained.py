@@ -72,12 +72,12 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             emptied: Collection[LogDirName] = ()
             if request.action is Action.EVACUATE_LOG_DIRS:
                 emptied = emptied_by(recorded_plans.recorded_moves(context.ledger, record))
-            found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
+            remainder = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
                 moves = recorded_plans.recorded_moves(context.ledger, record)
-                found = without_unpaid(context, found, moves)
-            self.log.info("%s", drained_text(found))
-            self._conclude(context, record, found)
+                remainder = without_unpaid(context, remainder, moves)
+            self.log.info("%s", drained_text(remainder))
+            self._conclude(context, record, remainder)
 
     def _is_followed_up(self, context: RunContext, record: PlanRecord) -> bool:
         """Whether a plan that follows up is open: its tasks carry it on and take its throttles
@@ -89,31 +89,33 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self.log.info("Plan %s follows up, and is %s.", follow_up.plan_id, follow_up.state)
         return True
 
-    def _conclude(self, context: RunContext, record: PlanRecord, found: Drained) -> None:
+    def _conclude(self, context: RunContext, record: PlanRecord, remainder: Drained) -> None:
         ledger, follow_up, last = context.ledger, follow_up_id(record.plan_id), context.in_follow_up
-        if found.as_planned:
+        if remainder.as_planned:
             made = recorded_plans.recorded_plan(ledger, follow_up) is not None
-            _keep(context, record, found, follow_up if made else None)
+            _keep(context, record, remainder, follow_up if made else None)
             self._end_here(context)
             return
         plan = recorded_plans.recorded_moves(ledger, record)
         request = recorded_plans.recorded_request(record)
-        refused = why_no_follow_up(found, request, plan, utc_now(), last=last)
-        if refused is not None:
-            _keep(context, record, found, follow_up if last else None, refused)
-            self._fail(ledger, record.plan_id, found, refused)
-        _keep(context, record, found, follow_up)
-        appeared = count_text(len(found.plannable), "replica")
+        reason = why_no_follow_up(remainder, request, plan, utc_now(), last=last)
+        if reason is not None:
+            _keep(context, record, remainder, follow_up if last else None, reason)
+            self._fail(ledger, record.plan_id, remainder, reason)
+        _keep(context, record, remainder, follow_up)
+        appeared = count_text(len(remainder.plannable), "replica")
         event = followed_up_text(follow_up, appeared)
         ledger.add_event(EventKind.FOLLOWED_UP, event, plan_id=record.plan_id)
         self.log.warning("%s", event)
 
-    def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
-        said = drained_text(found)
+    def _fail(
+        self, ledger: Ledger, plan_id: str, remainder: Drained, reason: NoFollowUp
+    ) -> NoReturn:
+        said = drained_text(remainder)
         ledger.add_event(
-            EventKind.DRAINED_NOT_EMPTY, f"{NOT_FOLLOWED_UP[refused]}: {said}", plan_id=plan_id
+            EventKind.DRAINED_NOT_EMPTY, f"{NOT_FOLLOWED_UP[reason]}: {said}", plan_id=plan_id
         )
-        raise EndedError(TaskEnd(TaskReason.DRAIN_NOT_ENDED, plan_id, said=said, why=refused))
+        raise EndedError(TaskEnd(TaskReason.DRAIN_NOT_ENDED, plan_id, said=said, why=reason))
 
     def _end_here(self, context: RunContext) -> None:
         """Skip the follow-up, where this comes before it."""
@@ -124,7 +126,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             self.skip(ti=context.ti, tasks=tasks)
 
 
-def without_unpaid(context: RunContext, found: Drained, plan: Plan) -> Drained:
+def without_unpaid(context: RunContext, remainder: Drained, plan: Plan) -> Drained:
     """The same by the snapshot that the plan was made on.
 
     :raises PlanConflictError: what says which one, or its files, are not what was written.
@@ -137,26 +139,26 @@ def without_unpaid(context: RunContext, found: Drained, plan: Plan) -> Drained:
     planned_on = read_snapshot(uri if taken is None else own_snapshot.require_unchanged(taken))
     rows = planned_on.replicas.select(["broker", "topic", "partition"])
     there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
-    return less_unpaid(found, plan, there)
+    return less_unpaid(remainder, plan, there)
 
 
 def _keep(
     context: RunContext,
     record: PlanRecord,
-    found: Drained,
+    remainder: Drained,
     follow_up: str | None,
-    refused: NoFollowUp | None = None,
+    reason: NoFollowUp | None = None,
 ) -> None:
     """Write what was found, for the verdict and the report."""
     content: dict[str, Any] = {
-        "as_planned": found.as_planned,
-        "brokers": list(found.brokers),
-        "log_dirs": [str(name) for name in found.log_dirs],
-        "left": [item.to_json() for item in found.left],
-        "unpaid": [item.to_json() for item in found.unpaid],
-        "unread": {str(broker): why for broker, why in found.unread.items()},
+        "as_planned": remainder.as_planned,
+        "brokers": list(remainder.brokers),
+        "log_dirs": [str(name) for name in remainder.log_dirs],
+        "left": [item.to_json() for item in remainder.left],
+        "unpaid": [item.to_json() for item in remainder.unpaid],
+        "unread": {str(broker): why for broker, why in remainder.unread.items()},
         "follow_up": follow_up,
-        "not_followed_up": None if refused is None else NOT_FOLLOWED_UP[refused],
+        "not_followed_up": None if reason is None else NOT_FOLLOWED_UP[reason],
     }
     directory = context.warehouse.plan_at(record.plan_dir)
     evidence.keep(context.ledger, directory, record.plan_id, DRAINED, content)

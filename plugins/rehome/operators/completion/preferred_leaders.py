@@ -51,17 +51,17 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         with context.gateway() as cluster:
             plan, directory = recorded_plans.recorded_moves(ledger, record), context.directory
             try:
-                with drivers.driving(context, cluster, record, wait_s=0, release=True) as held:
+                with drivers.driving(context, cluster, record, wait_s=0, release=True) as lease:
                     if cleared:
                         bound.require(context, record.cluster_id)
                     result = restore_preferred_leaders(
-                        plan, held.cluster, on_progress=self._report_progress
+                        plan, lease.cluster, on_progress=self._report_progress
                     )
                     request = recorded_plans.recorded_request(record)
                     if is_demotion(request):
-                        found = wait_until_demoted(held.cluster, request).to_json()
-                        evidence.keep(ledger, directory, record.plan_id, DEMOTED, found)
-                        self.log.info("%s", demotion_text(found))
+                        demotion = wait_until_demoted(lease.cluster, request).to_json()
+                        evidence.keep(ledger, directory, record.plan_id, DEMOTED, demotion)
+                        self.log.info("%s", demotion_text(demotion))
             except LeaseHeldError as error:
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
             evidence.keep(ledger, directory, record.plan_id, LEADERS, result.to_json())

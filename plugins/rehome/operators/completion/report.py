@@ -50,7 +50,7 @@ class WriteReportOperator(ClusterOperator):
         """
         from rehome.execution.completion.words.proof_words import proof_text
 
-        lost = [p for p, seen in context.ledger.data_seen(record.plan_id).items() if seen.lost]
+        lost = [p for p, data in context.ledger.data_seen(record.plan_id).items() if data.lost]
         if record.state is not PlanState.FAILED or not lost:
             return
         try:

@@ -92,17 +92,17 @@ class VerdictOperator(ClusterOperator):
         :raises EndedError: its brokers are not proved to be empty, and nothing
             goes on.
         """
-        found = done.drained
-        if found is None and is_drain(recorded_plans.recorded_request(record)):
+        content = done.drained
+        if content is None and is_drain(recorded_plans.recorded_request(record)):
             raise EndedError(TaskEnd(TaskReason.EMPTINESS_NOT_SEEN, record.plan_id))
-        if found is None or found["as_planned"]:
+        if content is None or content["as_planned"]:
             return False
         if follow_up is not None and follow_up.state is PlanState.PAUSED:
             message = f"{follow_up.plan_id} is paused: {follow_up.cause}"
-            self.log.warning("%s\nThe plan that follows up, %s", still_there(found), message)
+            self.log.warning("%s\nThe plan that follows up, %s", still_there(content), message)
             return True
         end = TaskEnd(
-            TaskReason.NOT_EMPTY_AT_END, content=found, said=found["not_followed_up"] or ""
+            TaskReason.NOT_EMPTY_AT_END, content=content, said=content["not_followed_up"] or ""
         )
         if follow_up is not None:
             end = replace(
@@ -123,9 +123,9 @@ class VerdictOperator(ClusterOperator):
         if record.action == Action.ELECT_PREFERRED and not all_elected(done.leaders):
             content = done.leaders
             raise EndedError(TaskEnd(TaskReason.NOT_PREFERRED, record.plan_id, content=content))
-        found = done.demoted
-        if found is not None and not found["as_planned"]:
-            raise EndedError(TaskEnd(TaskReason.STILL_LEADS, record.plan_id, content=found))
+        demotion = done.demoted
+        if demotion is not None and not demotion["as_planned"]:
+            raise EndedError(TaskEnd(TaskReason.STILL_LEADS, record.plan_id, content=demotion))
 
     @staticmethod
     def _proof(record: PlanRecord, done: _Kept) -> Mapping[str, Any]:

@@ -65,29 +65,29 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
         """Policy, approval, plan, lease, ledger, throttle."""
         from rehome.execution.foreign.adopt import adopt
 
-        asked, plan_id = require_named(context), context.plan_id
+        selection, plan_id = require_named(context), context.plan_id
         with context.gateway() as cluster:
             record = plan_of_run.carried_on(context)
             if record is not None and record.state is PlanState.DONE:
                 self.log.info("Plan %s is done: there is nothing to adopt.", plan_id)
                 return plan_id
-            own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
+            own = OwnCluster.of(cluster, selection.cluster_id, plan_id)
             found_id = own.describe_cluster().cluster_id
             bound.require(context, found_id)
             if record is None or not record.state.active:
-                policy = context.policy_on(asked.cluster_id)
-                refuse_by_policy(asked, policy)
+                policy = context.policy_on(selection.cluster_id)
+                refuse_by_policy(selection, policy)
                 run_authority.refuse_unasked(context)
-                record = self._record(context, asked, policy, own)
+                record = self._record(context, selection, policy, own)
             if record is None:
                 self.log.info("All of it has ended meanwhile: there is nothing to adopt.")
                 after = context.task.get_flat_relatives(upstream=False)
                 self.skip(ti=context.ti, tasks=after)
                 return None
             plan = recorded_plans.recorded_moves(context.ledger, record)
-            rate = asked.rate_bytes_per_s or 0
-            with drivers.driving(context, cluster, record, begins=True) as held:
-                done = adopt(plan, asked, held.ledger, held.cluster, rate, context.actor)
+            rate = selection.rate_bytes_per_s or 0
+            with drivers.driving(context, cluster, record, begins=True) as lease:
+                done = adopt(plan, selection, lease.ledger, lease.cluster, rate, context.actor)
         self.log.info(
             "Plan %s has %s of other clients, at %s/s",
             *(plan_id, count_text(len(plan.moves), "reassignment"), bytes_text(rate)),
@@ -103,22 +103,24 @@ class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
     def _record(
         self,
         context: RunContext,
-        asked: NamedReassignments,
+        selection: NamedReassignments,
         policy: ConnectionPolicy,
         own: OwnCluster,
     ) -> PlanRecord | None:
         """Record the plan, with the approval; None = nothing of it is in flight any more."""
         from rehome.execution.foreign.adopt import adopted_plan, still_in_flight
 
-        answered = require_person(context, asked, policy)
+        answered = require_person(context, selection, policy)
         plan_id, run = context.plan_id, context.dag_run
         directory, actor = context.directory, context.actor
         if recorded_plans.recorded_plan(context.ledger, plan_id) is None:
-            moves = still_in_flight(asked, context.ledger, own)
+            moves = still_in_flight(selection, context.ledger, own)
             if not moves:
                 return None
-            rate = asked.rate_bytes_per_s or 0
-            plan = adopted_plan(plan_id, asked.cluster_id, moves, rate, context.ledger.ledger_id)
+            rate = selection.rate_bytes_per_s or 0
+            plan = adopted_plan(
+                plan_id, selection.cluster_id, moves, rate, context.ledger.ledger_id
+            )
             request = _request_of(plan, rate)
             if not directory.exists("summary.json"):  # else an attempt before has written it
                 plan_settings.keep(

@@ -57,26 +57,26 @@ def require_named(context: RunContext) -> NamedReassignments:
 
     :raises NotDoneError: it has named nothing.
     """
-    found = named_by_run(context)
-    if found is None:
+    selection = named_by_run(context)
+    if selection is None:
         run_id = context.dag_run.run_id
         raise evidence.NotDoneError(TaskEnd(TaskReason.NOT_LOOKED, run_id=run_id))
-    return found
+    return selection
 
 
-def proposed_by(asked: NamedReassignments, plan_id: str) -> Proposed:
+def proposed_by(selection: NamedReassignments, plan_id: str) -> Proposed:
     """What is approved: all that is named, by its digest, and what people read of it."""
     return Proposed(
         kind=ProposalKind.FOREIGN,
         plan_id=plan_id,
-        cluster_id=asked.cluster_id,
-        digest=asked.digest,
+        cluster_id=selection.cluster_id,
+        digest=selection.digest,
         terms={
-            "digest": asked.digest,
-            "action": asked.action.value,
-            "reassignments": len(asked.reassignments),
-            "clean_throttles": asked.clean_throttles,
-            "rate_bytes_per_s": asked.rate_bytes_per_s,
+            "digest": selection.digest,
+            "action": selection.action.value,
+            "reassignments": len(selection.reassignments),
+            "clean_throttles": selection.clean_throttles,
+            "rate_bytes_per_s": selection.rate_bytes_per_s,
         },
         reads=NAMED_FILE,
     )
@@ -88,17 +88,17 @@ def has_begun(context: RunContext) -> bool:
     return any(e.kind in (EventKind.CANCELLING_FOREIGN, EventKind.ADOPTED) for e in events)
 
 
-def refuse_by_policy(asked: NamedReassignments, policy: ConnectionPolicy) -> None:
+def refuse_by_policy(selection: NamedReassignments, policy: ConnectionPolicy) -> None:
     """See that the connection's policy allows it now.
 
     :raises PolicyError: it does not.
     """
-    action = ADOPT if asked.action is ForeignAction.ADOPT else CANCEL_FOREIGN
-    policy.require(action, asked.rate_bytes_per_s, utc_now())
+    action = ADOPT if selection.action is ForeignAction.ADOPT else CANCEL_FOREIGN
+    policy.require(action, selection.rate_bytes_per_s, utc_now())
 
 
 def require_person(
-    context: RunContext, asked: NamedReassignments, policy: ConnectionPolicy
+    context: RunContext, selection: NamedReassignments, policy: ConnectionPolicy
 ) -> Answered:
     """See that a person has approved exactly this in this run, by the ledger; the answer.
 
@@ -106,12 +106,12 @@ def require_person(
     :raises PlanConflictError: a person has rejected it.
     :raises PolicyError: the policy wants another person.
     """
-    proposed = proposed_by(asked, context.plan_id)
+    proposed = proposed_by(selection, context.plan_id)
     return require_approval(context, proposed, policy, by_person=True)
 
 
 def orders_before(
-    ledger: Ledger, cluster_id: str, found: Collection[Flight]
+    ledger: Ledger, cluster_id: str, flights: Collection[Flight]
 ) -> dict[TopicPartition, Replicas]:
     """In which order replicas were before reassignments of others began, by the newest snapshot
     from before each was first seen. What no snapshot shows is left out.
@@ -120,7 +120,7 @@ def orders_before(
     from rehome.warehouse import read_snapshot
 
     by_time: dict[datetime, list[Flight]] = {}
-    for each in found:
+    for each in flights:
         if each.plan_id is None and each.since is not None:
             by_time.setdefault(each.since, []).append(each)
     orders: dict[TopicPartition, Replicas] = {}

@@ -48,43 +48,43 @@ class CancelForeignOperator(ClusterOperator):
         from rehome.execution.foreign.cancel_foreign import cancel_foreign
         from rehome.execution.foreign.flight_words import cancelled_lines
 
-        asked, plan_id = require_named(context), context.plan_id
-        policy = context.policy_on(asked.cluster_id)
-        refuse_by_policy(asked, policy)
-        answered = require_person(context, asked, policy)
+        selection, plan_id = require_named(context), context.plan_id
+        policy = context.policy_on(selection.cluster_id)
+        refuse_by_policy(selection, policy)
+        answered = require_person(context, selection, policy)
         if not has_begun(context):
             run_authority.refuse_unasked(context)
-        about = {"plan_id": plan_id, "cluster_id": asked.cluster_id}
+        about = {"plan_id": plan_id, "cluster_id": selection.cluster_id}
         with context.gateway() as cluster:
-            own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
+            own = OwnCluster.of(cluster, selection.cluster_id, plan_id)
             found_id = own.describe_cluster().cluster_id
             bound.require(context, found_id)
             owner, lasting_s = context.driver_of(), ttl_s(context.settings)
-            with hold(context.ledger, own, owner, lasting_s, release=True) as held:
-                text = approved_by_text(len(asked.reassignments), str(answered.by))
+            with hold(context.ledger, own, owner, lasting_s, release=True) as lease:
+                text = approved_by_text(len(selection.reassignments), str(answered.by))
                 actor = context.actor
-                held.ledger.add_event(EventKind.CANCELLING_FOREIGN, text, actor=actor, **about)
-                done = cancel_foreign(asked, held.ledger, held.cluster)
+                lease.ledger.add_event(EventKind.CANCELLING_FOREIGN, text, actor=actor, **about)
+                done = cancel_foreign(selection, lease.ledger, lease.cluster)
                 lines = list(cancelled_lines(done))
-                held.ledger.add_event(
+                lease.ledger.add_event(
                     EventKind.FOREIGN_CANCELLED, "; ".join(lines), actor=actor, **about
                 )
                 for line in lines:
                     self.log.info("%s", line)
-                if asked.clean_throttles:
-                    self._clean(asked, done, held)
+                if selection.clean_throttles:
+                    self._clean(selection, done, lease)
         if done.left:
             said = "; ".join(f"{p}: {error}" for p, error in sorted(done.left.items()))
             count = len(done.cancelled)
             raise EndedError(TaskEnd(TaskReason.FOREIGN_LEFT, said=said, count=count))
 
     def _clean(
-        self, asked: NamedReassignments, done: ForeignCancelled, held: LeasedCluster
+        self, selection: NamedReassignments, done: ForeignCancelled, lease: LeasedCluster
     ) -> None:
         from rehome.execution.foreign.clean_throttles import clean_throttles
 
         over = [*done.cancelled, *done.ended]
-        cleaned = clean_throttles(asked, over, held.ledger, held.cluster)
+        cleaned = clean_throttles(selection, over, lease.ledger, lease.cluster)
         for change in cleaned.changes:
             self.log.info("Taken away: %s %s %s", change.resource, change.key, change.value or "")
         for resource, error in cleaned.refused.items():

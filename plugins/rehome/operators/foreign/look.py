@@ -85,19 +85,19 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
         with context.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
             bound.record_binding(context, cluster_id)
-            found = describe_reassignments(cluster, context.ledger, utc_now(), chosen_by(request))
-            for line in described_lines(found):
+            flights = describe_reassignments(cluster, context.ledger, utc_now(), chosen_by(request))
+            for line in described_lines(flights):
                 self.log.info("%s", line)
             if request.file is not None:
                 statuses = file_statuses(cluster, request.file, utc_now())
                 self.log.info("The reassignment in the file:\n%s", status_table(statuses))
             changes = request.action.changes_cluster
-            digest = self._name(context, found) if changes else None
+            digest = self._name(context, flights) if changes else None
         nothing = changes and digest is None
         self._skip(context, () if nothing else _TASKS_OF[request.action], everything=nothing)
         return digest
 
-    def _name(self, context: RunContext, found: DescribedFlights) -> str | None:
+    def _name(self, context: RunContext, flights: DescribedFlights) -> str | None:
         """Write down what the run is about; its digest, None = there is nothing. What it has begun
         stays.
         """
@@ -108,29 +108,29 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
             return require_named(context).digest
         refuse_unshared(context)
         run_authority.refuse_unasked(context)
-        bound.require(context, found.cluster_id)
+        bound.require(context, flights.cluster_id)
         plan_id = context.plan_id
         request, rate = request_of(context), None
         if request.action is ForeignAction.ADOPT:
             default = context.settings.auto_throttle_bytes_per_s
             rate = request.rate_bytes_per_s or default
-        orders = orders_before(context.ledger, found.cluster_id, found.reassignments)
-        asked = NamedReassignments(
-            found.cluster_id,
+        orders = orders_before(context.ledger, flights.cluster_id, flights.reassignments)
+        selection = NamedReassignments(
+            flights.cluster_id,
             request.action,
-            name_reassignments(found.reassignments, orders),
+            name_reassignments(flights.reassignments, orders),
             request.clean_throttles,
             rate,
         )
-        refuse_rejected(context, proposed_by(asked, plan_id))
-        refuse_by_policy(asked, context.policy_on(found.cluster_id))
-        if not asked.reassignments:
+        refuse_rejected(context, proposed_by(selection, plan_id))
+        refuse_by_policy(selection, context.policy_on(flights.cluster_id))
+        if not selection.reassignments:
             self.log.info("Nothing of other clients is in flight, of what is asked about.")
             return None
         directory = context.directory
-        evidence.keep(context.ledger, directory, plan_id, NAMED_FILE, asked.to_json())
-        self.log.info("%d named, digest %s", len(asked.reassignments), asked.digest)
-        return asked.digest
+        evidence.keep(context.ledger, directory, plan_id, NAMED_FILE, selection.to_json())
+        self.log.info("%d named, digest %s", len(selection.reassignments), selection.digest)
+        return selection.digest
 
     def _skip(self, context: RunContext, kept: Collection[str], *, everything: bool) -> None:
         """Skip Rehome's tasks of other actions; where there is nothing to do, all that comes after.

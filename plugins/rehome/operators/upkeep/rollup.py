@@ -69,12 +69,12 @@ class RollUpSnapshotsOperator(RecordedOperator):
         if not history.is_known(GROWTH):
             return
         rows = disk_forecast(snapshot, None, history, settings.forecast_days)
-        found = disks_full(
+        alert = disks_full(
             [row.to_json() for row in rows],
             settings.forecast_days,
             subject=cluster_id,
             cluster_id=cluster_id,
             connection=str(context.given.get("kafka_config_id") or ""),
         )
-        over = [] if found else [(AlertKind.DISK_FORECAST, cluster_id)]
-        alerting.raise_alerts(context.ledger, [found] if found else [], over)
+        over = [] if alert else [(AlertKind.DISK_FORECAST, cluster_id)]
+        alerting.raise_alerts(context.ledger, [alert] if alert else [], over)

@@ -53,7 +53,7 @@ def approval_text(
     what: str,
     terms: Terms,
     page: str,
-    asked: Askers,
+    askers: Askers,
     *,
     lasting_s: float,
     tried: Mapping[str, Any],
@@ -64,11 +64,11 @@ def approval_text(
 
     :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.
-    :param asked: who has asked for it.
+    :param askers: who has asked for it.
     :param tried: dry_run.json; ``gates``: gates.json.
     :param sent_back: what has come of an earlier answer.
     """
-    predicted, found = tried.get("predicted"), findings_of(tried, gates)
+    predicted, findings = tried.get("predicted"), findings_of(tried, gates)
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,
@@ -78,9 +78,9 @@ def approval_text(
         duration=str(TimeRange(**predicted)) if predicted else "it would never end",
         pace=_pace(terms, tried.get("rate_cause")),
         page=page,
-        findings=counted_text(found) or "none",
-        found=_lines(found),
-        asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in asked.what.items()),
+        findings=counted_text(findings) or "none",
+        found=_lines(findings),
+        asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in askers.what.items()),
         within_brokers=_within_brokers(summary),
         weakened="".join(f"| **weakens** | {item} |\n" for item in summary.weakened),
         terms="\n".join(f"- {line}" for line in terms.lines()),
@@ -108,22 +108,22 @@ def _within_brokers(summary: PlanSummary) -> str:
     )
 
 
-def _lines(found: Collection[FindingGroup]) -> str:
+def _lines(groups: Collection[FindingGroup]) -> str:
     """A line for each kind of findings; brokers may have worded them, so Markdown reads none."""
-    lines = "".join(f"- `{plain(' '.join(group_line(group).split()))}`\n" for group in found)
+    lines = "".join(f"- `{plain(' '.join(group_line(group).split()))}`\n" for group in groups)
     return f"{lines}\n" if lines else ""
 
 
-def not_the_same(seen: Terms, now: Terms) -> str:
+def not_the_same(terms_shown: Terms, now: Terms) -> str:
     """What has changed while a person decided, in words; "" = nothing."""
     reasons = []
-    for lapse in changed_terms(seen, now):
+    for lapse in changed_terms(terms_shown, now):
         if lapse is Lapse.SETTINGS:
-            reasons += [f"`{plain(str(change))}`" for change in changed_settings(seen, now)]
+            reasons += [f"`{plain(str(change))}`" for change in changed_settings(terms_shown, now)]
         elif lapse is Lapse.RATE:
             reasons.append("another throttle was asked for")
         else:
-            reasons.append(plain(reason_of(lapse, seen, now)))
+            reasons.append(plain(reason_of(lapse, terms_shown, now)))
     return "; ".join(reasons)
 
 

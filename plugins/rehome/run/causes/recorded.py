@@ -74,9 +74,9 @@ def cause_of(error: BaseException, context: RunContext) -> Cause:
     if isinstance(error, RehomeError):
         return _cause(context, kind, error.what, error.state_left, error.next_step)
     first = next(iter(str(error).strip().splitlines()), "")
-    named = type(error).__name__
+    error_name = type(error).__name__
     task = context.task_id
-    text = f"{named}: {first}" if first else named
+    text = f"{error_name}: {first}" if first else error_name
     return _cause(context, kind, text, "", LOG_HAS_ALL.format(task=task))
 
 
@@ -103,8 +103,8 @@ def of_run(context: RunContext, *, away: bool = False) -> Cause | None:
     :param away: whether the ledger is: then what tasks have left in Airflow counts.
     """
     run = context.dag_run
-    found = None if away else context.ledger.cause_of(run.dag_id, run.run_id)
-    return found or most_specific(_of_xcoms(context))
+    cause = None if away else context.ledger.cause_of(run.dag_id, run.run_id)
+    return cause or most_specific(_of_xcoms(context))
 
 
 def silent(context: RunContext) -> Cause | None:

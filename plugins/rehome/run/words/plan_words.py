@@ -41,9 +41,9 @@ def recorded_already_text(plan_id: str) -> str:
     )
 
 
-def other_cluster_text(connection: str, found: str, asked: str) -> str:
+def other_cluster_text(connection: str, actual_id: str, requested_id: str) -> str:
     """Of a run that names another cluster than its connection leads to."""
-    return f"Connection {connection} leads to cluster {found}, not to {asked}."
+    return f"Connection {connection} leads to cluster {actual_id}, not to {requested_id}."
 
 
 def _unknown_text(end: TaskEnd) -> str:

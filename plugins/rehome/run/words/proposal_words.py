@@ -33,28 +33,28 @@ def partitions_question(plan: AddedPartitions, report: str, again: str) -> str:
     return "\n".join(lines)
 
 
-def foreign_question(asked: NamedReassignments, file: str, again: str) -> str:
+def foreign_question(selection: NamedReassignments, file: str, again: str) -> str:
     """Each reassignment by name, and what is done with them.
 
     :param again: why it is asked again; "" = it is not.
     """
     lines = [again, ""] if again else []
-    count = count_text(len(asked.reassignments), "reassignment")
-    if asked.action is ForeignAction.ADOPT:
-        rate = bytes_text(asked.rate_bytes_per_s or 0)
+    count = count_text(len(selection.reassignments), "reassignment")
+    if selection.action is ForeignAction.ADOPT:
+        rate = bytes_text(selection.rate_bytes_per_s or 0)
         lines.append(
-            f"**Adopt** {count} of other clients on cluster {asked.cluster_id}: they become a plan "
-            f"of Rehome, at {rate}/s for each broker and direction at most."
+            f"**Adopt** {count} of other clients on cluster {selection.cluster_id}: they become a "
+            f"plan of Rehome, at {rate}/s for each broker and direction at most."
         )
     else:
-        lines.append(f"**Cancel** {count} of other clients on cluster {asked.cluster_id}.")
-        also = "are taken away" if asked.clean_throttles else "stay as they are"
+        lines.append(f"**Cancel** {count} of other clients on cluster {selection.cluster_id}.")
+        also = "are taken away" if selection.clean_throttles else "stay as they are"
         lines.append(f"Throttles of other clients that nothing in flight uses afterwards {also}.")
     lines.append("Rehome does not know who has started them. See that they know of it.")
-    lines += ["", *(f"- {_line(each)}" for each in asked.reassignments[:NAMED_IN_TEXT])]
-    if len(asked.reassignments) > NAMED_IN_TEXT:
-        lines.append(f"- and {len(asked.reassignments) - NAMED_IN_TEXT} more, in the file")
-    lines += ["", f"- all of them: {file}", f"- digest `{asked.digest}`"]
+    lines += ["", *(f"- {_line(each)}" for each in selection.reassignments[:NAMED_IN_TEXT])]
+    if len(selection.reassignments) > NAMED_IN_TEXT:
+        lines.append(f"- and {len(selection.reassignments) - NAMED_IN_TEXT} more, in the file")
+    lines += ["", f"- all of them: {file}", f"- digest `{selection.digest}`"]
     return "\n".join(lines)
 
 

@@ -53,14 +53,14 @@ def ask_control(request: Request, user: MayControlDep, plan_id: str, control: Co
     view = view_for(plan_id, user)
     connection = view.record.planned_through
     policy = dag_runs.policy_of(plans.ledger, view.record, connection)
-    found = _offer(view, control, policy)
+    control_offer = _offer(view, control, policy)
     if wants_json(request.scope):
-        return JSONResponse(offer_json(found))
+        return JSONResponse(offer_json(control_offer))
     html = render(
         "confirm.html",
         root=root_of(request),
         view=view,
-        offer=found,
+        offer=control_offer,
         connection=connection,
         problem="",
         entered=NOTHING_ENTERED,
@@ -83,13 +83,13 @@ def request_control(
     view = view_for(plan_id, user)
     through = view.record.planned_through or connection.strip() or None
     form = {"throttle_by_broker": throttle_by_broker, "max_moves_per_broker": max_moves_per_broker}
-    asked, problem = _request_params(plan_id, control, throttle, form)
+    params, problem = _request_params(plan_id, control, throttle, form)
     by_broker = None
-    if not problem and "throttle_by_broker" in asked:
-        by_broker = BrokerRates.from_json(asked["throttle_by_broker"])
+    if not problem and "throttle_by_broker" in params:
+        by_broker = BrokerRates.from_json(params["throttle_by_broker"])
     policy = dag_runs.policy_of(plans.ledger, view.record, through)
-    found = _offer(view, control, policy, asked["throttle"], by_broker)
-    problem = problem or found.refusal
+    control_offer = _offer(view, control, policy, params["throttle"], by_broker)
+    problem = problem or control_offer.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
     if problem and wants_json(request.scope):
@@ -99,21 +99,27 @@ def request_control(
             "confirm.html",
             root=root_of(request),
             view=view,
-            offer=found,
+            offer=control_offer,
             connection=view.record.planned_through,
             problem=problem,
             entered={**form, "throttle": throttle, "connection": connection},
         )
         return HTMLResponse(html, 422)
     assert through is not None
-    run_id = dag_runs.trigger_control(view.record.plan_id, control, through, asked, user.get_name())
-    detail = {name: value for name, value in asked.items() if value is not None}
+    run_id = dag_runs.trigger_control(
+        view.record.plan_id, control, through, params, user.get_name()
+    )
+    detail = {name: value for name, value in params.items() if value is not None}
     to_audit(
         request, user, DECIDED_BY[control], access.CONTROL_DAG, run_id, view.record.plan_id, detail
     )
     if wants_json(request.scope):
-        return JSONResponse({**offer_json(found), "dag_id": access.CONTROL_DAG, "run_id": run_id})
-    html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
+        return JSONResponse(
+            {**offer_json(control_offer), "dag_id": access.CONTROL_DAG, "run_id": run_id}
+        )
+    html = render(
+        "asked.html", root=root_of(request), view=view, offer=control_offer, run_id=run_id
+    )
     return HTMLResponse(html)
 
 
@@ -123,21 +129,21 @@ def _request_params(
     """What goes with a request, as parameters of its run; and why that would be refused, "" = it
     would not.
     """
-    asked: dict[str, Any] = {"throttle": rate_in(throttle) if throttle.strip() else None}
-    if throttle.strip() and asked["throttle"] is None:
-        return asked, f"{throttle} is no rate: write 50 MB/s, or 50000000."
-    asked |= {name: value for name, value in form.items() if value.strip()}
-    if control is Control.CHANGE_THROTTLE and not any(asked.values()):
-        return asked, "Name the new throttle."
+    params: dict[str, Any] = {"throttle": rate_in(throttle) if throttle.strip() else None}
+    if throttle.strip() and params["throttle"] is None:
+        return params, f"{throttle} is no rate: write 50 MB/s, or 50000000."
+    params |= {name: value for name, value in form.items() if value.strip()}
+    if control is Control.CHANGE_THROTTLE and not any(params.values()):
+        return params, "Name the new throttle."
     try:
-        read = parse_control({"plan_id": plan_id, "action": control, **asked})
+        read = parse_control({"plan_id": plan_id, "action": control, **params})
     except InvalidRequestError as error:
-        return asked, first_problems(error.problems)
+        return params, first_problems(error.problems)
     if read.rates_by_broker is not None:
-        asked["throttle_by_broker"] = read.rates_by_broker.to_json()
+        params["throttle_by_broker"] = read.rates_by_broker.to_json()
     if read.moves_per_broker is not None:
-        asked["max_moves_per_broker"] = read.moves_per_broker
-    return asked, ""
+        params["max_moves_per_broker"] = read.moves_per_broker
+    return params, ""
 
 
 def _offer(
@@ -153,8 +159,8 @@ def _offer(
     active = ledger.active_plan(cluster_id)
     first = [active] if active is not None else []
     before = [plan.plan_id for plan in (*first, *ledger.handed_over(cluster_id))]
-    asked = clusters.asked_of_airflow(view.record, ledger)
-    ahead = paused_plan.next_window(ledger, view.record, utc_now(), asked, rate=rate)
+    airflow_answer = clusters.asked_of_airflow(view.record, ledger)
+    ahead = paused_plan.next_window(ledger, view.record, utc_now(), airflow_answer, rate=rate)
     return offer(view, control, policy, rate, ahead, before)
 
 

@@ -38,15 +38,15 @@ PLANS_OF_CLUSTER = 20
 @router.get("/clusters")
 def list_clusters(request: Request, user: UserDep) -> Response:
     """The fleet: clusters that have a snapshot, or stand in the clusters file; as JSON, too."""
-    found, problem, notes = lines(plans.ledger)
-    active = [line.account.plan for line in found if line.account.plan is not None]
+    fleet_lines, problem, notes = lines(plans.ledger)
+    active = [line.account.plan for line in fleet_lines if line.account.plan is not None]
     shown = {plan.plan_id for plan in active if access.may_read(user, plan.dag_id)}
     if wants_json(request.scope):
-        return JSONResponse(fleet_json(found, shown, problem, notes))
+        return JSONResponse(fleet_json(fleet_lines, shown, problem, notes))
     html = render(
         "clusters.html",
         **values_for(request, user),
-        lines=found,
+        lines=fleet_lines,
         shown=shown,
         problem=problem,
         notes=notes,
@@ -88,7 +88,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         active=active if active and access.may_read(user, active.dag_id) else None,
         account=account,
         waits=None if outlook is None else paused_text(outlook),
-        findings=account.findings.as_(lambda found: finding_lines(found, starts, tried))
+        findings=account.findings.as_(lambda findings: finding_lines(findings, starts, tried))
         if isinstance(account.findings, Known)
         else account.findings,
         recent=recent,
@@ -148,17 +148,17 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
     """A line for each cluster; what is wrong with the clusters file, or with the settings that
     stand for it, "" = nothing; and what there is to know of it.
     """
-    problem, named, notes = "", {}, []
+    problem, connections, notes = "", {}, []
     try:
-        found = file()
-        named = {name: entry.connection for name, entry in found.clusters.items()}
-        notes = [*refused_target_notes(found), *overlap_notes(found, utc_now())]
+        clusters_file = file()
+        connections = {name: entry.connection for name, entry in clusters_file.clusters.items()}
+        notes = [*refused_target_notes(clusters_file), *overlap_notes(clusters_file, utc_now())]
         window_entry(DEFAULT_CONNECTION)
     except ClustersFileError as error:
         problem = str(error)
     views = {view.cluster_id: view for view in clusters.every(ledger)}
-    known = members(named, ledger.connections(), views)
-    windows = dag_runs.windows_ahead({member.connection for member in known})
+    fleet_members = members(connections, ledger.connections(), views)
+    windows = dag_runs.windows_ahead({member.connection for member in fleet_members})
     misled = bound.all_known_misled(ledger)
     found_lines = [
         FleetLine(
@@ -168,6 +168,6 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
                 windows.get(member.connection),
             ),
         )
-        for member in known
+        for member in fleet_members
     ]
     return found_lines, problem, notes

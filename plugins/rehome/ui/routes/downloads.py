@@ -44,11 +44,11 @@ def partitions_csv(request: Request, user: UserDep, plan_id: str) -> StreamingRe
     )
 
 
-def _csv(plan_id: str, wanted: MoveFilter) -> Iterator[str]:
+def _csv(plan_id: str, filters: MoveFilter) -> Iterator[str]:
     head = ["topic", "partition", "current", "target", "bytes", "reason", "state", "detail"]
     yield _csv_row([*head, "bytes_behind", "messages_behind"])
     offset, together = 0, 5000
-    while lines := plans.ledger.move_page(plan_id, wanted, offset, together).lines:
+    while lines := plans.ledger.move_page(plan_id, filters, offset, together).lines:
         for line in lines:
             move = line.move
             yield _csv_row(
@@ -145,9 +145,9 @@ def _directory(user: UserDep, dag_id: str, run_id: str) -> str:
     if not access.may_read(user, dag_id):
         raise HTTPException(404, f"No plan of a run of {dag_id} is known")
     digest = run_digest(dag_id, run_id)
-    found = plans.ledger.plan_of_run(dag_id, run_id)
-    if found is not None:
-        return plans.view(found)[0].record.plan_dir
+    plan_id = plans.ledger.plan_of_run(dag_id, run_id)
+    if plan_id is not None:
+        return plans.view(plan_id)[0].record.plan_dir
     directory = installation.warehouse().plan_that_ends(digest)
     if directory is None:
         raise HTTPException(404, f"No plan of the run {run_id} of {dag_id} is known")

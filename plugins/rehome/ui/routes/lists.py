@@ -56,12 +56,15 @@ def list_plans(
     states = frozenset(PlanState(name) for name in state or () if name in set(PlanState))
     ledger = plans.ledger
     dag_ids = frozenset(d for d in ledger.dag_ids() if access.may_read(user, d))
-    found = ledger.plan_page(
+    plan_page = ledger.plan_page(
         PlanFilter(states, q.strip(), dag_ids), (page - 1) * PLANS_SHOWN, PLANS_SHOWN
     )
-    lines, pages = [_line(ledger, line) for line in found.lines], -(-found.total // PLANS_SHOWN)
+    lines, pages = (
+        [_line(ledger, line) for line in plan_page.lines],
+        -(-plan_page.total // PLANS_SHOWN),
+    )
     if wants_json(request.scope):
-        return JSONResponse(programs.plans_json(lines, found.total, page, max(1, pages)))
+        return JSONResponse(programs.plans_json(lines, plan_page.total, page, max(1, pages)))
     counts = ledger.plan_counts(dag_ids)
 
     def address(to: int) -> str:
@@ -76,7 +79,7 @@ def list_plans(
         later=address(page + 1),
         requests=() if states or q or page > 1 else without_plan(ledger, user),
         lines=lines,
-        total=found.total,
+        total=plan_page.total,
         counts=counts,
         chosen=states,
         q=q,
@@ -101,12 +104,12 @@ def list_requests(user: UserDep) -> JSONResponse:
 @router.get("/runs/{dag_id}/{run_id:path}")
 def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
     """The page of the plan that a DAG run has made or carries on; as JSON, which plan that is."""
-    found = _of_run(user, dag_id, run_id)
+    plan_id = _of_run(user, dag_id, run_id)
     if wants_json(request.scope):
-        return JSONResponse(_run_json(dag_id, run_id, found))
-    if found is None:
+        return JSONResponse(_run_json(dag_id, run_id, plan_id))
+    if plan_id is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
-    there = f"{root_of(request)}/plans/{quote(found)}"
+    there = f"{root_of(request)}/plans/{quote(plan_id)}"
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": there})
     return RedirectResponse(there)
@@ -115,10 +118,10 @@ def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Re
 @router.get("/reports/{dag_id}/{run_id:path}")
 def report_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
     """The report of the plan that a DAG run has made or carries on."""
-    found = _of_run(user, dag_id, run_id)
-    if found is None:
+    plan_id = _of_run(user, dag_id, run_id)
+    if plan_id is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
-    return RedirectResponse(f"{root_of(request)}/files/{quote(found)}/report.html")
+    return RedirectResponse(f"{root_of(request)}/files/{quote(plan_id)}/report.html")
 
 
 def _of_run(user: UserDep, dag_id: str, run_id: str) -> str | None:
@@ -190,11 +193,11 @@ def _run_json(dag_id: str, run_id: str, plan_id: str | None) -> dict[str, Any]:
     """What a program asks for until a run has its plan, or has ended without one."""
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
     cause = plans.ledger.cause_of(dag_id, run_id)
-    found = programs.run_json(dag_runs.outcome(dag_id, run_id), cause)
+    run_data = programs.run_json(dag_runs.outcome(dag_id, run_id), cause)
     account = _account_without_plan(dag_id, run_id, steps)[0] if plan_id is None else None
     without = None if account is None else programs.without_plan_json(account)
-    named = {"dag_id": dag_id, "run_id": run_id, "plan_id": plan_id}
-    return {**found, **named, "steps": steps, "without_plan": without}
+    ids = {"dag_id": dag_id, "run_id": run_id, "plan_id": plan_id}
+    return {**run_data, **ids, "steps": steps, "without_plan": without}
 
 
 def _listed_requests(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
@@ -207,13 +210,13 @@ def _listed_requests(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
 
 def without_plan(ledger: Ledger, user: BaseUser) -> list[RequestLine]:
     """Those of them that no plan's own page shows: the first so many."""
-    found = [
+    lines = [
         line
         for line in _listed_requests(ledger, user)
         if line.state in (RequestState.PLANNING, RequestState.STARTING)
         or (line.plan_id is None and _has_no_plan(ledger, line))
     ]
-    return found[:REQUESTS_SHOWN]
+    return lines[:REQUESTS_SHOWN]
 
 
 def _has_no_plan(ledger: Ledger, line: RequestLine) -> bool:

@@ -66,18 +66,20 @@ async def live(request: Request, user: UserDep, plan_id: str) -> StreamingRespon
     await run_in_threadpool(view_for, plan_id, user)  # before the stream begins: 404, 503
 
     async def events() -> AsyncIterator[str]:
-        seen, said = -1, time.monotonic()
+        last_number, said = -1, time.monotonic()
         ends = said + LIVE_S
         while time.monotonic() < ends and not await request.is_disconnected():
             try:
-                number, news = await run_in_threadpool(_news, plan_id, user, root_of(request), seen)
+                number, news = await run_in_threadpool(
+                    _news, plan_id, user, root_of(request), last_number
+                )
             except RehomeError as error:
                 # The browser connects anew, and is answered by what is wrong then.
                 log.warning("The stream of plan %s ends: %s", plan_id, error)
                 return
             if news:
                 yield news
-                seen, said = number, time.monotonic()
+                last_number, said = number, time.monotonic()
             elif time.monotonic() - said > SILENCE_S:
                 yield ": nothing new\n\n"
                 said = time.monotonic()
@@ -86,11 +88,11 @@ async def live(request: Request, user: UserDep, plan_id: str) -> StreamingRespon
     return LiveStream(user.get_id(), events())
 
 
-def _news(plan_id: str, user: UserDep, root: str, seen: int) -> tuple[int, str]:
+def _news(plan_id: str, user: UserDep, root: str, last_number: int) -> tuple[int, str]:
     """The parts of the first screen as events, where they are newer than what was seen."""
     view, number = plans.view(plan_id)
-    if number == seen:
-        return seen, ""
+    if number == last_number:
+        return last_number, ""
     values = {"root": root, **live_values(readable(view, user), user)}
     parts = {
         name: plans.once(view, template, partial(render, template, view=view))
@@ -113,12 +115,12 @@ def throughput(user: UserDep, plan_id: str) -> Response:
 
     def make_json() -> str:
         columns = follower.throughput(view.account.rates)
-        found = {item.name: getattr(columns, item.name) for item in fields(columns)}
+        column_values = {item.name: getattr(columns, item.name) for item in fields(columns)}
         changes = [
             {"at": change.at.timestamp(), "reason": change.reason, "cause": change.cause}
             for change in view.account.rates
         ]
-        return json.dumps({**found, "changes": changes})
+        return json.dumps({**column_values, "changes": changes})
 
     content = plans.once(view, "throughput", make_json)
     return Response(content, media_type="application/json")

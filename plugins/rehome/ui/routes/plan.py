@@ -78,8 +78,8 @@ def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> Respons
         return HTMLResponse(_tab(request, tab, view))
     if tab != "partitions":
         raise HTTPException(406, f"The tab {tab} is a page only.")
-    found = _moves(request, view)
-    return JSONResponse(moves_json(view, found.lines, found.total))
+    page = _moves(request, view)
+    return JSONResponse(moves_json(view, page.lines, page.total))
 
 
 def _tab(request: Request, tab: str, view: PlanView) -> str:
@@ -89,14 +89,14 @@ def _tab(request: Request, tab: str, view: PlanView) -> str:
 
 def move_filter(request: Request) -> MoveFilter:
     """What the address asks for; what it cannot mean is left out."""
-    asked = request.query_params
-    order = asked.get("sort", "")
+    query = request.query_params
+    order = query.get("sort", "")
     return MoveFilter(
-        frozenset(MoveState(name) for name in asked.getlist("state") if name in set(MoveState)),
-        asked.get("q", "").strip(),
-        number_in(asked.get("broker", ""), LARGEST_BROKER_ID),
+        frozenset(MoveState(name) for name in query.getlist("state") if name in set(MoveState)),
+        query.get("q", "").strip(),
+        number_in(query.get("broker", ""), LARGEST_BROKER_ID),
         MoveOrder(order) if order in set(MoveOrder) else MoveOrder.STATE,
-        reverse=asked.get("dir") == "reverse",
+        reverse=query.get("dir") == "reverse",
     )
 
 
@@ -105,55 +105,55 @@ def _page_number(request: Request) -> int:
 
 
 def _moves(request: Request, view: PlanView) -> Page[MoveLine]:
-    wanted, page = move_filter(request), _page_number(request)
-    everything = not (wanted.states or wanted.topic or wanted.broker is not None)
+    filters, page = move_filter(request), _page_number(request)
+    everything = not (filters.states or filters.topic or filters.broker is not None)
     counts = view.account.moves.by_state if everything else None
     return plans.ledger.move_page(
-        view.record.plan_id, wanted, (page - 1) * MOVES_PER_PAGE, MOVES_PER_PAGE, counts
+        view.record.plan_id, filters, (page - 1) * MOVES_PER_PAGE, MOVES_PER_PAGE, counts
     )
 
 
 def _partitions(request: Request, view: PlanView) -> str:
-    wanted, page = move_filter(request), _page_number(request)
-    found = _moves(request, view)
+    filters, page = move_filter(request), _page_number(request)
+    moves = _moves(request, view)
 
     def address(**changes: Any) -> str:
         """The query of another page, order or filter of this table."""
-        asked: dict[str, Any] = {
-            "q": wanted.topic,
-            "broker": "" if wanted.broker is None else wanted.broker,
-            "state": sorted(wanted.states),
-            "sort": wanted.order,
-            "dir": "reverse" if wanted.reverse else "",
+        query: dict[str, Any] = {
+            "q": filters.topic,
+            "broker": "" if filters.broker is None else filters.broker,
+            "state": sorted(filters.states),
+            "sort": filters.order,
+            "dir": "reverse" if filters.reverse else "",
             "page": 1,
         }
-        asked |= changes
-        return urlencode({key: value for key, value in asked.items() if value}, doseq=True)
+        query |= changes
+        return urlencode({key: value for key, value in query.items() if value}, doseq=True)
 
     return render(
         "tab_partitions.html",
         root=root_of(request),
         view=view,
-        lines=found.lines,
-        total=found.total,
-        wanted=wanted,
+        lines=moves.lines,
+        total=moves.total,
+        wanted=filters,
         page=page,
-        pages=max(1, -(-found.total // MOVES_PER_PAGE)),
+        pages=max(1, -(-moves.total // MOVES_PER_PAGE)),
         address=address,
     )
 
 
 def _events(request: Request, view: PlanView) -> str:
     page = _page_number(request)
-    found = plans.ledger.event_page(view.record.plan_id, (page - 1) * EVENTS_SHOWN, EVENTS_SHOWN)
+    events = plans.ledger.event_page(view.record.plan_id, (page - 1) * EVENTS_SHOWN, EVENTS_SHOWN)
     return render(
         "tab_events.html",
         root=root_of(request),
         view=view,
-        events=found.lines,
-        total=found.total,
+        events=events.lines,
+        total=events.total,
         page=page,
-        pages=max(1, -(-found.total // EVENTS_SHOWN)),
+        pages=max(1, -(-events.total // EVENTS_SHOWN)),
     )
 
 

@@ -89,14 +89,14 @@ def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
         for name, partitions, internal in every
         if covers(name, None, internal) and (names or not internal)
     ]
-    named = [name for name, _ in chosen[:TOPICS_NAMED]] if names else []
+    names_shown = [name for name, _ in chosen[:TOPICS_NAMED]] if names else []
     return render(
         "topics_named.html",
         topics=count_text(len(chosen), "topic"),
         partitions=count_text(sum(partitions for _, partitions in chosen), "partition"),
         every=not names,
-        named=named,
-        more=len(chosen) - len(named),
+        named=names_shown,
+        more=len(chosen) - len(names_shown),
         problem="",
     )
 

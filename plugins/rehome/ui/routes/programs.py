@@ -20,8 +20,8 @@ def plans_json(
     lines: Iterable[tuple[PlanLine, PlanBytes, Fact[EndRange]]], total: int, page: int, pages: int
 ) -> dict[str, Any]:
     """A page of the list of plans."""
-    found = [line_json(line.record, size, ends) for line, size, ends in lines]
-    return {"total": total, "page": page, "pages": pages, "plans": found}
+    plan_lines = [line_json(line.record, size, ends) for line, size, ends in lines]
+    return {"total": total, "page": page, "pages": pages, "plans": plan_lines}
 
 
 def run_json(progress: RunProgress, cause: Cause | None) -> dict[str, Any]:

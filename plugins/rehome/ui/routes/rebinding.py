@@ -30,21 +30,21 @@ def rebind(
     """
     ledger = plans.ledger
     misled = (each for each in bound.all_known_misled(ledger) if each.connection == connection)
-    found = next(misled, None)
-    if found is None or not found.rebinds or found.cluster_id != cluster_id:
+    mismatch = next(misled, None)
+    if mismatch is None or not mismatch.rebinds or mismatch.cluster_id != cluster_id:
         raise HTTPException(409, "The page does not offer this any more. Reload it.")
     try:
         same = entries_for(cluster_id, clusters.file(), ledger.bindings())
     except ClustersFileError as error:
         raise HTTPException(409, str(error)) from None
-    if found.entry and set(same) - {found.entry}:
-        names = ", ".join(sorted({found.entry, *same}))
+    if mismatch.entry and set(same) - {mismatch.entry}:
+        names = ", ".join(sorted({mismatch.entry, *same}))
         text = f"Entries {names} of the clusters file would be for one cluster, {cluster_id}. "
         raise HTTPException(409, text + "Take the other one out of the file first.")
     try:
         address = None if request.client is None else request.client.host
         who: dict[str, Any] = {"user_id": user.get_id(), "address": address}
-        ledger.rebind(connection, found.entry or None, cluster_id, user.get_name(), **who)
+        ledger.rebind(connection, mismatch.entry or None, cluster_id, user.get_name(), **who)
     except PlanConflictError as error:
         raise HTTPException(409, str(error)) from None
     bound.settle(ledger)

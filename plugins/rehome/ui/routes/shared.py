@@ -151,8 +151,8 @@ def number_in(text: str, most: int) -> int | None:
     """A whole number in an address, from 0 to ``most``; None = it is none."""
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(most)):
         return None
-    found = int(text)
-    return found if found <= most else None
+    number = int(text)
+    return number if number <= most else None
 
 
 def root_of(request: Request) -> str:
@@ -248,5 +248,5 @@ def asking_task(record: PlanRecord) -> str | None:
         .limit(1)
     )
     with create_session() as session:
-        found: str | None = session.scalar(query)
-    return found
+        task_id: str | None = session.scalar(query)
+    return task_id

@@ -99,8 +99,8 @@ def pace_text(refusal: PaceRefusal) -> str:
         case BelowInflow():
             return (
                 f"At {refusal.rate} bytes per second the copies in flight would hardly ever end: "
-                f"at one broker they grow by {refusal.inflow:.0f} bytes per second. Ask for more than "
-                f"{refusal.least:.0f}, or pause the plan. The throttle stays as it is."
+                f"at one broker they grow by {refusal.inflow:.0f} bytes per second. Ask for more "
+                f"than {refusal.least:.0f}, or pause the plan. The throttle stays as it is."
             )
         case AboveApproval():
             return (
@@ -111,8 +111,8 @@ def pace_text(refusal: PaceRefusal) -> str:
         case MoreThanApproved():
             return (
                 f"{refusal.by} approved {count_text(refusal.most, 'move')} at once at most for "
-                "each broker and direction, and nothing else limits the plan. They stay as they are. "
-                "Pause the plan and resume it with more: that run asks for another approval."
+                "each broker and direction, and nothing else limits the plan. They stay as they "
+                "are. Pause the plan and resume it with more: that run asks for another approval."
             )
     return _MISSING[refusal]
 
