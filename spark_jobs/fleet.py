@@ -82,11 +82,11 @@ class FleetCluster:
     plan: Plan | None = None
     files: KafkaFiles | None = None
     history: LoadHistory | None = None
-    refused: RefusedError | None = None
+    refusal: RefusedError | None = None
 
     def attempt(self, step: Callable[[FleetCluster], None]) -> None:
         """Take a step, unless an earlier one was refused: a refusal ends this cluster only."""
-        if self.refused is not None:
+        if self.refusal is not None:
             return
         try:
             try:
@@ -94,7 +94,7 @@ class FleetCluster:
             except RehomeError as error:
                 raise RefusedError.invalid(error) from None
         except RefusedError as error:
-            self.refused = error
+            self.refusal = error
             self.out.write_json("failure.json", error.to_json())
             print(f"{self.cluster_id}: {error}", file=sys.stderr)
 
@@ -106,7 +106,7 @@ class FleetCluster:
             "plan": self.out.uri,
             "plan_hash": self.plan_hash,
             "task": self.task,
-            "refused": None if self.refused is None else self.refused.kind,
+            "refused": None if self.refusal is None else self.refusal.kind,
         }
 
 
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             member.attempt(lambda one: _begin(one, spark))
         for some in in_passes(members):
             _prove_snapshots(some, spark)
-        ready = [member for member in members if member.refused is None]
+        ready = [member for member in members if member.refusal is None]
         answers = run_all(spark, [task_of(member) for member in ready])
         for member, answer in zip(ready, answers, strict=True):
             member.attempt(lambda one, answer=answer: _take_plan(one, answer))  # type: ignore[misc]
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Warehouse(options.out).write_json(f"{options.name}.json", [m.to_json() for m in members])
     for member in members:
         print(f"{member.cluster_id}: {member.plan_hash or 'no plan'}: {member.out.uri}")
-    return SOME_WITHOUT_PLAN if any(member.refused for member in members) else 0
+    return SOME_WITHOUT_PLAN if any(member.refusal for member in members) else 0
 
 
 def _member(uri: str, options: argparse.Namespace) -> FleetCluster:
@@ -161,7 +161,7 @@ def in_passes(members: Sequence[FleetCluster]) -> Iterator[list[FleetCluster]]:
     some: list[FleetCluster] = []
     rows = 0
     for member in members:
-        if member.refused is not None:
+        if member.refusal is not None:
             continue
         if some and rows + member.replicas > TOGETHER_REPLICAS:
             yield some
@@ -221,8 +221,8 @@ def _take_plan(member: FleetCluster, answer: Answer) -> None:
     """Take a task's plan, which is still to be judged; and judge the history that it went by."""
     member.task = answer.task
     if answer.plan is None:
-        assert answer.refused is not None
-        raise RefusedError(*answer.refused)
+        assert answer.refusal is not None
+        raise RefusedError(*answer.refusal)
     if answer.history is not None:
         _proof_of(member).of_history(answer.history)
         member.out.write_json("load.json", answer.load)

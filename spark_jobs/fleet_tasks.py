@@ -30,14 +30,14 @@ class Answer:
     """What a task says of its cluster: a plan, or why there is none.
 
     :param history, load: what the plan went by, and load.json, where the cluster has a history.
-    :param refused: kind, message and details of a refusal.
+    :param refusal: kind, message and details of a refusal.
     :param task: Spark's number of the task that planned it.
     """
 
     plan: Plan | None = None
     history: LoadHistory | None = None
     load: Mapping[str, Any] | None = None
-    refused: tuple[str, str, list[str]] | None = None
+    refusal: tuple[str, str, list[str]] | None = None
     task: int | None = None
 
 
@@ -64,9 +64,9 @@ class PlanTask:
             return self._plan(replace(self.snapshot, replicas=read_snapshot(self.uri).replicas))
         except RehomeError as error:
             refusal = RefusedError.invalid(error)
-            return Answer(refused=(refusal.kind, str(refusal), refusal.details))
+            return Answer(refusal=(refusal.kind, str(refusal), refusal.details))
         except Exception as error:  # noqa: BLE001 - returned as this cluster's failure
-            return Answer(refused=("planning_failed", traceback.format_exc(), [repr(error)]))
+            return Answer(refusal=("planning_failed", traceback.format_exc(), [repr(error)]))
 
     def _plan(self, snapshot: Snapshot) -> Answer:
         def solve(rated: Snapshot) -> Plan:

@@ -154,7 +154,7 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
         polled = poll(plan, ledger, cluster, policy, backlog, bystanders=others)
         if polled is None:
             return woken
-        seen = polled.seen
+        seen = polled.observation
         if needs_worker(decide(plan, polled.view, seen, seen.taken_at, policy, backlog)):
             time.sleep(ground.wake_s)
             woken += 1

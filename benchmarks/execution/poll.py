@@ -190,7 +190,7 @@ def measured(
         def polled(cluster: OwnCluster) -> tuple[float, float]:
             counting.seconds = 0.0
             wall_s, cpu_s, found = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
-            in_flight.append(len(found.seen.ongoing))
+            in_flight.append(len(found.observation.ongoing))
             shares.append(counting.seconds / wall_s)
             return wall_s, cpu_s
 

@@ -69,7 +69,7 @@ def measured(replicas: int, brokers: int, runs: int) -> dict[str, Any]:
                     snapshot.cluster_id,
                     taken_at,
                     after_snapshot(
-                        shown.seen, RULES, shown.unknown, longest_gap=timedelta(minutes=30)
+                        shown.sightings, RULES, shown.unknown, longest_gap=timedelta(minutes=30)
                     ),
                 )
                 done = time.perf_counter()

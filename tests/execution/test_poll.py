@@ -132,8 +132,8 @@ def test_what_is_chosen_is_read_before_it_starts(tmp_path: Path) -> None:
     settled = {a.partition: a.state for a in polled.actions if isinstance(a, Settle)}
     assert (settled[gone], settled[there]) == (MoveState.GONE, MoveState.DONE)
     assert [a for a in polled.actions if isinstance(a, Admit)] == [Admit((next_one,))]
-    assert polled.seen.read is not None
-    assert polled.seen.read.issuperset([gone, there, next_one])
+    assert polled.observation.read is not None
+    assert polled.observation.read.issuperset([gone, there, next_one])
     plan.ledger.close()
 
 

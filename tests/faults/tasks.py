@@ -151,7 +151,7 @@ class Tasks:
         found = poll(self.plan, self.ledger, own, self.policy, backlog, bystanders=others)
         if found is None:
             return True
-        seen = found.seen
+        seen = found.observation
         actions = decide(self.plan, found.view, seen, seen.taken_at, self.policy, backlog)
         return needs_worker(actions)
 

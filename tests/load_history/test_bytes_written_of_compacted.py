@@ -82,7 +82,7 @@ def test_a_plan_knows_how_many_rates_are_estimated_and_what_is_certain(
     snapshot = replace(Rows().snapshot(), taken_at=START + timedelta(minutes=81))
     found = LoadHistory.read(cluster.warehouse, snapshot, Demands(min_hours=1.0))
     item = found.resources[0]
-    assert item.known
+    assert item.is_known
     if policy == "delete":
         assert item.estimated_partitions == 0
         assert found.estimates() == ""

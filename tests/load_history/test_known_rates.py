@@ -170,14 +170,14 @@ def test_a_partition_that_is_busy_for_a_moment_counts_by_its_mean(cluster: Clust
 
 def test_a_resource_is_known_exactly_when_it_has_no_problem() -> None:
     fine = ResourceHistory("bytes_in", 100, 95, 30.0, 24.0, 1.0, 24.0)
-    assert fine.known
+    assert fine.is_known
     for worse in (
         {"known_partitions": 94},
         {"hours": 23.9},
         {"age_hours": 24.1},
         {"unread": ("group g: no",)},
     ):
-        assert not replace(fine, **worse).known
+        assert not replace(fine, **worse).is_known
 
 
 def test_disks_are_forecast_for_the_end_of_the_move_and_for_days_after(cluster: Cluster) -> None:

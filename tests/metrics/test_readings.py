@@ -152,7 +152,9 @@ def test_a_metric_not_known_yet_is_zero_and_strain_that_was_not_watched_is_left_
 
 def test_bytes_that_another_process_has_reported_are_not_reported_again() -> None:
     found = midway()
-    late = replace(found, seen=replace(found.seen, taken_at=AT + timedelta(seconds=1)))
+    late = replace(
+        found, observation=replace(found.observation, taken_at=AT + timedelta(seconds=1))
+    )
     assert names(poll_readings(POLLED, late))["bytes_moved.c1"] == 0
 
 

@@ -32,7 +32,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 def test_each_fault_is_found_by_the_expectation_that_names_it(spark: SparkSession) -> None:
     """One resource has each fault; another has none, and no row."""
-    assert FINE.known
+    assert FINE.is_known
     spoilt = [replace(FINE, resource=name, **worse) for name, worse in FAULTS.items()]
     result = check_history(spark, history(FINE, *spoilt))
     assert {outcome.name: len(outcome.offending_rows) for outcome in result.failed} == (
@@ -41,4 +41,4 @@ def test_each_fault_is_found_by_the_expectation_that_names_it(spark: SparkSessio
     assert all(o.offending_rows[0].startswith(f"resource {o.name}") for o in result.failed)
     assert not result.crashed
     assert not result.binding
-    assert not any(resource.known for resource in spoilt)
+    assert not any(resource.is_known for resource in spoilt)

@@ -81,7 +81,7 @@ def planned(spark: SparkSession, some: list[job.FleetCluster]) -> list[Answer]:
 
 
 def hash_of(answer: Answer) -> str:
-    assert answer.plan is not None, answer.refused
+    assert answer.plan is not None, answer.refusal
     return answer.plan.plan_hash
 
 
@@ -135,8 +135,8 @@ def test_a_fault_of_the_planner_is_reported_for_its_cluster(
     ):
         Warehouse(fleet.uris[name]).write_table(file, table)
     answers = planned(spark, members(fleet))
-    assert answers[0].refused is not None
-    kind, reported, _ = answers[0].refused
+    assert answers[0].refusal is not None
+    kind, reported, _ = answers[0].refusal
     assert kind == "planning_failed"
     assert "Traceback" in reported
     assert answers[1].plan is not None

@@ -186,7 +186,7 @@ class Drain:
             assert {alert.kind for alert in alerts} <= covered_by(account.hurts) | STALLS
             self.alerted |= {alert.kind for alert in alerts}
             patience = Patience(POLICY.stall_alert_s, POLICY.stall_timeout_s)
-            then = account_of(read_evidence(self.ledger, PLAN_ID), found.seen.taken_at)
+            then = account_of(read_evidence(self.ledger, PLAN_ID), found.observation.taken_at)
             on_page = {alert.kind: alert.text for alert in alerts_of(then, patience)}
             assert {alert.kind: alert.text for alert in alerts}.items() <= on_page.items()
 

@@ -24,7 +24,7 @@ EVEN = [(0, 1), (1, 2), (2, 3), (3, 0)]
 
 
 def shown(of: Cluster) -> dict[tuple[FindingKind, str], Seen]:
-    return {seen.key: seen for seen in judge(of.snapshot(), RULES, ClusterFacts()).seen}
+    return {seen.key: seen for seen in judge(of.snapshot(), RULES, ClusterFacts()).sightings}
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(active_plan="p"), NotNow.PLAN_ACTIVE),
         (Facts(pending=True), NotNow.PLAN_ACTIVE),
         (Facts(gate_refuses=True), NotNow.GATE_REFUSES),
-        (Facts(refused={"fix_offline_replicas"}), NotNow.NOT_ALLOWED),
+        (Facts(refused_actions={"fix_offline_replicas"}), NotNow.NOT_ALLOWED),
         (Facts(window_dag_paused=True), NotNow.WINDOW_DAG_PAUSED),
         (Facts(domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
         (Facts(attempts={DEAD.key: REFUSED}), NotNow.ATTEMPTED),
@@ -215,7 +215,7 @@ def test_a_heal_is_carried_out_in_a_window_and_planned_for_it_before() -> None:
 def test_what_is_worst_does_not_wait_behind_a_run_of_the_window_that_waits_for_a_person() -> None:
     """Another DAG heals it, until the window closes; all else waits its turn."""
     closes = NOW + timedelta(hours=2)
-    asked = Facts(asked=True, window_closes=closes)
+    asked = Facts(has_question=True, window_closes=closes)
     start = answer(asked).start
     assert start is not None
     assert (start.in_window, start.policy) == (False, WatchPolicy.HEAL)

@@ -77,7 +77,7 @@ def traffic(of: Cluster) -> dict[str, dict[BrokerId, float]]:
 
 def imbalance(of: Cluster, rules: WatchRules) -> dict[str, float]:
     """Resource → the largest deviation of a broker that is a finding."""
-    seen = judge(of.snapshot(), rules, ClusterFacts(), (), traffic(of)).seen
+    seen = judge(of.snapshot(), rules, ClusterFacts(), (), traffic(of)).sightings
     return {
         each.subject: max(abs(off) for off in each.facts["deviation"].values())
         for each in seen

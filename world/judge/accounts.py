@@ -96,9 +96,9 @@ class Accounts:
         after: Sight,
     ) -> Iterator[str]:
         flying = admitted_moves(plan, found.view)
-        whole = not any(move.relocating or _unread(move, found.seen) for move in flying)
+        whole = not any(move.relocating or _unread(move, found.observation) for move in flying)
         yield from _bytes(account)
-        if account.seen_at == found.seen.taken_at and whole:
+        if account.seen_at == found.observation.taken_at and whole:
             yield from _copied(account, found, flying, before, after)
         received = account.bytes.received
         if isinstance(received, Known):

@@ -113,7 +113,7 @@ class PlanAccount:
     outpaced: tuple[str, ...] | None
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether it has waited for others since it last moved."""
         held_at, moved_at = self.record.held_at, self.record.last_progress_at
         return held_at is not None and (moved_at is None or held_at > moved_at)
@@ -121,7 +121,7 @@ class PlanAccount:
     @property
     def only_waits(self) -> bool:
         """Whether it is held, and has nothing in flight."""
-        return self.held and not self.moves.in_flight
+        return self.is_held and not self.moves.in_flight
 
     @property
     def state(self) -> PlanState:

@@ -64,7 +64,7 @@ def at_poll(
     :param record: of the plan after the poll.
     :param raised: what was raised about it before.
     """
-    view, sample, now = poll.view, poll.progress.sample, poll.seen.taken_at
+    view, sample, now = poll.view, poll.progress.sample, poll.observation.taken_at
     in_flight = MoveState.ADMITTED in view.moves.values()
     counts = Counter(view.moves.values())
     evidence = PlanEvidence(

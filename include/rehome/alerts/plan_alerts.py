@@ -123,7 +123,7 @@ def _of_stillness(plan: PlanAccount, patience: Patience) -> Iterator[tuple[Alert
             unthrottled=plan.record.unthrottled,
         )
         yield AlertKind.STALLED, words
-    elif plan.held:
+    elif plan.is_held:
         yield AlertKind.HELD, alert_text.held_text()
 
 

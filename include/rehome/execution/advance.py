@@ -125,13 +125,13 @@ def advance(
         done.on_their_way = _on_their_way(plan, last_poll)
         if only_stops and not is_stop(last_poll.actions):
             return done
-        again = step.act(last_poll.actions, last_poll.seen, last_poll.view.rate_bytes_per_s)
+        again = step.act(last_poll.actions, last_poll.observation, last_poll.view.rate_bytes_per_s)
         if not again:
             return done
 
 
 def _on_their_way(plan: Plan, last_poll: Poll) -> int:
-    observation, steps, moves = last_poll.seen, last_poll.view.steps, plan.by_partition
+    observation, steps, moves = last_poll.observation, last_poll.view.steps, plan.by_partition
     listed = [(moves[p], entry) for p, entry in observation.ongoing.items() if p in moves]
     return sum(on_its_way(m, e, observation, steps.get(m.partition)) for m, e in listed)
 
@@ -166,7 +166,7 @@ class _ActionRunner:
                 case Cancel():
                     self._cancel(action.partitions, action.cause, action.then)
                 case PlaceReplicas():
-                    self._fail(self._place(dict(action.log_dirs)).refused)
+                    self._fail(self._place(dict(action.log_dirs)).refusals)
                 case SetRate():
                     change_rate(self._plan, self._ledger, self._cluster, action)
                 case KeepThrottled():
@@ -269,7 +269,7 @@ class _ActionRunner:
         try:
             moves = self._ensure_throttled(moves)
             placed = self._place(_wanted_log_dirs(moves))
-            not_sent = placed.refused.keys() | placed.later.keys()
+            not_sent = placed.refusals.keys() | placed.later.keys()
             targets = {p: first[p] for p in (m.partition for m in moves) if p not in not_sent}
             verdicts = self._alter(targets)
         except MissingRightError:
@@ -283,7 +283,7 @@ class _ActionRunner:
             self._done.holds.append(_sent_again(len(placed.later), later))
         self._done.admitted += self._mark_sent(verdicts)
         refusals = {partition: error for partition, error in verdicts.items() if error is not None}
-        self._fail({**placed.refused, **refusals})
+        self._fail({**placed.refusals, **refusals})
         return False
 
     def _mark_sent(
@@ -368,7 +368,7 @@ class _ActionRunner:
             what = f"log dir {log_dirs[replica]} on broker {broker}"
             error_again = BrokerError(error.code, error.name, what)
             if error.code in LOG_DIR_REFUSED:
-                placed.refused[partition] = error_again
+                placed.refusals[partition] = error_again
             elif broker not in self._plan.by_partition[partition].adding:
                 placed.later[partition] = error_again
         return placed
@@ -378,10 +378,10 @@ class _ActionRunner:
 class _Placed:
     """Partitions that brokers did not take log dirs for.
 
-    :param refused: for good; ``later``: only now, though they have the replica.
+    :param refusals: for good; ``later``: only now, though they have the replica.
     """
 
-    refused: dict[TopicPartition, BrokerError] = field(default_factory=dict)
+    refusals: dict[TopicPartition, BrokerError] = field(default_factory=dict)
     later: dict[TopicPartition, BrokerError] = field(default_factory=dict)
 
 

@@ -43,7 +43,7 @@ class Assessed:
 
     plan: Plan
     view: LedgerView
-    seen: Observation
+    observation: Observation
     now: datetime
     policy: Policy
     backlog: Backlog
@@ -60,16 +60,16 @@ class Assessed:
 
     def __post_init__(self) -> None:
         self.in_use = InUse(self.pace)
-        admitted, ongoing = self.backlog.admitted, self.seen.ongoing
+        admitted, ongoing = self.backlog.admitted, self.observation.ongoing
         steps, listed = self.view.steps, 0
         for admitted_move, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):
             listed += entry is not None
             step = steps.get(admitted_move.move.partition)
-            if on_its_way(admitted_move.move, entry, self.seen, step):
+            if on_its_way(admitted_move.move, entry, self.observation, step):
                 self._goes_on(admitted_move)
             else:
                 self._assess_admitted(admitted_move)
-        self.in_use.add_all(self._going_on, self.seen)
+        self.in_use.add_all(self._going_on, self.observation)
         self.unsent.sort(key=lambda move: (-move.size_bytes, move.partition))
         if listed < len(ongoing):
             self.not_admitted += [partition for partition in ongoing if partition not in admitted]
@@ -113,7 +113,7 @@ class Assessed:
 
     def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
         grace_s, step = self.policy.metadata_grace_s, self.view.steps.get(move.partition)
-        return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s, step=step)
+        return fate(move, self.observation, self.now, sent_at=sent_at, grace_s=grace_s, step=step)
 
     def _losses_of(self, move: Move) -> str:
         """What is known to be gone of its messages; "" = nothing."""
@@ -136,15 +136,15 @@ class Assessed:
             self._settle(move, MoveState.FAILED, f"{lost}; {_NOT_IN_FLIGHT[what]}")
         elif what is Fate.MISPLACED:
             self._goes_on(admitted_move)
-            log_dirs = tuple(sorted(misplaced_replicas(move, self.seen).items()))
+            log_dirs = tuple(sorted(misplaced_replicas(move, self.observation).items()))
             self.settling.append(PlaceReplicas(log_dirs))
         elif what is Fate.UNDONE:
             self._undo(admitted_move, detail)
-        elif what is Fate.UNTOUCHED and may_be_copied(move, self.seen):
+        elif what is Fate.UNTOUCHED and may_be_copied(move, self.observation):
             self._goes_on(admitted_move)
         elif what is Fate.UNTOUCHED:
             self.unsent.append(move)
-        elif what is Fate.SUPERSEDED and where_copied_from(move, self.seen):
+        elif what is Fate.SUPERSEDED and where_copied_from(move, self.observation):
             self._take_back(admitted_move, detail)
         else:
             self._settle(move, _ENDS[what], detail)
@@ -165,7 +165,7 @@ class Assessed:
         move = admitted_move.move
         if move.target_log_dirs:
             self._take_back(admitted_move, detail)
-        elif self.seen.partitions[move.partition].replicas != move.current:
+        elif self.observation.partitions[move.partition].replicas != move.current:
             self._put_back(admitted_move, detail)
         else:
             self._settle(move, MoveState.CANCELLED, detail)
@@ -187,16 +187,16 @@ class Assessed:
         """Whether a pending move may start; settles what has become of it otherwise."""
         if move.partition in self.settled:
             return False
-        if is_untouched(move, self.seen):
+        if is_untouched(move, self.observation):
             return True
         what, detail = self._fate(move, None)
         if what is Fate.DONE:
             self._settle(move, MoveState.DONE, "was in place already")
         elif what in (Fate.SUPERSEDED, Fate.GONE):
             self._settle(move, _ENDS[what], detail)
-        elif (what is Fate.IN_FLIGHT and move.partition in self.seen.ongoing) or where_copied_from(
-            move, self.seen
-        ):
+        elif (
+            what is Fate.IN_FLIGHT and move.partition in self.observation.ongoing
+        ) or where_copied_from(move, self.observation):
             self._settle(move, MoveState.SUPERSEDED, "another client is making the same move")
         else:
             return True

@@ -196,7 +196,7 @@ def _next_steps(now_true: Assessed) -> list[Decision]:
     """What is sent next of moves that are made in steps. They have their slots already, and go on
     in a pause, as any other move in flight; a step waits for the brokers that it copies to.
     """
-    observation, targets = now_true.seen, []
+    observation, targets = now_true.observation, []
     for move in now_true.between:
         there = observation.partitions[move.partition].replicas
         target = now_true.policy.next_step(move, there)
@@ -211,7 +211,7 @@ def _hold_of(now_true: Assessed) -> Hold | None:
         return Hold("pause requested")
     if not _held_by_others(now_true, now_true.policy):
         return None
-    observation, plan = now_true.seen, now_true.plan
+    observation, plan = now_true.observation, now_true.plan
     for partition in sorted(now_true.not_admitted):
         if partition in plan.by_partition:
             continue
@@ -227,7 +227,7 @@ def _admission(now_true: Assessed) -> Admission:
         now_true.unsent,
         now_true.backlog,
         now_true.in_use,
-        now_true.seen,
+        now_true.observation,
         now_true.now,
         now_true.policy,
         now_true.pace.bytes_per_s,

@@ -56,7 +56,7 @@ class Poll:
     """
 
     view: LedgerView
-    seen: Observation
+    observation: Observation
     actions: list[Decision]
     progress: Progress
     hurts: tuple[Hurt, ...] = ()
@@ -65,7 +65,7 @@ class Poll:
     def copied_bytes(self) -> int:
         """What brokers took in since the poll before, copies between log dirs among it."""
         flows = self.view.flows
-        if not flows or flows[-1].at != self.seen.taken_at:
+        if not flows or flows[-1].at != self.observation.taken_at:
             return 0  # another process has polled since, and counts it
         return sum(flow.copied_bytes for flow in flows[-1].flows if flow.direction in _TAKEN_IN)
 

@@ -74,7 +74,7 @@ class ResourceHistory:
     least_bytes_per_s: float = 0.0
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether there is enough to plan by."""
         return not list(self.problems())
 
@@ -92,7 +92,7 @@ class ResourceHistory:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
-        return asdict(self) | {"known": self.known, "problems": list(self.problems())}
+        return asdict(self) | {"known": self.is_known, "problems": list(self.problems())}
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class LoadHistory:
 
     def is_known(self, resource: str) -> bool:
         """Whether there is enough history of a resource to plan by it."""
-        return any(item.resource == resource and item.known for item in self.resources)
+        return any(item.resource == resource and item.is_known for item in self.resources)
 
     def shortcoming(self) -> str:
         """Why some rates are not known; empty when all are."""
@@ -208,7 +208,7 @@ class LoadHistory:
             f"{bytes_text(item.estimated_bytes_per_s)}/s together, of which "
             f"{bytes_text(item.least_bytes_per_s)}/s is certain."
             for item in self.resources
-            if item.known and item.estimated_partitions
+            if item.is_known and item.estimated_partitions
         )
 
     def with_rates(self, snapshot: Snapshot) -> Snapshot:

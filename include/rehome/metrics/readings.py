@@ -95,13 +95,13 @@ def poll_readings(plan: Polled, poll: Poll) -> Iterator[Reading]:
     """What one poll of the trigger has found."""
     yield from _gauges(plan, poll)
     yield Reading(catalog.BYTES_MOVED, poll.copied_bytes, {Label.CLUSTER: plan.cluster_id})
-    if poll.seen.throttles_unread:
-        count = len(poll.seen.throttles_unread)
+    if poll.observation.throttles_unread:
+        count = len(poll.observation.throttles_unread)
         yield from error_readings(plan.cluster_id, ErrorKind.THROTTLE_UNREAD, count)
 
 
 def _gauges(plan: Polled, poll: Poll) -> Iterator[Reading]:
-    sample, view, observation = poll.progress.sample, poll.view, poll.seen
+    sample, view, observation = poll.progress.sample, poll.view, poll.observation
     at = {Label.CLUSTER: plan.cluster_id}
     until = sample.sampled_at + timedelta(seconds=plan.fresh_for_s) + DELAYS
     yield Reading(catalog.FRESH_UNTIL, until.timestamp(), at | {Label.PLAN: plan.plan_id})

@@ -51,11 +51,12 @@ class Facts:
     :param attempts: the last one for each kind and subject.
     :param by_person: a person has asked to try again.
     :param in_window: a window of the cluster is open; one without windows is always open.
-    :param asked: a run of its windows' DAG waits for a person's answer: others of it wait behind.
+    :param has_question: a run of its windows' DAG waits for a person's answer: others of it wait
+        behind.
     :param window_closes: of the window that is open; None = none is, or it has none.
     :param window_began: the window's own run has begun by now, and has taken up what it could.
     :param window_dag_paused: the DAG of its windows is paused in Airflow.
-    :param refused: actions that the connection's policy does not allow now.
+    :param refused_actions: actions that the connection's policy does not allow now.
     :param approval: the connection's policy, or a target, has a person approve every plan.
     :param targets: of the cluster: its defaults for the parameters of runs.
     :param drained: live brokers that a plan has emptied: nothing that is started fills them.
@@ -72,11 +73,11 @@ class Facts:
     attempts: Mapping[tuple[FindingKind, str], LastAttempt] = field(default_factory=dict)
     by_person: bool = False
     in_window: bool = True
-    asked: bool = False
+    has_question: bool = False
     window_closes: datetime | None = None
     window_began: bool = True
     window_dag_paused: bool = False
-    refused: Collection[str] = frozenset()
+    refused_actions: Collection[str] = frozenset()
     approval: bool = False
     targets: Mapping[str, Any] = field(default_factory=dict)
     drained: Collection[BrokerId] = frozenset()
@@ -129,7 +130,7 @@ def respond(
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
             start = Start(finding, policy, params, deadline)
-        elif facts.in_window and facts.asked and makes_others_way(finding.kind, policy):
+        elif facts.in_window and facts.has_question and makes_others_way(finding.kind, policy):
             start = Start(finding, policy, params | _until(facts.window_closes), None)
         elif facts.in_window:
             start = Start(finding, policy, params, None, in_window=True)
@@ -171,7 +172,7 @@ def _wait(
     action = action_of(finding.kind)
     if facts.away and action is not Action.FIX_OFFLINE_REPLICAS:
         return NotNow.BROKER_AWAY
-    if action.value in facts.refused:
+    if action.value in facts.refused_actions:
         return NotNow.NOT_ALLOWED
     return _wait_to_heal(facts, stopped=stopped) if policy is WatchPolicy.HEAL else None
 

@@ -45,7 +45,7 @@ class Followed:
     :param entry: all that is known without its body.
     """
 
-    asked: ApiRequest
+    api_request: ApiRequest
     entry: AuditEntry
     body: bytes
     answer: bytes
@@ -223,11 +223,11 @@ async def _put(
 def entries_of(done: Followed) -> Iterator[AuditEntry]:
     """What a request has done to Rehome's DAGs; nothing where it was a dry run, or of others."""
     body, answer = _object(done.body), _object(done.answer)
-    if done.asked.route.by_default_dry and body.get("dry_run", True) is not False:
+    if done.api_request.route.by_default_dry and body.get("dry_run", True) is not False:
         return
     kept = {key: body[key] for key in _TOLD if key in body}
-    if "xcom_key" in done.asked.values:
-        kept["key"] = done.asked.values["xcom_key"]
+    if "xcom_key" in done.api_request.values:
+        kept["key"] = done.api_request.values["xcom_key"]
     entry = replace(done.entry, detail={**done.entry.detail, **kept}, plan_id=_plan_in(body))
     for dag_id, run_id, task_id in _names_in(body, answer):
         of_dag = dag_id or entry.dag_id

@@ -79,11 +79,11 @@ def judge_snapshot(ledger: Ledger, uri: str, connection: str, rules: WatchRules)
         snapshot.cluster_id,
         snapshot.taken_at,
         after_snapshot(
-            judgement.seen, rules, judgement.unknown, longest_gap=_longest_gap(connection)
+            judgement.sightings, rules, judgement.unknown, longest_gap=_longest_gap(connection)
         ),
     )
     open_keys = {(each.kind, each.subject) for each in followed.open}
-    dead = [each.key for each in judgement.seen if each.kind is FindingKind.DEAD_BROKER]
+    dead = [each.key for each in judgement.sightings if each.kind is FindingKind.DEAD_BROKER]
     live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
     return JudgedSnapshot(
         uri,

@@ -93,11 +93,11 @@ def known_facts(
         attempts=attempts.last_attempts(ledger, starts, now),
         by_person=by_person,
         in_window=window is not None or not windows.each,
-        asked=waiting_plan is not None,
+        has_question=waiting_plan is not None,
         window_closes=None if window is None else window.ends,
         window_began=window is None or window.begins < now - HEAD_START,
         window_dag_paused=bool(dag_paused(clusters.window_dag(connection))),
-        refused=_refused_actions(connection, now),
+        refused_actions=_refused_actions(connection, now),
         approval=policies.policy_of_cluster(ledger, cluster_id, connection).approval
         or bool(targets.get("approval")),
         targets=targets,

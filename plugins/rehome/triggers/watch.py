@@ -120,7 +120,7 @@ class PlanWatch:
             return PollOutcome(f"the plan is {ledger.plan(plan.plan_id).state}", "")
         self._metrics.note_poll(last_poll)
         self._metrics.note_copies(ledger, self._pace)
-        observation, text = last_poll.seen, last_poll.progress.table()
+        observation, text = last_poll.observation, last_poll.progress.table()
         if holds := waits_for(last_poll.actions):
             text = f"{text}\nHeld back: {holds}"
         for resource, error in observation.throttles_unread.items():

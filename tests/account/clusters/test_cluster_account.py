@@ -32,7 +32,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 def test_of_a_cluster_that_nothing_has_read_no_figure_is_given() -> None:
     account = account_of_cluster(ClusterEvidence("c1"), NOW)
-    assert account.seen == account.imbalance == Unknown(NotKnown.NO_SNAPSHOT)
+    assert account.view == account.imbalance == Unknown(NotKnown.NO_SNAPSHOT)
     assert account.findings == Unknown(NotKnown.NOT_JUDGED)
     assert account.troubles == ()
 
@@ -74,7 +74,7 @@ def test_what_a_snapshot_shows_is_said_to_be_so_when_it_was_taken() -> None:
         view, [WrongConnection("kafka_prod", "it leads away")]
     )
     account = account_of_cluster(evidence, NOW)
-    assert account.seen == Known(view, view.taken_at, Source.SNAPSHOT)
+    assert account.view == Known(view, view.taken_at, Source.SNAPSHOT)
     wrong, leaderless, dead, lagging = account.troubles
     assert (wrong.kind, wrong.at) == (TroubleKind.WRONG_CONNECTION, NOW)
     assert (leaderless.kind, leaderless.count) == (TroubleKind.NO_LEADER, view.offline.count)

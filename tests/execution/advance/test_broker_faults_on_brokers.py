@@ -78,7 +78,9 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
             (HurtKind.DEAD_BROKERS, (3,), 1)
         ]
         assert step.last_poll is not None
-        assert hurts[0].since == step.last_poll.seen.taken_at  # since the first poll without it
+        assert (
+            hurts[0].since == step.last_poll.observation.taken_at
+        )  # since the first poll without it
         stalled = advance(plan, ledger, gateway, Policy(5_000_000, stall_timeout_s=0))
         assert stalled.finished is PlanState.FAILED
 

@@ -47,4 +47,4 @@ def test_fewer_replicas_than_the_minimum_are_refused_only_where_the_plan_takes_t
     (found,) = isr_findings(make_plan("p", move("t", 0, now, target)), state)
     assert found.kind is kind
     assert found.isr.replicas == len(now)
-    assert found.isr.wanted == len(target)
+    assert found.isr.replicas_in_the_end == len(target)

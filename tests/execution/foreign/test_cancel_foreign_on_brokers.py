@@ -142,6 +142,6 @@ def test_throttles_are_taken_away_where_nothing_in_flight_uses_them(
     second = NamedReassignments(both.cluster_id, both.action, both.reassignments[1:])
     cancel_foreign(second, ledger, OwnCluster.itself(gateway))
     cleaned = clean_throttles(second, [other], ledger, gateway)
-    assert not cleaned.refused
+    assert not cleaned.refusals
     assert {change.resource for change in cleaned.changes} == {topic, broker}
     wait_until(lambda: values()[0] in (None, ""), "the list to be empty")

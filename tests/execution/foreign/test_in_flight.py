@@ -115,15 +115,15 @@ def test_the_throttle_is_what_is_listed_and_has_a_rate() -> None:
     rates = {(2, LEADER_RATE): 5_000, (4, FOLLOWER_RATE): None}
     found = one(throttles=ThrottlesSeen(lists, rates))
     leader, new = found.throttles
-    assert leader == ReplicaThrottle(2, leads=True, rate_bytes_per_s=5_000, known=True)
-    assert new == ReplicaThrottle(4, leads=False, rate_bytes_per_s=None, known=True)
+    assert leader == ReplicaThrottle(2, leads=True, rate_bytes_per_s=5_000, is_known=True)
+    assert new == ReplicaThrottle(4, leads=False, rate_bytes_per_s=None, is_known=True)
     assert "throttle: leader 2 5 kB/s, broker 4 none" in flight_line(found)
     listed_elsewhere = {key: ["6:2", "6:4"] for key in lists}
     found = one(throttles=ThrottlesSeen(listed_elsewhere, {}))
     assert {each.rate_bytes_per_s for each in found.throttles} == {None}
-    assert all(each.known for each in found.throttles)
+    assert all(each.is_known for each in found.throttles)
     unread = one(throttles=ThrottlesSeen({}, rates))
-    assert [each.known for each in unread.throttles] == [False, True]
+    assert [each.is_known for each in unread.throttles] == [False, True]
     assert "leader 2 not known" in flight_line(unread)
 
 

@@ -63,7 +63,7 @@ def test_what_any_client_has_in_flight_is_described(
     assert foreign.since is not None
     assert began <= foreign.since <= utc_now()
     assert (own.partition, own.plan_id, own.started_here) == (ours, plan.plan_id, True)
-    slowed = [(t.broker, t.leads, t.known) for t in foreign.throttles if t.rate_bytes_per_s]
+    slowed = [(t.broker, t.leads, t.is_known) for t in foreign.throttles if t.rate_bytes_per_s]
     assert (3, False, True) in slowed
     states = {each.replica.broker: each.state for each in found.statuses[:2]}
     assert states == {3: ReplicaState.BEHIND, 2: ReplicaState.IN_SYNC}

@@ -74,7 +74,7 @@ class Run:
         others, backlog = bystanders(plan, gateway.describe_topics()), Backlog()
         polled = poll(plan, ledger, gateway, POLICY, backlog, clock, others)
         assert polled is not None
-        seen = polled.seen
+        seen = polled.observation
         if needs_worker(decide(plan, polled.view, seen, seen.taken_at, POLICY, backlog)):
             assert advance(plan, ledger, gateway, POLICY, clock).finished is None
         return ledger.rate_changes(plan.plan_id)[-1]

@@ -70,7 +70,7 @@ def lacking(plan: Plan, ledger: Ledger, gateway: OwnGateway) -> Poll:
 
     def seen() -> Poll | None:
         found = poll_once(plan, ledger, gateway)
-        return found if found.seen.unthrottled else None
+        return found if found.observation.unthrottled else None
 
     found = wait_until(seen, "a poll that sees it")
     assert found is not None
@@ -101,13 +101,13 @@ def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_
     topic = flying.moves[0].partition.topic
     resource = DEFAULT if key == FOLLOWER_RATE else ConfigResource.topic(topic)
     throttles = throttle_settings(gateway, topic)
-    seen = poll_once(flying, ledger, gateway).seen
+    seen = poll_once(flying, ledger, gateway).observation
     assert (seen.unthrottled, seen.throttles_unread) == ((), {})
     for times in range(1, LOST_OFTEN + 1):
         assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == []
         delete(gateway, resource, key)
         found = lacking(flying, ledger, gateway)
-        assert set(found.seen.unthrottled) == flying.by_partition.keys()
+        assert set(found.observation.unthrottled) == flying.by_partition.keys()
         assert needs_worker(found.actions), "it is woken"
         assert (resource, key) not in throttle_settings(gateway, topic), "a poll changes nothing"
 
@@ -117,7 +117,8 @@ def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_
         assert len(gone_events(ledger, flying)) == times
         assert f"{resource} {key}" in gone_events(ledger, flying)[-1]
         wait_until(
-            lambda: not poll_once(flying, ledger, gateway).seen.unthrottled, "all to know of it"
+            lambda: not poll_once(flying, ledger, gateway).observation.unthrottled,
+            "all to know of it",
         )
     often = ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN)
     assert [(entry.resource, entry.key) for entry in often] == [(resource, key)]
@@ -138,7 +139,7 @@ def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
     with monkeypatch.context() as patches:
         let_refuse(patches, gateway, 3)
         found = lacking(flying, ledger, gateway)
-        assert found.seen.throttles_unread.keys() == {ConfigResource.broker(3)}
+        assert found.observation.throttles_unread.keys() == {ConfigResource.broker(3)}
         step = advance(flying, ledger, gateway, CRAWL)
     assert step.in_flight == 2
     assert throttle_settings(gateway, topic) == throttles
@@ -159,12 +160,13 @@ def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
     topic = flying.moves[0].partition.topic
     resource = ConfigResource.topic(topic)
     set_config(gateway, resource, FOLLOWER_REPLICAS, "1:3,7:7")
-    assert lacking(flying, ledger, gateway).seen.unthrottled == (TopicPartition(topic, 0),)
+    assert lacking(flying, ledger, gateway).observation.unthrottled == (TopicPartition(topic, 0),)
     advance(flying, ledger, gateway, CRAWL)
     assert throttle_settings(gateway, topic)[resource, FOLLOWER_REPLICAS] == "1:3,7:7,0:3"
     set_config(gateway, resource, FOLLOWER_REPLICAS, "*")
     wait_until(
-        lambda: not poll_once(flying, ledger, gateway).seen.unthrottled, "it covers everything"
+        lambda: not poll_once(flying, ledger, gateway).observation.unthrottled,
+        "it covers everything",
     )
 
 
@@ -184,7 +186,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     assert reported() == [
         f"{DEFAULT} {LEADER_RATE} was set to 123456 B/s by another client, and stays so"
     ]
-    assert poll_once(flying, ledger, gateway).seen.unthrottled == ()
+    assert poll_once(flying, ledger, gateway).observation.unthrottled == ()
     advance(flying, ledger, gateway, CRAWL)
     assert len(reported()) == 1
     assert throttle_settings(gateway, topic)[DEFAULT, LEADER_RATE] == "123456"

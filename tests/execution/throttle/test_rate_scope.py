@@ -46,7 +46,7 @@ def chosen(
     known = {(item.resource, item.key): item for item in journal}
     choices = list(choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=by_broker, entries=known))
     return (
-        {c.resource: c.wanted for c in choices if c.wanted is not None and not c.done},
+        {c.resource: c.rate for c in choices if c.rate is not None and not c.done},
         {c.resource: c.holds for c in choices if c.holds is not None},
     )
 
@@ -71,9 +71,9 @@ def test_a_broker_has_its_own_rate_whatever_the_default_is(
         c.resource: c
         for c in choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=by_broker, own=rates)
     }
-    assert (choices[ONE].wanted, choices[ONE].holds) == (wanted, holds)
-    assert choices[TWO].wanted == (str(OURS) if by_broker else None), "that is of leaders"
-    assert choices[DEFAULT].wanted == (None if by_broker else str(OURS))
+    assert (choices[ONE].rate, choices[ONE].holds) == (wanted, holds)
+    assert choices[TWO].rate == (str(OURS) if by_broker else None), "that is of leaders"
+    assert choices[DEFAULT].rate == (None if by_broker else str(OURS))
 
 
 def test_a_brokers_own_rate_does_not_override_a_lower_default_of_another_client() -> None:
@@ -81,7 +81,7 @@ def test_a_brokers_own_rate_does_not_override_a_lower_default_of_another_client(
     rates = own_by_key({("in", 1): 200})
     found = {DEFAULT: default, ONE: {}}
     choices = choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=False, own=rates)
-    assert {c.resource: c.wanted for c in choices} == {DEFAULT: None, ONE: "100"}
+    assert {c.resource: c.rate for c in choices} == {DEFAULT: None, ONE: "100"}
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_keeping_a_replica_would_have_meant_is_reported() -> None:
     of = cluster([""] * 2, [(0,)] * 4)
     asked = explainer(of, action="rebalance")
     found = asked.partition(next(name for name in of.replicas if asked.partition(name).move))
-    (held,) = found.held
+    (held,) = found.replica_explanations
     assert held.leaves
     assert held.load == ((Resource.BYTES, 300, 196, 204),)
     text = partition_text(found)
@@ -262,7 +262,7 @@ def test_rates_that_came_from_elsewhere_are_not_judged() -> None:
         Resource.BYTES_OUT,
     }
     assert Explainer(snapshot, request, plan).unmeasured_resources() == ()
-    held = Explainer(bare, request, plan).partition(TopicPartition("t", 0)).held
+    held = Explainer(bare, request, plan).partition(TopicPartition("t", 0)).replica_explanations
     assert {resource for item in held for resource, *_ in item.load} == {Resource.BYTES}
 
 

@@ -28,8 +28,8 @@ def changed(counts: TopicCounts, give: int, take: int, here: int, there: int) ->
     for sign in (1, -1):
         for partition, source, target in moved:
             if partition != NONE:
-                counts.held[counts.cell(partition, source)] -= sign
-                counts.held[counts.cell(partition, target)] += sign
+                counts.replicas[counts.cell(partition, source)] -= sign
+                counts.replicas[counts.cell(partition, target)] += sign
         if sign == 1:
             change = counts.outside() - before
     return change

@@ -23,12 +23,12 @@ def test_replicas_that_came_meanwhile_make_room_for_one_that_comes_back() -> Non
     search = Search(posed(arrays, ReassignmentRequest(Action.REBALANCE, tolerance=0.001)))
     counts = search.topic_counts
     assert counts is not None
-    assert counts.held[0] == counts.high[0] == 4
+    assert counts.replicas[0] == counts.high[0] == 4
     wanted = search.load.copy()
     wanted[BYTES_ROW, 0] += 15
     both = np.array([0, 4 * search.width])
     assert search.flat[both].tolist() == [0, 1]
     fill(search, wanted, both, np.zeros(3, bool))
     assert search.flat[both].tolist() == [0, 1], "the first can lie nowhere else"
-    assert (counts.held <= counts.high).all()
+    assert (counts.replicas <= counts.high).all()
     assert (search.load == Search(search.problem).load).all()

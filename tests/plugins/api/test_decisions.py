@@ -115,7 +115,7 @@ def test_of_a_request_about_several_runs_each_of_ours_is_recorded() -> None:
 @pytest.mark.parametrize("body", [b"", b"[", b"[" * 100_000, b"\xff", b"3", b'{"conf": 3}'])
 def test_a_body_that_cannot_be_read_is_recorded_without_it(body: bytes) -> None:
     followed_ = done("PATCH", f"{DAG}/dagRuns/r")
-    (entry,) = entries_of(Followed(followed_.asked, followed_.entry, body, b""))
+    (entry,) = entries_of(Followed(followed_.api_request, followed_.entry, body, b""))
     assert (entry.run_id, entry.detail) == ("r", {})
 
 

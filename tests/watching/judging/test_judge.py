@@ -74,7 +74,7 @@ def cluster(
 
 
 def seen(snapshot: Snapshot, facts: ClusterFacts | None = None, **rules: Any) -> list[Seen]:
-    return list(judge(snapshot, WatchRules(**rules), facts or ClusterFacts(), []).seen)
+    return list(judge(snapshot, WatchRules(**rules), facts or ClusterFacts(), []).sightings)
 
 
 MANY = {p: ((1, 2), (2, 1), (3, 4), (4, 3))[p % 4] for p in range(24)}
@@ -188,7 +188,7 @@ def test_a_disk_that_will_be_full_is_seen_and_without_a_forecast_it_is_not_known
     soon = DiskForecast(2, 100, 10, 1.0, 10, 0, 3.0)
     later = DiskForecast(3, 100, 90, 1.0, 90, 80, 90.0)
     found = judge(cluster(), WatchRules(), ClusterFacts(), [soon, later])
-    assert [each.key for each in found.seen] == [(FindingKind.DISK_FULL_SOON, "broker 2")]
+    assert [each.key for each in found.sightings] == [(FindingKind.DISK_FULL_SOON, "broker 2")]
     unknown = judge(cluster(), WatchRules(), ClusterFacts(), None).unknown
     assert FindingKind.DISK_FULL_SOON in unknown
 
@@ -230,12 +230,12 @@ def test_disks_that_do_not_report_their_size_are_unknown() -> None:
 def test_traffic_is_judged_where_it_is_known() -> None:
     rates = {1: 100.0, 2: 100.0, 3: 100.0, 4: 10.0}
     judged = judge(cluster(), WatchRules(), ClusterFacts(), (), {"bytes_in": rates})
-    (seen,) = judged.seen
+    (seen,) = judged.sightings
     assert (seen.kind, seen.subject) == (FindingKind.IMBALANCE, "bytes_in")
     assert seen.facts["deviation"] == {"4": -0.871}
     assert judged.unknown == {(FindingKind.IMBALANCE, "bytes_out")}
     off = WatchRules(traffic_tolerance=None)
-    assert judge(cluster(), off, ClusterFacts(), (), {"bytes_in": rates}).seen == ()
+    assert judge(cluster(), off, ClusterFacts(), (), {"bytes_in": rates}).sightings == ()
     of_t = ClusterFacts(broker_sets=[BrokerSet(name="t", topics=("t",), brokers=(1, 2))])
     within = judge(cluster(), WatchRules(), of_t, (), {"bytes_in": rates})
     assert (FindingKind.IMBALANCE, "bytes_in") in within.unknown, "of which set is not known"
@@ -243,7 +243,7 @@ def test_traffic_is_judged_where_it_is_known() -> None:
 
 def test_a_rule_that_this_version_ignores_is_a_finding_with_what_holds_instead() -> None:
     rules = WatchRules.parse({"disk_days": 3, "slow_followers": 9})
-    found = judge(cluster(), rules, ClusterFacts(), []).seen
+    found = judge(cluster(), rules, ClusterFacts(), []).sightings
     assert [each.key for each in found] == [
         (FindingKind.REMOVED_RULE, "disk_days"),
         (FindingKind.REMOVED_RULE, "slow_followers"),
@@ -253,7 +253,7 @@ def test_a_rule_that_this_version_ignores_is_a_finding_with_what_holds_instead()
 
 def test_a_setting_that_this_version_ignores_is_a_finding_with_what_holds_instead() -> None:
     facts = ClusterFacts(removed_settings=Settings.load({"max_driver_replicas": 7}).removed)
-    (found,) = judge(cluster(), WatchRules(), facts, []).seen
+    (found,) = judge(cluster(), WatchRules(), facts, []).sightings
     assert found.key == (FindingKind.REMOVED_RULE, "setting max_driver_replicas")
     at = datetime(2030, 1, 1, tzinfo=UTC)
     record = FindingRecord("c1", *found.key, at, at, at, 3, 0, at, None, found.facts)

@@ -32,7 +32,7 @@ class ClusterAccount:
     """
 
     cluster_id: str
-    seen: Fact[ClusterView]
+    view: Fact[ClusterView]
     imbalance: Fact[float]
     plan: PlanRecord | None
     orphaned: bool

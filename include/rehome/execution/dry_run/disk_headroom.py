@@ -22,15 +22,15 @@ class _Incoming:
     """What comes to one broker, in bytes.
 
     :param free: size and move of each copy whose log dir the broker chooses.
-    :param named: log dir → bytes of the copies that the plan sends there by name.
+    :param by_log_dir: log dir → bytes of the copies that the plan sends there by name.
     """
 
     free: list[tuple[int, Move]] = field(default_factory=list)
-    named: Counter[str] = field(default_factory=Counter)
+    by_log_dir: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
-        return sum(size for size, _ in self.free) + self.named.total()
+        return sum(size for size, _ in self.free) + self.by_log_dir.total()
 
 
 def disk_findings(
@@ -65,7 +65,7 @@ def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:
             if path == ANY_LOG_DIR:
                 coming.free.append((now.size_bytes(move), move))
             else:
-                coming.named[path] += now.size_bytes(move)
+                coming.by_log_dir[path] += now.size_bytes(move)
     return incoming
 
 
@@ -97,8 +97,8 @@ def _broker_findings(
     subject, needed = f"broker {broker}", coming.total
     left = []
     for volume, usable in zip(volumes, free_bytes, strict=True):
-        paths = [path for path in volume.paths if coming.named[path]]
-        here = sum(coming.named[path] for path in paths)
+        paths = [path for path in volume.paths if coming.by_log_dir[path]]
+        here = sum(coming.by_log_dir[path] for path in paths)
         left.append(max(0, usable - here))
         if here > usable:
             yield _too_little(f"{subject}, {', '.join(paths)}", here, usable)

@@ -128,7 +128,7 @@ def dry_run(
     growth = growth_bytes_per_s(plan, snapshot, now)
     unthrottled = request.unthrottled or rate <= 0
     rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate, own)
-    terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
+    terms = Beforehand(policy, rate, airflow, rates.lower_rates, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
     checks: dict[str, Callable[[], Iterator[TypedFinding]]] = {
         "active plan": lambda: active_findings(

@@ -184,11 +184,11 @@ def _worst(shape: IsrShape, *, takes_time: bool) -> FoundKind | None:
     :param takes_time: whether the controller has to wait for anything.
     """
     minimum, in_sync = shape.minimum, shape.in_sync
-    if shape.wanted < min(minimum, shape.replicas):
+    if shape.replicas_in_the_end < min(minimum, shape.replicas):
         return FoundKind.TOO_FEW_REPLICAS
-    if shape.least < min(minimum, in_sync, shape.wanted):
+    if shape.least < min(minimum, in_sync, shape.replicas_in_the_end):
         return FoundKind.LOSES_IN_SYNC
-    if shape.wanted < minimum:
+    if shape.replicas_in_the_end < minimum:
         return FoundKind.ALREADY_TOO_FEW
     if in_sync < minimum:
         return FoundKind.BELOW_MINIMUM

@@ -126,8 +126,8 @@ def _rates(
                 size_bytes=size,
                 brokers=() if bound is None else (bound,),
             )
-        if choice.wanted is not None:
-            set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.wanted)
+        if choice.rate is not None:
+            set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.rate)
             changes.append(ConfigChange(*set_it))
 
 

@@ -111,14 +111,15 @@ class IsrShape(NamedTuple):
     """What many partitions of a topic share.
 
     :param in_sync: replicas in the ISR now; ``least``: while the move runs, if nothing fails.
-    :param replicas: now, without those that are being added; ``wanted``: in the end.
+    :param replicas: now, without those that are being added; ``replicas_in_the_end``
+        of the move.
     :param brokers: that the kind is about.
     """
 
     in_sync: int = 0
     least: int = 0
     replicas: int = 0
-    wanted: int = 0
+    replicas_in_the_end: int = 0
     minimum: int = 1
     brokers: tuple[BrokerId, ...] = ()
 

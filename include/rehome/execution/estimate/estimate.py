@@ -52,15 +52,15 @@ class Beforehand:
     """What the time of a plan that has not started depends on, besides its moves.
 
     :param rate_bytes_per_s: the throttle per broker and direction; 0 = nothing is ever copied.
-    :param held: lower rates that hold instead, where other clients have set some; 0 likewise.
+    :param lower_rates: that hold instead, where other clients have set some; 0 likewise.
     :param growth_bytes_per_s: of partitions that are written to.
-    :param own: throttles of brokers that have one of their own; ``held`` has them, too.
+    :param own: throttles of brokers that have one of their own; ``lower_rates`` has them, too.
     """
 
     policy: Policy
     rate_bytes_per_s: int
     airflow: AirflowTimes
-    held: Mapping[Slot, int]
+    lower_rates: Mapping[Slot, int]
     growth_bytes_per_s: Mapping[TopicPartition, float]
     own: Mapping[RateKey, int] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ def before_start(plan: Plan, observation: Observation, terms: Beforehand) -> Tim
     :param observation: what admission would go by if it did now.
     :returns: None where some of it would never be copied as things stand.
     """
-    if terms.rate_bytes_per_s <= 0 or not all(terms.held.values()):
+    if terms.rate_bytes_per_s <= 0 or not all(terms.lower_rates.values()):
         return None
     policy, airflow = terms.policy, terms.airflow
     pace = policy.pace(terms.rate_bytes_per_s, terms.own)
@@ -115,7 +115,7 @@ def _delivered_rates(terms: Beforehand, part: float, least: float = 0.0) -> Call
 
 
 def _of_slot(terms: Beforehand, part: float, least: float, slot: Slot) -> float:
-    return max(part * terms.held.get(slot, terms.rate_bytes_per_s), least)
+    return max(part * terms.lower_rates.get(slot, terms.rate_bytes_per_s), least)
 
 
 def _grown(

@@ -75,7 +75,7 @@ class _Flying(NamedTuple):
     :param move_bytes: what its move lacked then, at the end where most of that passes.
     """
 
-    found: Admitted
+    admitted_move: Admitted
     copy: Copy
     whole_bytes: int
     since_s: float
@@ -186,7 +186,9 @@ class _Playout:
         """Start what may start now; how many moves that are."""
         self._show_sizes()
         in_use = InUse(self._pace)
-        flying = {each.found.move.partition: each.found for each in self._flying.values()}
+        flying = {
+            each.admitted_move.move.partition: each.admitted_move for each in self._flying.values()
+        }
         in_use.add_all({**flying, **self._held}.values(), self._seen)
         moves = admit(
             (),
@@ -267,7 +269,7 @@ class _Playout:
         for copy in ended:
             self._show_size(copy, 0)
             flying = self._flying.pop(copy)
-            if not self._is_flying(flying.found.move):
+            if not self._is_flying(flying.admitted_move.move):
                 self._ended.append((self._now_s - flying.since_s, flying.move_bytes))
 
     def _is_flying(self, move: Move) -> bool:

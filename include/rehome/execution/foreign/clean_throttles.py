@@ -24,11 +24,11 @@ from rehome.ledger.store import Ledger
 class CleanedThrottles:
     """What was taken away.
 
-    :param changes: that the brokers have taken; ``refused``: what not, and why.
+    :param changes: that the brokers have taken; ``refusals``: what not, and why.
     """
 
     changes: tuple[ConfigChange, ...]
-    refused: Mapping[ConfigResource, BrokerError]
+    refusals: Mapping[ConfigResource, BrokerError]
 
 
 def clean_throttles(

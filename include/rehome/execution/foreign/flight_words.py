@@ -80,7 +80,7 @@ def throttles_text(flight: Flight) -> str:
 
 def _throttle_text(throttle: ReplicaThrottle) -> str:
     who = f"{'leader' if throttle.leads else 'broker'} {throttle.broker}"
-    if not throttle.known:
+    if not throttle.is_known:
         return f"{who} not known"
     rate = throttle.rate_bytes_per_s
     return f"{who} {'none' if rate is None else f'{bytes_text(rate)}/s'}"

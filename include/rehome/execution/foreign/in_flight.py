@@ -72,13 +72,13 @@ class ReplicaThrottle:
 
     :param leads: for what it sends as the leader; else for what it receives.
     :param rate_bytes_per_s: None = nothing slows it, or that is not known.
-    :param known: whether the list and the rate could be read.
+    :param is_known: whether the list and the rate could be read.
     """
 
     broker: BrokerId
     leads: bool
     rate_bytes_per_s: int | None
-    known: bool
+    is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +246,10 @@ def _throttle(
     key = (broker, LEADER_RATE if leads else FOLLOWER_RATE)
     items = throttles.lists.get(where)
     if items is not None and not {EVERY_REPLICA, f"{partition.partition}:{broker}"} & {*items}:
-        return ReplicaThrottle(broker, leads, None, known=True)
+        return ReplicaThrottle(broker, leads, None, is_known=True)
     if key in throttles.rates and throttles.rates[key] is None:
-        return ReplicaThrottle(broker, leads, None, known=True)
+        return ReplicaThrottle(broker, leads, None, is_known=True)
     is_known = items is not None and key in throttles.rates
     return ReplicaThrottle(
-        broker, leads, throttles.rates.get(key) if is_known else None, known=is_known
+        broker, leads, throttles.rates.get(key) if is_known else None, is_known=is_known
     )

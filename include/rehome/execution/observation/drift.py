@@ -27,7 +27,7 @@ class PartitionsChangedError(DriftError):
     """Partitions are not what the plan started from."""
 
     def __init__(self, plan_id: str, drifts: Mapping[TopicPartition, Drift]) -> None:
-        self.found = drifts
+        self.drifts = drifts
         what, left, next_step = drifted_text(plan_id, drifts)
         super().__init__(what, state_left=left, next_step=next_step)
 

@@ -266,10 +266,10 @@ class _Clearing:
             return self._leave(entry, current, marks, first)
         there = set(entry.ours) & set(split(current))
         marked = isinstance(marks, BrokerError) or marks.lists_of(entry.plan_id).items
-        if there and (entry.set_by is SetBy.OTHERS or (marked and not entry.asked)):
+        if there and (entry.set_by is SetBy.OTHERS or (marked and not entry.asked_values)):
             self._owe(replace(entry, set_by=SetBy.OTHERS), NOT_TOLD_APART)
             return ()
-        if not entry.asked:
+        if not entry.asked_values:
             found_now = never_asked(entry, current)
             self._mark_cleared(replace(entry, set_by=found_now.set_by), found_now.detail)
             return ()
@@ -328,7 +328,7 @@ class _Clearing:
         self.cleared.append(self._mark_ended(entry, ThrottleState.CLEARED, detail))
 
     def _owe(self, entry: ThrottleEntry, detail: str) -> None:
-        items = entry.asked or entry.set_by is SetBy.OTHERS
+        items = entry.asked_values or entry.set_by is SetBy.OTHERS
         self.owed.append(
             self._mark_ended(entry, ThrottleState.OWED if items else entry.state, detail)
         )

@@ -182,7 +182,7 @@ def put(
         return {}
     ledger.journal_throttles(entries, inherits=inherits, gone=gone, revises=revises)
     alter_default(cluster, marks)
-    intended = [entry for entry in entries if not entry.asked]
+    intended = [entry for entry in entries if not entry.asked_values]
     ledger.mark_throttles([replace(e, state=ThrottleState.JOURNALLED) for e in intended])
     refusing = _change(cluster, changes, may_refuse) if changes else {}
     applied = [entry for entry in entries if entry.resource not in refusing]

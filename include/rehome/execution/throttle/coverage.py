@@ -182,7 +182,7 @@ def _unruled_resources(
     for choice in choices:
         entry = entry_by_place.get((choice.resource, choice.key))
         overruled = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
-        behind = choice.wanted is not None and choice.current != choice.wanted
+        behind = choice.rate is not None and choice.current != choice.rate
         if overruled or behind:  # gone, or an older rate of ours: it did not answer when it was set
             unruled.add(choice.resource)
     return unruled

@@ -138,7 +138,7 @@ def set_by_plans(ledger: Ledger, cluster_id: str) -> SetByPlans:
     """What plans have set on a cluster and have not taken back, as far as the ledger knows."""
     ours: dict[tuple[ConfigResource, str], set[str]] = {}
     for entry in ledger.throttles(cluster_id=cluster_id, open_only=True):
-        ours.setdefault((entry.resource, entry.key), set()).update(entry.asked)
+        ours.setdefault((entry.resource, entry.key), set()).update(entry.asked_values)
     return ours
 
 

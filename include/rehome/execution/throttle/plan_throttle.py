@@ -147,7 +147,7 @@ class Setting:
             )
         )
         self._tell_overruled([choice for choice in choices if choice.overruled], own)
-        todo = [c for c in choices if c.wanted is not None and not c.done]
+        todo = [c for c in choices if c.rate is not None and not c.done]
         gone = [
             c for c in todo if in_flight and is_gone(c, entry_by_place.get((c.resource, c.key)))
         ]
@@ -168,7 +168,7 @@ class Setting:
         changes: list[ConfigChange] = []
         entries = []
         for choice in choices:
-            where, rate = (choice.resource, choice.key), choice.wanted or ""
+            where, rate = (choice.resource, choice.key), choice.rate or ""
             joining = choice.joining(self.plan.plan_id)
             changes += marks.at(*where).join(joining)
             changes.append(ConfigChange(*where, ConfigOperation.SET, rate))
@@ -247,11 +247,11 @@ class Setting:
         missing = _missing(plan_items, present)
         entry = self._list_entry(resource, key, plan_items, present, work.others)
         before = work.own.get((resource, key))
-        if before is not None and not before.asked and not missing:
+        if before is not None and not before.asked_values and not missing:
             ending = never_asked(before, present)
             closed = replace(before, state=ThrottleState.CLEARED, set_by=ending.set_by)
             work.found_there.append(replace(closed, detail=ending.detail))
-        asked_items = (entry if before is None else before).asked
+        asked_items = (entry if before is None else before).asked_values
         work.shared |= not {*plan_items} & {*split(present)} <= {*entry.ours, *asked_items}
         if work.trim and not _fits(present, missing):
             present = self._trim(entry, work.moves)
@@ -311,7 +311,7 @@ class Setting:
         """
         missing = _missing(plan_items, present)
         owed = others.get((resource, key))
-        inherited = tuple(i for i in split(present) if owed is not None and i in owed.asked)
+        inherited = tuple(i for i in split(present) if owed is not None and i in owed.asked_values)
         if owed is None or not (inherited and (missing or set(inherited) & set(plan_items))):
             entry = self._entry(resource, key, missing, present)
             return replace(entry, state=ThrottleState.INTENDED)
@@ -329,7 +329,7 @@ class Setting:
         present = read(self.cluster, [entry.resource], [entry.key])[entry.resource].get(entry.key)
         there = own_value(entry.resource, present)
         own, _ = self._journal([entry.resource], [entry.key])
-        asked_items = own[where].asked if where in own else ()
+        asked_items = own[where].asked_values if where in own else ()
         spare = [i for i in asked_items if i in split(there) and i.partition(":")[0] not in needed]
         if spare:
             self.cluster.alter_configs(
@@ -382,8 +382,8 @@ def _lost_items(missing: Collection[str], before: ThrottleEntry | None) -> list[
     """
     if before is None:
         return list(missing)
-    known_items = {*before.asked, *split(before.prior_value)}
-    partitions = {item.partition(":")[0] for item in before.asked}
+    known_items = {*before.asked_values, *split(before.prior_value)}
+    partitions = {item.partition(":")[0] for item in before.asked_values}
     return [i for i in missing if i in known_items or i.partition(":")[0] not in partitions]
 
 

@@ -89,14 +89,14 @@ class RateChoice:
     :param holds: another client's rate, in bytes per second, that holds instead of ours.
     :param done: ``wanted`` is set already, and is known to be ours.
     :param overruled: another client has changed what we had set.
-    :param need: what we need there; ``wanted`` is lower where another Rehome needs less.
+    :param need: what we need there; ``rate`` is lower where another Rehome needs less.
     :param theirs: what others than Rehomes want there.
     """
 
     resource: ConfigResource
     key: str
     current: str | None
-    wanted: str | None
+    rate: str | None
     holds: int | None = None
     done: bool = False
     overruled: bool = False
@@ -105,7 +105,7 @@ class RateChoice:
 
     def joining(self, plan_id: str) -> Joining:
         """What a plan has to say of it."""
-        return Joining(plan_id, self.need or "", self.wanted or "", self.theirs)
+        return Joining(plan_id, self.need or "", self.rate or "", self.theirs)
 
 
 def choose_rates(
@@ -148,7 +148,7 @@ def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
 
     :param entry: the journal's open entry of it; None = nothing was set there.
     """
-    if choice.wanted is None or choice.current == choice.wanted:
+    if choice.rate is None or choice.current == choice.rate:
         return False
     return entry is None or choice.current not in entry.ours
 
@@ -211,7 +211,7 @@ class _Choosing:
         return replace(choice, done=applied and self._is_done(choice, entry, claims))
 
     def _is_done(self, choice: RateChoice, entry: ThrottleEntry | None, claims: Held) -> bool:
-        if choice.wanted != choice.current:
+        if choice.rate != choice.current:
             return False
         if entry is None or choice.need is None or not self.marked:
             return True

@@ -69,7 +69,7 @@ class NeededThrottles:
         for start in self.copying:
             brokers = {*start.replicas_before, *start.replicas_target}
             if entry.key in LISTS:
-                on_it = {item.partition(":")[0] for item in entry.asked}
+                on_it = {item.partition(":")[0] for item in entry.asked_values}
                 topic = ConfigResource.topic(start.partition.topic)
                 if entry.resource == topic and str(start.partition.partition) in on_it:
                     yield start.partition

@@ -290,7 +290,7 @@ class ThrottleEntry:
         return (self.plan_id, self.resource, self.key)
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def asked_values(self) -> tuple[str, ...]:
         """What of ours may be there; whatever else reads like it is another client's."""
         return () if self.state is ThrottleState.INTENDED else self.ours
 

@@ -95,7 +95,7 @@ class Explainer:
                 for target in added
                 if move and not self._named_in_request(move, target)
             ),
-            held=tuple(self._explain_held(p, move, broker) for broker in replicas),
+            replica_explanations=tuple(self._explain_held(p, move, broker) for broker in replicas),
         )
 
     def _named_in_request(self, move: Move, target: BrokerId) -> bool:

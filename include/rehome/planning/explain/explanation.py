@@ -86,7 +86,7 @@ class PartitionExplained:
     move: Move | None
     barred: str
     copies: tuple[CopyExplained, ...]
-    held: tuple[ReplicaExplained, ...]
+    replica_explanations: tuple[ReplicaExplained, ...]
 
 
 @dataclass(frozen=True)

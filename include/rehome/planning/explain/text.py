@@ -65,7 +65,7 @@ def _partition_lines(explanation: PartitionExplained) -> Iterator[str]:
             f"({move.reason.value.replace('_', ' ')})."
         )
         yield f"Why: {why_text(move)}"
-    for replica in explanation.held:
+    for replica in explanation.replica_explanations:
         if replica.load and replica.leaves == (move is not None and bool(move.adding)):
             loads = (_against_band(r, load, low, high) for r, load, low, high in replica.load)
             kept = "If it kept its replica, broker" if replica.leaves else "Broker"

@@ -58,7 +58,7 @@ def _off(counts: TopicCounts, rows: Rows, some: Ints) -> Ints:
     """Partitions whose leader's broker leads too many of the topic, or that a broker with too few
     could lead.
     """
-    above, below = counts.held > counts.high, counts.held < counts.low
+    above, below = counts.replicas > counts.high, counts.replicas < counts.low
     off: Mask = above[counts.cells(some, rows[some, 0])]
     if below.any():
         for column in rows[some, 1:].T:

@@ -84,7 +84,7 @@ class SpreadFirst:
         """Set the partition, and the brokers (B,), that the next calls of ``rank`` are for."""
         counts = self._counts
         cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
-        replicas = counts.held[cells]
+        replicas = counts.replicas[cells]
         tier = 2 - (replicas < counts.high[cells]).astype(np.int64) - (replicas < counts.low[cells])
         tier = np.where(free, tier, 3)
         self._tiers = [np.minimum.reduceat(tier[order], starts) for order, starts in self._groups]
@@ -98,7 +98,7 @@ class SpreadFirst:
 
     def add(self, partition: int, broker: int, replicas: int) -> None:
         """Count more replicas of the partition's topic on the broker."""
-        self._counts.held[self._counts.cell(partition, broker)] += replicas
+        self._counts.replicas[self._counts.cell(partition, broker)] += replicas
 
 
 class Placer:

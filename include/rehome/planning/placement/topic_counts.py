@@ -13,14 +13,14 @@ class TopicCounts:
     """Replicas of each topic per broker, and their bands. A *cell* is a topic on a broker: ``row ·
     B + broker``.
 
-    :ivar held: (cells,) replicas, or leaders; ``low``, ``high``: their bands.
+    :ivar replicas: (cells,) of each, or leaders; ``low``, ``high``: their bands.
     :ivar rows, brokers: T + 1 and B, see TopicBands.
     """
 
     def __init__(self, row: Ints, counts: Ints, low: Ints, high: Ints) -> None:
         self._row = row
         self.rows, self.brokers = len(counts), counts.shape[1]
-        self.held, self.low, self.high = (of.reshape(-1) for of in (counts, low, high))
+        self.replicas, self.low, self.high = (of.reshape(-1) for of in (counts, low, high))
 
     @classmethod
     def of_replicas(cls, bands: TopicBands, rows: Rows) -> TopicCounts:
@@ -60,7 +60,7 @@ class TopicCounts:
 
         :param after: how many have left by then.
         """
-        replicas = self.held[cells] - after
+        replicas = self.replicas[cells] - after
         change: Ints = (replicas <= self.low[cells]).astype(np.int64) - (
             replicas > self.high[cells]
         )
@@ -68,7 +68,7 @@ class TopicCounts:
 
     def arriving(self, cells: Ints, after: Ints | int = 0) -> Ints:
         """The same when one arrives, after ``after`` others."""
-        replicas = self.held[cells] + after
+        replicas = self.replicas[cells] + after
         change: Ints = (replicas >= self.high[cells]).astype(np.int64) - (
             replicas < self.low[cells]
         )
@@ -76,13 +76,13 @@ class TopicCounts:
 
     def takes(self, cells: Ints) -> Mask:
         """Whether one more replica keeps the cells within their bands, or brings them closer."""
-        takes: Mask = self.held[cells] < self.high[cells]
+        takes: Mask = self.replicas[cells] < self.high[cells]
         return takes
 
     def takes_one(self, partition: int, broker: int) -> bool:
         """The same for one."""
         cell = self.cell(partition, broker)
-        return bool(self.held[cell] < self.high[cell])
+        return bool(self.replicas[cell] < self.high[cell])
 
     def moving(self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows) -> Ints:
         """Change of the distance to the bands when replicas move, each considered alone;
@@ -93,7 +93,7 @@ class TopicCounts:
 
     def moving_one(self, partition: int, source: int, target: int) -> int:
         """The same for one replica."""
-        replicas, low, high = self.held, self.low, self.high
+        replicas, low, high = self.replicas, self.low, self.high
         leaves, arrives = self.cell(partition, source), self.cell(partition, target)
         here, there = int(replicas[leaves]), int(replicas[arrives])
         change = (here <= int(low[leaves])) - (here > int(high[leaves]))
@@ -121,8 +121,8 @@ class TopicCounts:
 
     def move(self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows) -> None:
         """Count replicas that have moved."""
-        np.subtract.at(self.held, self.cells(partitions, sources), 1)
-        np.add.at(self.held, self.cells(partitions, targets), 1)
+        np.subtract.at(self.replicas, self.cells(partitions, sources), 1)
+        np.add.at(self.replicas, self.cells(partitions, targets), 1)
 
     def moving_together(
         self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows, most: int
@@ -155,7 +155,7 @@ class TopicCounts:
         :param middle: go down to the middle of the band only.
         """
         low, high = self.low[cells], self.high[cells]
-        allowed: Mask = turn(cells) < self.held[cells] - ((low + high) // 2 if middle else low)
+        allowed: Mask = turn(cells) < self.replicas[cells] - ((low + high) // 2 if middle else low)
         return allowed
 
     def uneven(self, partitions: Ints) -> Mask:
@@ -167,12 +167,12 @@ class TopicCounts:
 
     def cells_outside(self) -> Ints:
         """The cells that are outside of their bands, ascending."""
-        return cells_beyond(self.held, self.low, self.high)[0]
+        return cells_beyond(self.replicas, self.low, self.high)[0]
 
     def beyond(self, cells: Ints) -> Ints:
         """(n,) distance of these cells to their bands, in replicas."""
-        return beyond(self.held[cells], self.low[cells], self.high[cells])
+        return beyond(self.replicas[cells], self.low[cells], self.high[cells])
 
     def outside(self) -> int:
         """Total distance to the bands, in replicas: above and below."""
-        return total_beyond(self.held, self.low, self.high)
+        return total_beyond(self.replicas, self.low, self.high)

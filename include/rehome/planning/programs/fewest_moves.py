@@ -146,8 +146,12 @@ class FewestMoves:
         if counts is not None and problem.spread is not None:
             before = problem.spread.counts(origin).reshape(-1)
             no_band = np.arange(len(before)) >= len(before) - self._brokers
-            least.append(np.where(no_band, -np.inf, np.minimum(counts.low, counts.held) - before))
-            most.append(np.where(no_band, np.inf, np.maximum(counts.high, counts.held) - before))
+            least.append(
+                np.where(no_band, -np.inf, np.minimum(counts.low, counts.replicas) - before)
+            )
+            most.append(
+                np.where(no_band, np.inf, np.maximum(counts.high, counts.replicas) - before)
+            )
         has_to = np.append(problem.leaving, False)[origin].any(axis=1)
         least.append(np.where(has_to, 1.0, -np.inf))
         most.append(np.ones(len(origin)))

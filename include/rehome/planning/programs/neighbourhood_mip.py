@@ -237,7 +237,7 @@ class Neighbourhood:
             for column, broker in enumerate(self.brokers.tolist()):
                 adds = self.holds[:, column] * (topic == t)
                 cell = t * counts.brokers + broker
-                others = counts.held[cell] - adds[self.now].sum()
+                others = counts.replicas[cell] - adds[self.now].sum()
                 least, most = counts.low[cell] - others, counts.high[cell] - others
                 yield adds * search.unit, least * search.unit, most * search.unit
 

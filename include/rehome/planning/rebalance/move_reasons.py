@@ -151,7 +151,7 @@ def _spread(
     worse: Mask = after.moving(partition, target, source) > 0
     before = TopicCounts.of_replicas(problem.spread, problem.layout.origin)
     source_replicas, has = (
-        before.held[before.cells(partition, broker)] for broker in (source, target)
+        before.replicas[before.cells(partition, broker)] for broker in (source, target)
     )
     return worse, (source_replicas, has)
 

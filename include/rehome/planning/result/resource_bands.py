@@ -23,14 +23,14 @@ class ResourceBands:
     :param tolerance: resource → allowed deviation from the share; only finite ones.
     :param share, low, high: resource → (B,); for the same resources, except those with no load at
         all.
-    :param asked: optional resources with a tolerance in the request, known or not.
+    :param requested_resources: optional resources with a tolerance in the request, known or not.
     """
 
     tolerance: Mapping[Resource, float]
     share: Mapping[Resource, Floats]
     low: Mapping[Resource, Floats]
     high: Mapping[Resource, Floats]
-    asked: frozenset[Resource] = frozenset()
+    requested_resources: frozenset[Resource] = frozenset()
 
     @classmethod
     def of(

@@ -73,7 +73,7 @@ def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
 
 def stated_resources(bands: ResourceBands | None) -> tuple[Resource, ...]:
     """The resources in a plan's summary: all but optional ones that are not requested."""
-    requested_resources = frozenset() if bands is None else bands.asked
+    requested_resources = frozenset() if bands is None else bands.requested_resources
     return tuple(r for r in Resource if r not in OPTIONAL or r in requested_resources)
 
 

@@ -94,10 +94,10 @@ def _make_room_for_topics(
         again = False
         moved = np.flatnonzero(search.flat[replicas] != owner)
         cells = counts.cells(replicas[moved] // search.width, search.flat[replicas[moved]])
-        for n in moved[counts.held[cells] > counts.high[cells]].tolist():
+        for n in moved[counts.replicas[cells] > counts.high[cells]].tolist():
             replica, old = int(replicas[n]), int(owner[n])
             cell = counts.cell(replica // search.width, int(search.flat[replica]))
-            if counts.held[cell] > counts.high[cell] and search.valid_one(replica, old):
+            if counts.replicas[cell] > counts.high[cell] and search.valid_one(replica, old):
                 search.move(replica, old)
                 again = True
 

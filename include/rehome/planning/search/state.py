@@ -315,7 +315,7 @@ class Search:
 
     def saved(self) -> State:
         """The state as it is, for :meth:`restore`."""
-        topic_replicas = self.topic_counts.held.copy() if self.topic_counts else None
+        topic_replicas = self.topic_counts.replicas.copy() if self.topic_counts else None
         moved = self.flat.copy(), self.load.copy(), self._incoming.copy()
         return *moved, self._packing.saved(), topic_replicas
 
@@ -324,14 +324,14 @@ class Search:
         self.flat[:], self.load[:], self._incoming[:], counts, topic_replicas = state
         self._packing.restore(counts)
         if self.topic_counts and topic_replicas is not None:
-            self.topic_counts.held[:] = topic_replicas
+            self.topic_counts.replicas[:] = topic_replicas
 
     def move(self, replica: int, broker: int) -> None:
         """Put one replica on another broker."""
         partition, source = replica // self.width, int(self.flat[replica])
         self.load[:, source] -= self.weights[:, partition]
         if self.topic_counts:
-            self.topic_counts.held[self.topic_counts.cell(partition, source)] -= 1
+            self.topic_counts.replicas[self.topic_counts.cell(partition, source)] -= 1
         self.put_one(replica, broker)
 
     def lift(self, replicas: Ints, sign: int = -1) -> None:
@@ -340,7 +340,9 @@ class Search:
         for load, weight in zip(self.load, self.weights, strict=True):
             load += sign * np.bincount(brokers, weight[partitions], len(load))
         if self.topic_counts:
-            np.add.at(self.topic_counts.held, self.topic_counts.cells(partitions, brokers), sign)
+            np.add.at(
+                self.topic_counts.replicas, self.topic_counts.cells(partitions, brokers), sign
+            )
 
     def put_one(self, replica: int, broker: int) -> None:
         """Put one lifted replica on a broker."""
@@ -348,7 +350,7 @@ class Search:
         weight, origin = self.weights[:, partition], self.origin[partition].tolist()
         self.load[:, broker] += weight
         if self.topic_counts:
-            self.topic_counts.held[self.topic_counts.cell(partition, broker)] += 1
+            self.topic_counts.replicas[self.topic_counts.cell(partition, broker)] += 1
         if source not in origin:
             self._incoming[source] -= weight[0]
             if self._packing.on:

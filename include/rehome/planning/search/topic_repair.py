@@ -193,7 +193,8 @@ class _Rounds:
         self._domain: Ints = domain
         self._domains = int(domain.max()) + 1
         self._held, self._low, self._high = (
-            side.reshape(counts.rows, -1)[:-1] for side in (counts.held, counts.low, counts.high)
+            side.reshape(counts.rows, -1)[:-1]
+            for side in (counts.replicas, counts.low, counts.high)
         )
         row = np.arange(counts.rows - 1)[:, None]
         self._group: Ints = (row * self._domains + domain).reshape(-1)
@@ -228,7 +229,7 @@ class _Rounds:
             self._full[:] = self._empty[:] = False
         gives, takes = problem.gives & ~self._empty, problem.takes & ~self._full
         outside, broker = self._outside, self._outside % counts.brokers
-        is_above = counts.held[outside] > counts.high[outside]
+        is_above = counts.replicas[outside] > counts.high[outside]
         above, below = outside[is_above & gives[broker]], outside[~is_above & takes[broker]]
         too_many, too_few = (counts.beyond(cells) for cells in (above, below))
         off, cells = np.concatenate([too_few, -too_many]), np.concatenate([below, above])
@@ -289,7 +290,7 @@ class _Rounds:
         if not len(cells):
             return cells
         sign = -1 if giving else 1
-        middle = sign * (counts.held[cells] * 2 - counts.low[cells] - counts.high[cells])
+        middle = sign * (counts.replicas[cells] * 2 - counts.low[cells] - counts.high[cells])
         middle -= middle.min()
         place = self._emptiest_first(sign)[(cells % brokers + number * 7) % brokers]
         group = self._group[cells]

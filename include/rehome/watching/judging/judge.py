@@ -89,7 +89,7 @@ class Judgement:
     :param incomplete: brokers or topics are missing, so the gate refuses to plan on it.
     """
 
-    seen: tuple[Seen, ...]
+    sightings: tuple[Seen, ...]
     unknown: frozenset[FindingKind | tuple[FindingKind, str]] = field(default_factory=frozenset)
     incomplete: bool = False
 

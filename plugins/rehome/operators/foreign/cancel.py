@@ -87,5 +87,5 @@ class CancelForeignOperator(ClusterOperator):
         cleaned = clean_throttles(selection, over, lease.ledger, lease.cluster)
         for change in cleaned.changes:
             self.log.info("Taken away: %s %s %s", change.resource, change.key, change.value or "")
-        for resource, error in cleaned.refused.items():
+        for resource, error in cleaned.refusals.items():
             self.log.warning("%s keeps its throttle: %s", resource, error)

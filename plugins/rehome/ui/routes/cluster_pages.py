@@ -116,8 +116,8 @@ def fleet_json(
 
 def _line(line: FleetLine, shown: Collection[str]) -> dict[str, Any]:
     account = line.account
-    view = account.seen.value if isinstance(account.seen, Known) else None
-    why = WHY_UNKNOWN[account.seen.why] if isinstance(account.seen, Unknown) else None
+    view = account.view.value if isinstance(account.view, Known) else None
+    why = WHY_UNKNOWN[account.view.why] if isinstance(account.view, Unknown) else None
     plan, window = account.plan, account.window
     findings, imbalance = account.findings, account.imbalance
     share = imbalance.value if isinstance(imbalance, Known) else None

@@ -45,7 +45,7 @@ def test_a_brokers_own_rate_goes_before_their_default_and_the_lower_one_holds(bo
     plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
 
     def held() -> dict[Slot, int]:
-        return dict(find_rates(plan, box.own, read_cluster(plan, box.own), RATE).held)
+        return dict(find_rates(plan, box.own, read_cluster(plan, box.own), RATE).lower_rates)
 
     assert held() == {}
     box.set(ConfigResource.broker(3), FOLLOWER_RATE, "1000")
@@ -63,7 +63,7 @@ def test_a_broker_with_a_throttle_of_its_own_has_it_in_what_is_predicted(box: Bo
     own = BrokerRates({1: 900}, {3: 2 * RATE})
 
     def held() -> dict[Slot, int]:
-        return dict(find_rates(plan, box.own, read_cluster(plan, box.own), RATE, own).held)
+        return dict(find_rates(plan, box.own, read_cluster(plan, box.own), RATE, own).lower_rates)
 
     assert held() == {Slot(Direction.OUT, 1): 900, into(3): 2 * RATE}
     box.set(ConfigResource.broker(3), FOLLOWER_RATE, "1000")

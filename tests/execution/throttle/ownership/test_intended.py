@@ -74,7 +74,7 @@ def ended(box: Box) -> Cleared:
 def test_nothing_is_known_as_asked_before_the_mark_is_answered(box: Box) -> None:
     unanswered(box, arrives=False)
     assert {entry.state for entry in entries(box).values()} == {ThrottleState.INTENDED}
-    assert {entry.asked for entry in entries(box).values()} == {()}
+    assert {entry.asked_values for entry in entries(box).values()} == {()}
     box.set(TOPIC, LEADER_REPLICAS, "0:1,0:2")
     found = foreign_throttles(box.ledger("a"), box.own).throttles
     assert [(each.resource, each.value) for each in found] == [(TOPIC, "0:1,0:2")]

@@ -191,13 +191,13 @@ def choice(world: World, site: Site) -> RateChoice:
 def joins(world: World, site: Site) -> World:
     """Read, decide, journal; as ``plan_throttle`` does."""
     chosen = choice(world, site)
-    if chosen.wanted is None or chosen.done:
+    if chosen.rate is None or chosen.done:
         return world.but(replace(site, does="leave", first=True))
     plan_id = f"plan-{site.name}"
     joining: Joining = chosen.joining(plan_id)
     changes = [*world.marks(site).at(DEFAULT, LEADER_RATE).join(joining)]
-    changes.append(ConfigChange(DEFAULT, LEADER_RATE, ConfigOperation.SET, chosen.wanted))
-    ours = {*(site.entry.ours if site.entry else ()), joining.need, chosen.wanted}
+    changes.append(ConfigChange(DEFAULT, LEADER_RATE, ConfigOperation.SET, chosen.rate))
+    ours = {*(site.entry.ours if site.entry else ()), joining.need, chosen.rate}
     journal = ThrottleEntry(
         *(plan_id, "c", DEFAULT, LEADER_RATE, tuple(sorted(ours)), chosen.theirs, ""),
         state=ThrottleState.APPLIED,

@@ -33,13 +33,13 @@ class RatesFound:
     """What the plan's brokers have.
 
     :param choices: of each resource that could be read; ``unreadable``: the others, and why.
-    :param held: rates that would hold instead of the plan's, in bytes per second: leftovers, other
-        clients' and another Rehome's.
+    :param lower_rates: that would hold instead of the plan's, in bytes per second: leftovers,
+        other clients' and another Rehome's.
     """
 
     choices: Sequence[RateChoice] = ()
     unreadable: Mapping[ConfigResource, BrokerError] = field(default_factory=dict)
-    held: Mapping[Slot, int] = field(default_factory=dict)
+    lower_rates: Mapping[Slot, int] = field(default_factory=dict)
 
 
 def find_rates(
@@ -96,4 +96,4 @@ def _in_force(choice: RateChoice) -> int | None:
     """Of a resource, while the plan runs; None = it has none of its own."""
     if choice.holds is not None:
         return choice.holds
-    return next((int(rate) for rate in (choice.wanted, choice.current) if rate is not None), None)
+    return next((int(rate) for rate in (choice.rate, choice.current) if rate is not None), None)

@@ -17,9 +17,8 @@ def _isr_text(finding: TypedFinding) -> str:
 
 
 def _lack_text(finding: TypedFinding) -> str:
-    return (
-        f"{count_text(finding.isr.wanted, 'replica is', 'replicas are')} fewer than {_few(finding)}"
-    )
+    replicas = count_text(finding.isr.replicas_in_the_end, "replica is", "replicas are")
+    return f"{replicas} fewer than {_few(finding)}"
 
 
 def _while_it_moves(finding: TypedFinding) -> str:

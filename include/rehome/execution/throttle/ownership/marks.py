@@ -156,13 +156,13 @@ def lowest(values: Iterable[str]) -> str | None:
 class Joining:
     """What a plan says of a key.
 
-    :param need: the value that it needs; ``wanted``: the one that it sets, as another needs less.
+    :param need: the value that it needs; ``value``: the one that it sets, as another needs less.
     :param before: what others want there; None = that it is not set.
     """
 
     plan_id: str
     need: str
-    wanted: str
+    value: str
     before: str | None
 
 
@@ -223,8 +223,8 @@ class Held:
     def _said_by(self, joining: Joining) -> tuple[list[Need], Before]:
         where = (self.me, joining.plan_id, self.resource, self.key)
         needs = [Need(*where, joining.need)]
-        if joining.wanted != joining.need:  # ours, too, should the other one leave
-            needs.append(Need(*where, joining.wanted, leaves=True))
+        if joining.value != joining.need:  # ours, too, should the other one leave
+            needs.append(Need(*where, joining.value, leaves=True))
         return needs, Before(self.resource, self.key, joining.before)
 
     def keep(self, value: str) -> Iterator[ConfigChange]:
