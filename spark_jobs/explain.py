@@ -40,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         explainer = _explainer(options)
-        texts = [partition_text(explainer.partition(_named(name))) for name in options.partition]
+        texts = [
+            partition_text(explainer.partition(_parse_partition(name)))
+            for name in options.partition
+        ]
         texts += [broker_text(explainer.broker(broker)) for broker in options.broker]
         texts += [prices_text(explainer.prices(target_prices_of))] if options.prices else []
     except RehomeError as error:
@@ -68,7 +71,7 @@ def _explainer(options: argparse.Namespace) -> Explainer:
     return Explainer(snapshot, request, plan)
 
 
-def _named(text: str) -> TopicPartition:
+def _parse_partition(text: str) -> TopicPartition:
     topic, _, number = text.rpartition("-")
     if not topic or not number.isdigit():
         raise InvalidRequestError([f"{text!r} is no partition: write topic-number."])

@@ -191,7 +191,7 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
     for (additional, age_s), some in alike.items():
         results = check_snapshots(
             spark,
-            {name: _concerned(one) for name, one in some.items()},
+            {name: _gated_snapshot(one) for name, one in some.items()},
             lambda name, some=some: _judged_alone(some[name]),  # type: ignore[misc]
             datetime.now(UTC),
             max_age_s=age_s,
@@ -201,7 +201,7 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
             one.attempt(lambda each, result=results[name]: _proof_of(each).record(result))  # type: ignore[misc]
 
 
-def _concerned(member: FleetCluster) -> GatedSnapshot:
+def _gated_snapshot(member: FleetCluster) -> GatedSnapshot:
     assert member.request is not None
     concerned = Concerned.by(member.request)
     return GatedSnapshot(read_snapshot(member.uri), concerned)

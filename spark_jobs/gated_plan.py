@@ -57,7 +57,7 @@ class RefusedError(Exception):
         return cls("invalid_request", str(error), problems)
 
     @classmethod
-    def crashed(cls, error: Exception) -> RefusedError:
+    def of_crash(cls, error: Exception) -> RefusedError:
         """What is known of an error that nobody has foreseen: its first line, and Java's causes."""
         first = next(iter(str(error).strip().splitlines()), "")
         causes = list(dict.fromkeys(_CAUSED.findall(str(error))))

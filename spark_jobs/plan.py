@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return EXIT_CODES[error.kind]
     except Exception as error:
-        out.write_json("failure.json", RefusedError.crashed(error).to_json())
+        out.write_json("failure.json", RefusedError.of_crash(error).to_json())
         raise
     print(f"{count_text(len(plan.moves), 'move')}, hash {plan.plan_hash}: {out.uri}")
     return 0
@@ -102,7 +102,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         replicas = replicas_in(options.snapshot)
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
-    here = partial(_planned, options, request, partial(plan_request, options, request))
+    here = partial(_plan_with_evidence, options, request, partial(plan_request, options, request))
     with ExitStack() as stack:
         many = replicas >= MANY_REPLICAS
         planned = stack.enter_context(in_background(here)) if many else here
@@ -125,7 +125,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     return plan
 
 
-def _planned(
+def _plan_with_evidence(
     options: argparse.Namespace, request: ReassignmentRequest, solve: Callable[[Snapshot], Plan]
 ) -> Planned:
     """The plan, by the rates that the history knows. The caller need not have Spark."""

@@ -189,7 +189,7 @@ def _uneven(outcome: Outcome) -> tuple[int, int]:
     layout, trees = outcome.layout, (outcome.tree_before, outcome.tree_after)
     every = np.arange(len(layout.rows))
     before = trees[0].violations_of(every, layout.origin) > 0
-    changed = every if trees[1] is not trees[0] else layout.changed()
+    changed = every if trees[1] is not trees[0] else layout.changed_partitions()
     after = before.copy()
     after[changed] = trees[1].violations_of(changed, layout.rows[changed]) > 0
     return int(before.sum()), int(after.sum())

@@ -89,7 +89,7 @@ def test_planning_again_changes_no_leader() -> None:
     arrays = people(CASE)
     rows = planned(arrays).layout.rows
     again = planned(replace(arrays, rows=rows.copy(), leader=rows[:, 0].copy()))
-    assert not len(again.layout.changed())
+    assert not len(again.layout.changed_partitions())
 
 
 def test_tolerances_of_what_is_copied_are_refused() -> None:

@@ -39,27 +39,27 @@ def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest() ->
     work = SearchWork(10 * SEARCH_WORK.per_scoring)
     with work.at_most(0.5):
         for _ in range(5):
-            assert not work.spent()
+            assert not work.is_spent()
             work.score(0)
-        assert work.spent()
+        assert work.is_spent()
     assert work.cut
-    assert not work.spent()
+    assert not work.is_spent()
     work.score(5 * SEARCH_WORK.per_scoring)
-    assert work.spent()
+    assert work.is_spent()
 
 
 def test_no_phase_inside_another_may_spend_more_than_that() -> None:
     work = SearchWork(10 * SEARCH_WORK.per_scoring)
     with work.at_most(0.2), work.at_most(1.0):
         work.score(SEARCH_WORK.per_scoring)
-        assert work.spent()
+        assert work.is_spent()
 
 
 def test_without_a_budget_nothing_ends() -> None:
     work = SearchWork()
     with work.at_most(0.5):
         work.score(10**15)
-        assert not work.spent()
+        assert not work.is_spent()
     assert not work.cut
 
 

@@ -73,7 +73,7 @@ def test_planning_again_on_a_balanced_cluster_plans_nothing() -> None:
     arrays, outcome = made(CASES[0], tolerances=STRICT)
     again = replace(arrays, rows=outcome.layout.rows.copy(), leader=outcome.layout.rows[:, 0])
     request = ReassignmentRequest(Action.REBALANCE, tolerances=STRICT)
-    assert not len(plan_rebalance(again, request).layout.changed())
+    assert not len(plan_rebalance(again, request).layout.changed_partitions())
 
 
 @pytest.mark.slow
@@ -82,6 +82,6 @@ def test_leaders_alone_are_evened_out_without_copies() -> None:
     settled = replace(arrays, rows=first.layout.rows.copy())
     free = {"replicas": None, "bytes_in": None, "bytes_out": None, "leaders": 0.05}
     outcome = plan_rebalance(settled, ReassignmentRequest(Action.REBALANCE, tolerances=free))
-    assert len(outcome.layout.changed())
+    assert len(outcome.layout.changed_partitions())
     assert (np.sort(outcome.layout.rows, axis=1) == np.sort(outcome.layout.origin, axis=1)).all()
     assert deviations(arrays, outcome.layout.rows)["leaders"] <= 0.0501

@@ -41,7 +41,7 @@ def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic() ->
     owner = np.array([0, 0])
     solved = program.solve(weight, owner, nothing_small(2), np.zeros((3, 2)))
     assert np.allclose(solved.part, [[0, 0.0], [0, 1.0]])
-    after = program.moved(weight[:, [1]], owner[[1]], np.array([1]))
+    after = program.with_moves(weight[:, [1]], owner[[1]], np.array([1]))
     assert np.allclose(after.load[BYTES_ROW], 1)
     assert (after.load[RATE_ROW] <= high[RATE_ROW]).all()
 
@@ -55,7 +55,7 @@ def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them() -> N
 
     def cost(target: Ints) -> float:
         away = target != owner
-        after = program.moved(weight[:, away], owner[away], target[away]).load
+        after = program.with_moves(weight[:, away], owner[away], target[away]).load
         missed = np.maximum(after - program.high, 0) + np.maximum(program.low - after, 0)
         return float((weight[BYTES_ROW] + 0.01)[away].sum() + FLOW.missed * missed.sum())
 
@@ -146,7 +146,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes() -> None:
     assert np.allclose(solved.leaves, [[0.4, 0]])
     assert solved.prices[BYTES_ROW, 0] > solved.prices[BYTES_ROW, 1]
     leaving = Classes.of(weight[:, :4], owner[:4], 2, (1, 1))
-    arrivals = program.lifted(leaving.mass.sum(axis=1)).arrivals(leaving)
+    arrivals = program.without_load(leaving.mass.sum(axis=1)).arrivals(leaving)
     assert np.allclose(arrivals, [[0, 4]])
 
 

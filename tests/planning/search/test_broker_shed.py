@@ -111,7 +111,7 @@ def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed: in
     more = rng.integers(-5000, 5000, (3, 20)).astype(float)
     load = search.load[:, brokers]
     wanted = search.excess(brokers, load + more) - search.excess(brokers, load)
-    np.testing.assert_allclose(search.added(brokers, more), wanted, atol=1e-12)
+    np.testing.assert_allclose(search.excess_change(brokers, more), wanted, atol=1e-12)
 
 
 def test_replicas_are_counted_without_the_padding() -> None:
@@ -135,7 +135,7 @@ def test_with_further_resources_replicas_that_leave_carry_little_of_other_resour
     )
     search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
     wanted = wanted_loads(search, (0.98, 0.8, 0.8))
-    given_up = BrokerShed(search, wanted, 0, search.on(0)).chosen() // search.width
+    given_up = BrokerShed(search, wanted, 0, search.on(0)).choose() // search.width
     assert len(given_up) >= 8
     assert given_up.max() < 10  # none of those that would send much
 

@@ -49,8 +49,8 @@ def test_no_copy_is_left_for_which_a_smaller_one_would_do(name: str) -> None:
     wanted = wanted_loads(search, (0.98, 0.8, 0.8))
     short = np.zeros(len(search.problem.gives), bool)
     fill(search, wanted, shed(search, wanted, short), short)
-    before = search.copied()
+    before = search.copied_bytes()
     assert cheaper_ones(search)
     exchange_copies(search, 1_000)
-    assert search.copied() < before
+    assert search.copied_bytes() < before
     assert not cheaper_ones(search)

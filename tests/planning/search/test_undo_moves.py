@@ -40,7 +40,7 @@ def test_the_books_hold_after_replicas_went_home() -> None:
     search.problem.layout.refresh()
     again = Search(search.problem)
     assert (again.load == search.load).all()
-    assert again.copied() == search.copied()
+    assert again.copied_bytes() == search.copied_bytes()
 
 
 def with_racks(brokers: tuple[int, int], low: float = 0.0) -> Search:
@@ -60,7 +60,7 @@ def test_partitions_return_as_a_whole_where_racks_let_no_replica_return_alone() 
     assert search.rows[0].tolist() == [3, 2]
     undo_whole_partitions(search)
     assert search.rows[0].tolist() == [0, 1]
-    assert not search.copied()
+    assert not search.copied_bytes()
     assert (search.load == with_racks((0, 1)).load).all()
 
 

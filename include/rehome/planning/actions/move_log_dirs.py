@@ -310,7 +310,7 @@ def _outcome(
     log_dirs: dict[int, list[str]] = {}
     causes: dict[int, list[MoveCause]] = {}
     size_bytes: Counter[BrokerId] = Counter()
-    for n in disks.layout.changed().tolist():
+    for n in disks.layout.changed_partitions().tolist():
         p, source, target = int(replicas.partition[n]), *_way(disks, n)
         broker = int(dirs.broker[target])
         place = arrays.rows[p].tolist().index(broker)
@@ -342,7 +342,9 @@ def _outcome(
         causes=each_by_itself(causes.__getitem__),
         infeasible=infeasible,
         log_dirs={p: tuple(paths) for p, paths in log_dirs.items()},
-        within=WithinBrokers(len(disks.layout.changed()), size_bytes, disks.lower_bound_bytes()),
+        within=WithinBrokers(
+            len(disks.layout.changed_partitions()), size_bytes, disks.lower_bound_bytes()
+        ),
     )
 
 

@@ -74,7 +74,7 @@ def lay_out(
         paths = _asked_log_dirs(arrays, p, assignment)
         if any(path != ANY_LOG_DIR for path in paths):
             log_dirs[p] = paths
-    changed = np.union1d(layout.changed(), np.array(sorted(log_dirs), np.int64))
+    changed = np.union1d(layout.changed_partitions(), np.array(sorted(log_dirs), np.int64))
     copied = np.flatnonzero(is_new(layout.rows, layout.origin).any(axis=1))
     check_movable(arrays, changed, copied)
     return layout, log_dirs

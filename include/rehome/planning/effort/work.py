@@ -52,7 +52,7 @@ class SearchWork:
         """Count one scoring of so many trades."""
         self.done += SEARCH_WORK.per_scoring + trades
 
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether the phase that asks has to end now."""
         over = self.done >= self._limit
         self.cut |= over

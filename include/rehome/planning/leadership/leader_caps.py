@@ -45,7 +45,7 @@ def keep_led_caps(
     before = _load(layout.origin[:, 0], weights, limits.led.shape[1])
     at_most = np.maximum(limits.led, before)
     free = movable.copy()
-    free[layout.changed()] = True
+    free[layout.changed_partitions()] = True
 
     def relieve(most: Floats, minimums: RequestedMinLeaders | None) -> None:
         if (_load(layout.rows[:, 0], weights, most.shape[1]) > most).any():

@@ -23,7 +23,7 @@ def settle_leaders(layout: Layout) -> None:
     only if there is no other. Partitions with the fewest replicas choose first.
     """
     rows, origin = layout.rows, layout.origin
-    changed = layout.changed()
+    changed = layout.changed_partitions()
     _put_back(rows, origin, changed)
     position = _position_of(origin[changed, 0], rows[changed])
     kept, lost = changed[position != NONE], changed[position == NONE]

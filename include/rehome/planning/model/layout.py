@@ -131,7 +131,7 @@ class Layout:
     def refresh(self) -> None:
         """Recompute loads and incoming bytes after rows were changed directly."""
         self._packing.end()
-        changed = self.changed()
+        changed = self.changed_partitions()
         rows, origin, size = self.rows[changed], self.origin[changed], self.size[changed]
         self.load, self.count = (
             load_before + self.arrays.load(rows, weight) - self.arrays.load(origin, weight)
@@ -141,7 +141,7 @@ class Layout:
         if len(self._capped):
             self._held_of = self._count_capped()
 
-    def changed(self) -> Ints:
+    def changed_partitions(self) -> Ints:
         """Partitions whose replica list has changed, in its members or its order."""
         changed = np.zeros(len(self.rows), bool)
         for now, before in zip(self.rows.T, self.origin.T, strict=True):

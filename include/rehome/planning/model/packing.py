@@ -132,7 +132,7 @@ class CopyPacking:
             volumes[volume] += size
             self._widest[broker] = max(volumes)
 
-    def saved(self) -> PackedCopies:
+    def save(self) -> PackedCopies:
         """The state, for :meth:`restore`."""
         free = {broker: volumes.copy() for broker, volumes in self._free.items()} if self.on else {}
         return free, self._held.copy() if self.on else {}, self._widest.copy(), self.on

@@ -107,7 +107,7 @@ def topic_bands(
     one_sided: bool = False,
     leaders_only: bool = False,
 ) -> TopicBands | None:
-    """The bands of all topics, see :func:`_banded`.
+    """The bands of all topics, see :func:`_topics_with_bands`.
 
     :param partitions: (P,) that may move; ``brokers``: (B,) that give and take replicas.
     :param capacity: (B,) relative size of the brokers; 0 where one is to be emptied.
@@ -116,7 +116,7 @@ def topic_bands(
     """
     arrays = layout.arrays
     if len(tree.trees) > 1:
-        return _joined(
+        return _join_bands(
             [
                 topic_bands(
                     layout,
@@ -131,7 +131,7 @@ def topic_bands(
                 for one, mine in tree.parts(partitions)
             ]
         )
-    topics, few = _banded(arrays, partitions, int((tree.hosts & brokers).sum()))
+    topics, few = _topics_with_bands(arrays, partitions, int((tree.hosts & brokers).sum()))
     if leaders_only:
         topics, few = topics[~few], few[~few]
     if np.isinf(tolerance) or not len(topics):
@@ -193,7 +193,7 @@ def no_worse(bands: TopicBands, rows: Rows, *, large_too: bool) -> TopicBands:
     return replace(bands, low=low, high=high, led_low=led_low, led_high=led_high, even=bands)
 
 
-def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
+def _join_bands(parts: list[TopicBands | None]) -> TopicBands | None:
     """The bands of topics of several broker sets: no topic is in two of them."""
     bands = [part for part in parts if part is not None]
     if not bands:
@@ -206,17 +206,17 @@ def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
         row[mine] = part.row[mine] + start
         start += len(part.topics)
 
-    def stacked(name: str) -> Ints:
+    def stack(name: str) -> Ints:
         sides = [getattr(part, name) for part in bands]
         return np.vstack([*(side[:-1] for side in sides), sides[0][-1:]])
 
     return TopicBands(
         topics=np.concatenate([part.topics for part in bands]),
         row=row,
-        low=stacked("low"),
-        high=stacked("high"),
-        led_low=stacked("led_low"),
-        led_high=stacked("led_high"),
+        low=stack("low"),
+        high=stack("high"),
+        led_low=stack("led_low"),
+        led_high=stack("led_high"),
         fair=np.vstack([part.fair for part in bands]),
         tolerance=bands[0].tolerance,
         few=np.concatenate([part.few for part in bands]),
@@ -224,7 +224,7 @@ def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
     )
 
 
-def _banded(arrays: ClusterArrays, partitions: Mask, brokers: int) -> tuple[Ints, Mask]:
+def _topics_with_bands(arrays: ClusterArrays, partitions: Mask, brokers: int) -> tuple[Ints, Mask]:
     """Topics with bands: those with more replicas than may share a broker anyway, some of which may
     move. And which of them have fewer replicas than there are ``brokers``.
     """
@@ -335,7 +335,7 @@ class _Spread:
         limit = np.where(brokers, limit, load)
         most[-1] = np.maximum(np.minimum(most[-1], limit), least[-1])
         for level in range(tree.height - 1, -1, -1):
-            under = [_summed(of[level + 1], tree.parent[level + 1]) for of in (least, most)]
+            under = [_sum_by_parent(of[level + 1], tree.parent[level + 1]) for of in (least, most)]
             least[level] = np.maximum(least[level], under[0])
             most[level] = np.maximum(np.minimum(most[level], under[1]), least[level])
         return least, most
@@ -344,7 +344,7 @@ class _Spread:
         """Per level, (n, nodes) sums of whole numbers over the brokers below each node."""
         sums = [of_brokers]
         for parent in self._tree.parent[:0:-1]:
-            sums.append(_summed(sums[-1], parent))
+            sums.append(_sum_by_parent(sums[-1], parent))
         return sums[::-1]
 
 
@@ -356,7 +356,7 @@ def _dot(of_count: Floats, per_count: Ints) -> Floats:
     return total
 
 
-def _summed(of: Floats, parent: Ints) -> Floats:
+def _sum_by_parent(of: Floats, parent: Ints) -> Floats:
     """(T, nodes) sums over the columns with the same parent."""
     order = np.argsort(parent, kind="stable")
     starts = np.flatnonzero(np.diff(parent[order], prepend=-1))

@@ -50,7 +50,7 @@ class TopicCounts:
         """Whether two partitions are of one topic, or both of topics without bands."""
         return bool(self._row[one] == self._row[other])
 
-    def banded(self, partitions: Ints) -> Mask:
+    def has_bands(self, partitions: Ints) -> Mask:
         """Whether the partitions' topics have bands."""
         banded: Mask = self._row[partitions] < self.rows - 1
         return banded
@@ -135,8 +135,8 @@ class TopicCounts:
         """
         together = np.zeros(len(partitions), bool)
         if most >= 0:
-            together = ~self.banded(partitions)
-        some = np.flatnonzero(self.banded(partitions))
+            together = ~self.has_bands(partitions)
+        some = np.flatnonzero(self.has_bands(partitions))
         leaves, arrives = (self.cells(partitions[some], side[some]) for side in (sources, targets))
         kept = np.flatnonzero(self.leaving(leaves) + self.arriving(arrives) <= most)
         while len(kept):

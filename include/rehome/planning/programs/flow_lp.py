@@ -128,13 +128,13 @@ class Program:
     takes: Ints
     overhead: float
 
-    def moved(self, weight: Floats, source: Ints, target: Ints) -> Program:
+    def with_moves(self, weight: Floats, source: Ints, target: Ints) -> Program:
         """The same after replicas (K, n) went from their sources to their targets."""
         count = self.load.shape[1]
         change = [np.bincount(target, w, count) - np.bincount(source, w, count) for w in weight]
         return replace(self, load=self.load + np.stack(change))
 
-    def lifted(self, gone: Floats) -> Program:
+    def without_load(self, gone: Floats) -> Program:
         """The same without some of the load (K, B)."""
         return replace(self, load=self.load - gone)
 

@@ -101,7 +101,7 @@ def round_lp(problem: Problem) -> PricedSearch:
     )
     load = search.load.copy()
     for brokers in blocks(search):
-        if search.work.spent():
+        if search.work.is_spent():
             break
         search.work.score(LP_ROUNDING.work_per_block)
         replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
@@ -244,14 +244,14 @@ class _Block:
 
     def _move(self, some: Ints, target: Ints) -> None:
         weight = self._weight[:, some]
-        self._program = self._program.moved(weight, self._owner[some], target)
+        self._program = self._program.with_moves(weight, self._owner[some], target)
         self.target[some] = target
 
     def _assign_small(self, some: Ints) -> None:
         """Assign the small replicas that leave to brokers, class by class, in weighted turns."""
         classes = self._classes(some, self._small)
         brokers = self._program.load.shape[1]
-        arrivals = self._program.lifted(classes.mass.sum(axis=1)).arrivals(classes)
+        arrivals = self._program.without_load(classes.mass.sum(axis=1)).arrivals(classes)
         for number in np.unique(classes.number).tolist():
             mine = some[classes.number == number]
             turn, credit = arrivals[number] / len(mine), np.zeros(brokers)

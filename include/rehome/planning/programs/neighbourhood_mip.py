@@ -233,7 +233,7 @@ class Neighbourhood:
         if counts is None:
             return
         topic = counts.topic(self.partition)
-        for t in np.unique(topic[counts.banded(self.partition)]).tolist():
+        for t in np.unique(topic[counts.has_bands(self.partition)]).tolist():
             for column, broker in enumerate(self.brokers.tolist()):
                 adds = self.holds[:, column] * (topic == t)
                 cell = t * counts.brokers + broker

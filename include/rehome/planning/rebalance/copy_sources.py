@@ -61,7 +61,7 @@ def prefer_sources(problem: Problem) -> None:
     only_bytes = bool(np.isinf(problem.targets.high[1:]).all())
     if only_bytes and problem.layout.rows.size > REBALANCE.large:
         return
-    if not len(problem.layout.changed()):
+    if not len(problem.layout.changed_partitions()):
         return
     search = Search(problem)
     trader = _Trader(search)

@@ -56,11 +56,11 @@ def plan_on(
     :param work: of the search; the loop ends when its budget is spent.
     """
     for _ in range(FIXED_POINT.most_plans if layout.rows.size <= FIXED_POINT.up_to else 0):
-        if not len(layout.changed()) or work.spent():
+        if not len(layout.changed_partitions()) or work.is_spent():
             return
         work.score(FIXED_POINT.work_per_position * layout.rows.size)
         then = again(carried_out(layout))
-        if not len(then.changed()):
+        if not len(then.changed_partitions()):
             return
         before = layout.rows.copy()
         layout.lay_out(then.rows)
@@ -75,7 +75,7 @@ def carried_out(layout: Layout) -> ClusterArrays:
     """The cluster once a layout is carried out, its preferred leaders leading."""
     arrays, rows = layout.arrays, layout.rows
     leader = arrays.leader.copy()
-    changed = layout.changed()
+    changed = layout.changed_partitions()
     leader[changed] = rows[changed, 0]
     brokers, load_before = arrays.brokers, arrays.load(layout.origin, layout.size)
     before, after = (

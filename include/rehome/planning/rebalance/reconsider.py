@@ -56,14 +56,14 @@ def improve(search: Search, exchange: Callable[[Search], None]) -> tuple[float, 
     for _ in range(RECONSIDER.improved):
         before = search.objective()
         with search.work.at_most(RECONSIDER.part_for_smaller):
-            exchange_and_merge(search, search.copied())
+            exchange_and_merge(search, search.copied_bytes())
         with search.work.at_most(RECONSIDER.part_for_reconsidering):
             reconsider(search)
         after = search.objective()
         if after[0] > 0 or after >= before:
             break
     exchange(search)
-    exchange_and_merge(search, RECONSIDER.more_bytes * search.copied())
+    exchange_and_merge(search, RECONSIDER.more_bytes * search.copied_bytes())
     undo_needless_moves(search)
     undo_whole_partitions(search)
     return search.objective()
@@ -109,10 +109,10 @@ def reconsider(search: Search) -> tuple[float, float]:
                 continue
             if objective[0] > 0 and trials >= RECONSIDER.unmet_trials:
                 return objective
-            if search.work.spent():
+            if search.work.is_spent():
                 return objective
             trials += 1
-            state = search.saved()
+            state = search.save()
             search.move(replica, origin)
             LocalSearch(search).run(hopeless=objective[0] or np.inf)
             undo_needless_moves(search)
@@ -132,6 +132,6 @@ def _leaves_copies_uneven(search: Search) -> bool:
     layout, tree = search.problem.layout, search.problem.tree
     if search.racks.even() or not search.problem.gives[tree.hosts].all():
         return False
-    moved = layout.changed()
+    moved = layout.changed_partitions()
     copied = moved[is_new(layout.rows[moved], layout.origin[moved]).any(axis=1)]
     return bool((tree.violations_of(copied, layout.rows[copied]) > 0).any())

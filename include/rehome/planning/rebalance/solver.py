@@ -83,7 +83,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
         _by_programs(problem, after)
     if layout.rows.size <= REBALANCE.middle:
         search = Search(problem)
-        exchange_and_merge(search, RECONSIDER.more_bytes * search.copied())
+        exchange_and_merge(search, RECONSIDER.more_bytes * search.copied_bytes())
         undo_needless_moves(search)
         undo_whole_partitions(search)
         layout.refresh()
@@ -99,7 +99,7 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
         with problem.work.at_most(1.0 if part else 1 / (len(RECONSIDER.move_prices) - number)):
             _small(with_price(problem, price), capacity, before, part=part)
         search = Search(problem)
-        layouts.append((search.objective()[0], search.copied(), layout.rows.copy()))
+        layouts.append((search.objective()[0], search.copied_bytes(), layout.rows.copy()))
     layout.lay_out(best_of(layouts, layout.origin))
     may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
     if may_be_poor and not part and _poor(problem):
@@ -116,7 +116,7 @@ def _move_fewest(problem: Problem) -> None:
     """Move fewer replicas of a small cluster, then copy fewer bytes with as many moves."""
     from rehome.planning.programs.fewest_moves import move_fewest
 
-    copied = Search(problem).copied()
+    copied = Search(problem).copied_bytes()
     over_bound = _over_bound(problem, copied)
     move_fewest(
         problem,
@@ -124,7 +124,7 @@ def _move_fewest(problem: Problem) -> None:
         * max(REBALANCE.for_fewer_moves, REBALANCE.for_fewer_over_bound / max(over_bound, 1.0)),
     )
     search = Search(problem)
-    exchange_and_merge(search, search.copied())
+    exchange_and_merge(search, search.copied_bytes())
     undo_needless_moves(search)
     problem.layout.refresh()
 
@@ -154,7 +154,7 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
     ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
     for inner in REBALANCE.other_inner[: parts.other_starts]:
-        if problem.work.spent():
+        if problem.work.is_spent():
             break
         layout.lay_out(layout.origin)
         search = Search(problem)
@@ -191,7 +191,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
             with problem.work.at_most(REBALANCE.part_of_work):
                 LocalSearch(search).run()
         _exchange(search)
-        copied = search.copied()
+        copied = search.copied_bytes()
         _even_topics(search)
         layout.refresh()
         if search.racks.even() or not _repair(problem, capacity):
@@ -222,7 +222,7 @@ def _is_tidied_at_once(search: Search) -> bool:
     problem.layout.refresh()
     return (
         _programs_apply(problem)
-        and _over_bound(problem, search.copied()) > problem.parts.programs_from
+        and _over_bound(problem, search.copied_bytes()) > problem.parts.programs_from
     )
 
 
@@ -258,7 +258,9 @@ def _poor(problem: Problem) -> bool:
     search = Search(problem)
     if search.outside() > 0:
         return True
-    return search.topic_counts is None and _over_bound(problem, search.copied()) > REBALANCE.poor
+    return (
+        search.topic_counts is None and _over_bound(problem, search.copied_bytes()) > REBALANCE.poor
+    )
 
 
 def _programs_apply(problem: Problem) -> bool:
@@ -320,7 +322,7 @@ def _repair(problem: Problem, capacity: Floats) -> bool:
     layout, tree = problem.layout, problem.tree
     if not problem.gives[tree.hosts].all():
         return False
-    moved = layout.changed()
+    moved = layout.changed_partitions()
     uneven = moved[tree.violations_of(moved, layout.rows[moved]) > 0]
     placer = Placer(layout, tree, capacity)
     unlimited = layout.arrays.limits is None

@@ -92,11 +92,11 @@ def _saving_and_how(
     :param besides: copies that do not depend on the target, if the request is planned again.
     """
     work, apart, savings = problem.work, besides or (0, 0), []
-    if not work.spent():
+    if not work.is_spent():
         with work.at_most(PER_TARGET):
             rebalance(free, capacity)
             prefer_sources(free)
-            cut = work.spent()
+            cut = work.is_spent()
         savings.append((_saving(problem, free, apart), "solved"))
         if not cut:
             return savings[0]

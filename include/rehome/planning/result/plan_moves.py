@@ -20,7 +20,7 @@ def planned_moves(outcome: Outcome) -> MoveTable:
     """All changes with their causes, in partition order."""
     layout, arrays = outcome.layout, outcome.layout.arrays
     unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
-    changed = np.union1d(layout.changed(), unmoved)
+    changed = np.union1d(layout.changed_partitions(), unmoved)
     origin, rows = layout.origin[changed], layout.rows[changed]
     topics = pa.array(arrays.topics, pa.string())
     columns = {

@@ -76,7 +76,7 @@ class BrokerShed:
         self._got = np.zeros(len(self._weight))
         self._window: Ints = np.zeros(0, np.int64)
 
-    def chosen(self) -> Ints:
+    def choose(self) -> Ints:
         """The replicas to give up."""
         if not len(self._replicas):
             return self._replicas

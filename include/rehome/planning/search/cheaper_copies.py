@@ -63,7 +63,7 @@ class _Exchange:
         """
         search, width = self._search, self._search.width
         there = int(search.flat[replica])
-        if search.work.spent():
+        if search.work.is_spent():
             return False
         if origin in search.rows[replica // width].tolist():
             return False

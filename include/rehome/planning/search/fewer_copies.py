@@ -42,7 +42,7 @@ def exchange_and_merge(search: Search, most_bytes: float) -> None:
 
     :param most_bytes: what all copies together may weigh.
     """
-    while not search.work.spent() and _replace(search, most_bytes):
+    while not search.work.is_spent() and _replace(search, most_bytes):
         pass  # each time there are fewer copies or fewer bytes
 
 
@@ -85,7 +85,7 @@ def _replace(search: Search, most_bytes: float) -> int:
         gone = [int(side[n]) for side in (choices.first, choices.second) if side[n] != NONE]
         brokers = [*origin[gone].tolist(), *search.flat[gone].tolist()]
         brokers += [int(choices.source[n]), int(choices.target[n])]
-        if search.work.spent():
+        if search.work.is_spent():
             break
         if not changed[brokers].any() and _try(search, choices, n, gone):
             changed[brokers] = True
@@ -99,7 +99,7 @@ def _all_choices(search: Search, copies: Ints, most_bytes: float) -> list[_Choic
     first, second = (
         copies[side] for side in np.triu_indices(min(len(copies), FEWER_COPIES.paired), 1)
     )
-    room = most_bytes - search.copied()
+    room = most_bytes - search.copied_bytes()
     ends = [(origin[one].astype(np.int64), search.holders(one)) for one in (first, second)]
     for source, target in product((0, 1), (0, 1)):
         out, into = ends[source][0], ends[target][1]

@@ -336,7 +336,7 @@ def one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) -
     if counts is None:
         return allowed
     cells = counts.cells(partitions, brokers)
-    some = np.flatnonzero(placed & counts.banded(partitions))
+    some = np.flatnonzero(placed & counts.has_bands(partitions))
     allowed[some] = False
     first = some[first_ones(cells[some])]
     allowed[first] = counts.takes(cells[first])

@@ -50,7 +50,7 @@ class LocalSearch:
         stuck = np.zeros(len(excess), bool)
         helped, before, window = False, np.inf, max(LOCAL_SEARCH.window, len(excess))
         for step in itertools.count(1):
-            if search.work.spent():
+            if search.work.is_spent():
                 return
             if step % window == 0:
                 if excess.sum() > LOCAL_SEARCH.most_left * before:
@@ -243,7 +243,10 @@ class LocalSearch:
         """Swaps of each of a broker's replicas with each of the others."""
         search, other = self._search, self._search.holders(theirs)
         out, back = search.weight(mine)[:, :, None], search.weight(theirs)[:, None, :]
-        gain = -(search.added(broker, back - out) + search.added(other[None, :], out - back))
+        gain = -(
+            search.excess_change(broker, back - out)
+            + search.excess_change(other[None, :], out - back)
+        )
         some = np.flatnonzero(gain > LEAST_CHANGE)
         give, columns = mine[some // max(1, len(theirs))], some % max(1, len(theirs))
         take, other = theirs[columns], other[columns]
@@ -294,7 +297,10 @@ class LocalSearch:
     def _pushes(self, broker: int, replicas: Ints, targets: Ints) -> Trades:
         search, targets = self._search, targets[targets != broker]
         load = search.weight(replicas)
-        gain = -(search.added(broker, -load)[:, None] + search.added(targets, load[:, :, None]))
+        gain = -(
+            search.excess_change(broker, -load)[:, None]
+            + search.excess_change(targets, load[:, :, None])
+        )
         some = np.flatnonzero(gain > LEAST_CHANGE)
         give, other = replicas[some // len(targets)], targets[some % len(targets)]
         cost = self._cost(search.price(give, other))
@@ -304,7 +310,7 @@ class LocalSearch:
         search = self._search
         replicas = replicas[search.flat[replicas] != broker]
         other, load = search.holders(replicas), search.weight(replicas)
-        gain = -(search.added(broker, load) + search.added(other, -load))
+        gain = -(search.excess_change(broker, load) + search.excess_change(other, -load))
         some = np.flatnonzero(gain > LEAST_CHANGE)
         take, other = replicas[some], other[some]
         cost = self._cost(search.price(take, np.full(len(take), broker)))
@@ -328,7 +334,9 @@ class LocalSearch:
         for replicas, sign in ((give, -1), (take, 1)):
             real = replicas != NONE
             change[:, real] += sign * search.weight(replicas[real])
-        gain: Floats = -(search.added(broker, change) + search.added(other, -change))
+        gain: Floats = -(
+            search.excess_change(broker, change) + search.excess_change(other, -change)
+        )
         return gain
 
 

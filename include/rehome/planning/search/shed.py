@@ -100,7 +100,7 @@ def shed(search: Search, wanted_load: Floats, short: Mask, every: int = 1) -> In
         elif over[:, broker].any() and not short[broker]:
             replicas = senders.without_busy_leaders(_spare(search, broker, every))
             shedder = BrokerShed(search, wanted_load, broker, replicas, cold=bool(tight[broker]))
-            chosen[broker] = shedder.chosen()
+            chosen[broker] = shedder.choose()
         if broker in chosen:
             senders.send(chosen[broker])
     if short.any():
@@ -204,14 +204,14 @@ def _return_rate(search: Search, wanted_load: Floats, short: Mask, chosen: dict[
             shedder = BrokerShed(
                 search, wanted_load, broker, _spare(search, broker), brought=brought, cold=True
             )
-            chosen[broker] = shedder.chosen()
+            chosen[broker] = shedder.choose()
         returning = _bytes_returning(search, wanted_load, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
             if size > BROKER_SHED.few_bytes * search.share[BYTES_ROW, broker]:
                 shedder = BrokerShed(
                     search, wanted_load, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )
-                chosen[broker] = shedder.chosen()
+                chosen[broker] = shedder.choose()
 
 
 def _bytes_returning(

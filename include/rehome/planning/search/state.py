@@ -166,7 +166,7 @@ class Search:
         """
         return round(self.outside(), EXCESS_DIGITS), self.cost()
 
-    def added(self, brokers: Ints | int, more: Floats) -> Floats:
+    def excess_change(self, brokers: Ints | int, more: Floats) -> Floats:
         """Change of excess when brokers hold more (K, …), each considered alone; broadcasts."""
         added = np.zeros(np.broadcast_shapes(np.shape(brokers), more.shape[1:]))
         self.work.score(added.size)
@@ -309,15 +309,15 @@ class Search:
         size = self.weights[0].take(self.copies() // self.width)
         return float((size + self.problem.overhead_bytes).sum())
 
-    def copied(self) -> float:
+    def copied_bytes(self) -> float:
         """Bytes that are copied."""
         return float(self._incoming.sum())
 
-    def saved(self) -> State:
+    def save(self) -> State:
         """The state as it is, for :meth:`restore`."""
         topic_replicas = self.topic_counts.replicas.copy() if self.topic_counts else None
         moved = self.flat.copy(), self.load.copy(), self._incoming.copy()
-        return *moved, self._packing.saved(), topic_replicas
+        return *moved, self._packing.save(), topic_replicas
 
     def restore(self, state: State) -> None:
         """Go back to a saved state."""

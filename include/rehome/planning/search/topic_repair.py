@@ -78,9 +78,9 @@ def _one_by_one(search: Search, counts: TopicCounts) -> bool:
     replicas = np.flatnonzero(
         (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
     )
-    replicas = replicas[counts.banded(replicas // search.width)]
+    replicas = replicas[counts.has_bands(replicas // search.width)]
     for _ in range(TOPIC_REPAIR.most_single_moves):
-        if search.work.spent():
+        if search.work.is_spent():
             break
         uneven = replicas[counts.uneven(replicas // search.width)]
         uneven = uneven[: max(TOPIC_REPAIR.scored_at_once // max(len(receivers), 1), 1)]
@@ -120,7 +120,9 @@ class _Moves:
         some = np.flatnonzero(change < 0)
         replicas, targets, closer = replicas[some], targets[some], -change[some]
         weight = search.weight(replicas)
-        harm = search.added(search.holders(replicas), -weight) + search.added(targets, weight)
+        harm = search.excess_change(search.holders(replicas), -weight) + search.excess_change(
+            targets, weight
+        )
         return cls(search, replicas, targets, closer, search.unit * closer - harm)
 
     def best(self) -> list[tuple[int, int]]:
@@ -153,7 +155,7 @@ class _Moves:
         kept = np.flatnonzero((change < 0) & returns & (give // width != back // width))
         move, back, here, there = move[kept], back[kept], here[kept], there[kept]
         more = search.weight(back) - search.weight(give[kept])
-        harm = search.added(here, more) + search.added(there, -more)
+        harm = search.excess_change(here, more) + search.excess_change(there, -more)
         gain = -search.unit * change[kept] - harm
         cost = search.price(back, here) + search.price(give[kept], there)
         for i in np.lexsort((cost, -gain))[: int((gain > LEAST_CHANGE).sum())].tolist():
@@ -199,7 +201,7 @@ class _Rounds:
         row = np.arange(counts.rows - 1)[:, None]
         self._group: Ints = (row * self._domains + domain).reshape(-1)
         self._full, self._empty = (np.zeros(counts.brokers, bool) for _ in range(2))
-        movable = problem.partitions & counts.banded(np.arange(len(problem.partitions)))
+        movable = problem.partitions & counts.has_bands(np.arange(len(problem.partitions)))
         partitions = np.flatnonzero(movable)
         replicas = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
         self._movable: Ints = replicas[search.flat[replicas] != NONE]
@@ -240,10 +242,10 @@ class _Rounds:
         senders = np.concatenate([_units(above, too_many, number), givers])
         receivers = np.concatenate([_units(below, too_few, number), takers])
         places = self._replicas(senders, number)
-        here, there = _matched(self._group[self._cells[places]], self._group[receivers])
+        here, there = _match_pairs(self._group[self._cells[places]], self._group[receivers])
         places, receivers = places[here], receivers[there]
         replicas, targets = self._movable[places], receivers % counts.brokers
-        accepted = self._accepted(replicas, targets)
+        accepted = self._accept(replicas, targets)
         source = self._search.holders(replicas)
         self._empty |= _all_rejected(source, accepted, counts.brokers)
         self._full |= _all_rejected(targets, accepted, counts.brokers)
@@ -330,7 +332,7 @@ class _Rounds:
         chosen: Ints = places[place < units_per_cell[cells]]
         return chosen
 
-    def _accepted(self, replicas: Ints, targets: Ints) -> Mask:
+    def _accept(self, replicas: Ints, targets: Ints) -> Mask:
         """Which moves are made: valid, good for their topic, and together harmless to load
         bands.
         """
@@ -364,7 +366,7 @@ def _all_rejected(brokers: Ints, accepted: Mask, count: int) -> Mask:
     return tried & ~made
 
 
-def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
+def _match_pairs(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
     """Index pairs: the i-th of each group with the i-th of the same group on the other side."""
     sides = groups, others
     count = max(int(side.max(initial=0)) for side in sides) + 1

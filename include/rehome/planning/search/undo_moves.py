@@ -79,8 +79,8 @@ def _harmless_wholes(search: Search, partitions: Ints) -> Mask:
     rows, origin = search.rows[partitions], search.origin[partitions]
     weight = search.weights[:, partitions, None]
     leaves, returns = is_new(rows, origin), is_new(origin, rows)
-    harm = (search.added(rows.astype(np.int64), -weight) * leaves).sum(axis=1)
-    harm += (search.added(origin.astype(np.int64), weight) * returns).sum(axis=1)
+    harm = (search.excess_change(rows.astype(np.int64), -weight) * leaves).sum(axis=1)
+    harm += (search.excess_change(origin.astype(np.int64), weight) * returns).sum(axis=1)
     harmless: Mask = np.asarray(harm <= LEAST_CHANGE)
     counts = search.topic_counts
     if counts is not None and search.strict:
@@ -134,6 +134,6 @@ def _harmless(search: Search, replicas: Ints) -> Mask:
         harmless &= weight <= (search.high[row] - load)[target]
     rest = np.flatnonzero(~harmless)
     weight = search.weight(replicas[rest])
-    harm = search.added(source[rest], -weight) + search.added(target[rest], weight)
+    harm = search.excess_change(source[rest], -weight) + search.excess_change(target[rest], weight)
     harmless[rest] = harm <= LEAST_CHANGE
     return harmless
