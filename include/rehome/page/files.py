@@ -28,8 +28,8 @@ SERVED = {name: what for name, what in PLAN_FILES.items() if name.endswith((".js
 class PlanFiles:
     """What a plan's directory held when it was read; make a new one to read it anew.
 
-    :param known: name of a file → SHA-256 of what the ledger knows to have been written. If such a
-        file holds anything else, it is not shown: others may write to the warehouse.
+    :param digests: name of a file → SHA-256 of what the ledger knows to have been written. If such
+        a file holds anything else, it is not shown: others may write to the warehouse.
     :param ended: whether the plan has: until then, nothing looks for its proofs in vain.
     :ivar problem: why the directory could not be read; "" = it could, as far as it was.
     """

@@ -19,7 +19,7 @@ from rehome.ledger.base.records import PlanRecord
 class ClusterAccount:
     """A cluster at one moment: views of it show these fields, and work out none of their own.
 
-    :param seen: as its newest snapshot shows it.
+    :param view: as its newest snapshot shows it.
     :param imbalance: of the broker that holds most beyond its share of bytes, as part of that
         share.
     :param plan: that holds the cluster; None = none does.

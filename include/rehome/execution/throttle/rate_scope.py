@@ -85,9 +85,9 @@ class RateChoice:
     """The rate that one resource should have.
 
     :param current: the resource's own value now; None = not set.
-    :param wanted: the value to set; None = the present one stays.
+    :param rate: the value to set; None = the present one stays.
     :param holds: another client's rate, in bytes per second, that holds instead of ours.
-    :param done: ``wanted`` is set already, and is known to be ours.
+    :param done: ``rate`` is set already, and is known to be ours.
     :param overruled: another client has changed what we had set.
     :param need: what we need there; ``rate`` is lower where another Rehome needs less.
     :param theirs: what others than Rehomes want there.

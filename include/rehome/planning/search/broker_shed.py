@@ -31,7 +31,7 @@ def for_rows(values: Sequence[float], rows: int) -> tuple[float, ...]:
 class BrokerShed:
     """Chooses the replicas that one broker gives up. All amounts are in shares of the broker.
 
-    :param wanted: (K, B) loads that brokers should end with.
+    :param wanted_load: (K, B) that brokers should end with.
     :param brought: rate that comes with bytes that the broker will receive, in shares of rate per
         share of bytes; None = as usual.
     :param cold: give up bytes with as little rate as possible.

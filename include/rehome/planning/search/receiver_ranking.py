@@ -16,8 +16,8 @@ class ReceiverRanking:
     A deficit counts squared, so the gain grows with the deficit. Only the numbers of the broker
     that got a replica change; everything else is computed once.
 
-    :param load: (K, n) what the brokers hold; ``wanted``: what they are filled up to; ``tight``,
-        ``high``: limits at first, and at last.
+    :param load: (K, n) what the brokers hold; ``wanted_load``: what they are filled up to;
+        ``tight``, ``high``: limits at first, and at last.
     :param scale: (K, n) 1 / share, 0 where a resource has no band.
     :param value: (K,) weight of a deficit in each resource.
     :param picky: how strongly brokers with a small deficit are preferred to those with a large one.
