@@ -52,7 +52,7 @@ _DEFINITION = re.compile(r"^\s*(?:async +)?def +(\w+)", re.MULTILINE)
 
 
 _TEXTS = re.compile(r'"""[\s\S]*?"""')
-_WORD = rf"(?:{'|'.join(NO_VALUES)})\b"
+_WORD = rf"_*(?:{'|'.join(NO_VALUES)})_*\b"
 _BEFORE = r"(?:^\s*|[(,\[{*:]\s*|self\.|\b(?:as|case|def|for|lambda)\s+)"
 _AFTER = r"(?:\s+=(?!=)|\s*[:,()\]}]|\s+in\b|\s*$)"
 _BINDING = re.compile(rf"{_BEFORE}{_WORD}{_AFTER}|lambda\b.*{_WORD}=", re.MULTILINE)
@@ -102,7 +102,7 @@ def participles_for_values(source: str) -> list[str]:
     """Parsed is only what may bind such a word outside of a text."""
     if not (_BINDING.search(source) and _BINDING.search(_TEXTS.sub("", source))):
         return []
-    return [name for name in bound_names(ast.parse(source)) if name in NO_VALUES]
+    return [name for name in bound_names(ast.parse(source)) if name.strip("_") in NO_VALUES]
 
 
 def in_files(folder: str, words: Callable[[str], list[str]]) -> Iterator[tuple[str, str]]:
@@ -180,3 +180,7 @@ def test_every_way_to_bind_a_value_is_looked_at(source: str) -> None:
 )
 def test_what_binds_none_is_let(source: str) -> None:
     assert not participles_for_values(source)
+
+
+def test_an_underscore_makes_no_other_word_of_it() -> None:
+    assert participles_for_values("class A:\n    def f(self):\n        self._held = 1") == ["_held"]

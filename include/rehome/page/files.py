@@ -43,7 +43,7 @@ class PlanFiles:
     ) -> None:
         self.uri = plan_dir
         self._ended = ended
-        self._known = digests
+        self._digests = digests
         self.problem = ""
 
     @cached_property
@@ -87,8 +87,8 @@ class PlanFiles:
         Of Kafka's own files, which people may hand to its tools, the summary has it, which the
         ledger knows.
         """
-        if name not in (REASSIGNMENT_FILE, ROLLBACK_FILE) or SUMMARY not in self._known:
-            return self._known.get(name)
+        if name not in (REASSIGNMENT_FILE, ROLLBACK_FILE) or SUMMARY not in self._digests:
+            return self._digests.get(name)
         return "" if self.summary is None else self.summary.files.get(name)
 
     @cached_property

@@ -100,7 +100,7 @@ class _Admitting:
         bytes_per_s: float,
     ) -> None:
         self._backlog = backlog
-        self._seen = observation
+        self._observation = observation
         self._policy = policy
         self._window_bytes = _bytes_until_window_end(now, policy, bytes_per_s)
         self._in_use = in_use
@@ -214,14 +214,14 @@ class _Admitting:
         if self._are_enough:
             self._waits.add(FOR_IN_FLIGHT_LIMIT)
             return
-        for slot in slots_of(move, self._seen):
+        for slot in slots_of(move, self._observation):
             if slot.direction is not Direction.OUT:
                 self._shut_unless_it_answers(slot)
         self.consider(move)
 
     def consider(self, move: Move) -> None:
         """Choose the move, or note what it waits for."""
-        slots = slots_of(move, self._seen)
+        slots = slots_of(move, self._observation)
         obstacle = self._obstacle(move, slots)
         if obstacle is not None:
             self._waits.add(obstacle)
@@ -249,10 +249,10 @@ class _Admitting:
 
     def _shut_unless_it_answers(self, slot: Slot) -> None:
         broker = slot.broker
-        if broker not in self._seen.live_brokers:
+        if broker not in self._observation.live_brokers:
             self._shut_for(slot, Wait(WaitKind.BROKER_ALIVE, broker))
-        elif broker in self._seen.missing:
-            error = self._seen.missing[broker]
+        elif broker in self._observation.missing:
+            error = self._observation.missing[broker]
             self._shut_for(slot, Wait(WaitKind.BROKER_READ, broker, error=error))
 
     def _shut_for(self, slot: Slot, wait: Wait) -> None:
@@ -261,14 +261,14 @@ class _Admitting:
 
     def _obstacle(self, move: Move, slots: Mapping[Slot, int]) -> Wait | None:
         topic = move.partition.topic
-        if topic in self._seen.unreadable:
-            return Wait(WaitKind.TOPIC_READ, name=topic, error=self._seen.unreadable[topic])
-        live = self._seen.live_brokers
+        if topic in self._observation.unreadable:
+            return Wait(WaitKind.TOPIC_READ, name=topic, error=self._observation.unreadable[topic])
+        live = self._observation.live_brokers
         needed = move.needs_alive
         if not live.issuperset(needed):
             dead = min(broker for broker in needed if broker not in live)
             return Wait(WaitKind.BROKER_ALIVE, dead)
-        if self._seen.partitions[move.partition].leader is None and move.adding:
+        if self._observation.partitions[move.partition].leader is None and move.adding:
             return FOR_LEADER
         for slot, left_bytes in slots.items():
             obstacle = self._shut.get(slot)
@@ -305,7 +305,7 @@ class _Admitting:
     def _log_dir_is_full(self, move: Move, slots: Mapping[Slot, int]) -> Wait | None:
         for replica, log_dir in wanted_log_dirs(move).items():
             left_bytes = bytes_onto(replica.broker, slots)
-            for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
+            for disk in self._observation.disks.get(replica.broker, ()) if left_bytes else ():
                 usable = disk.headroom_bytes(self._policy.kept_free(replica.broker))
                 queued = self._in_use.to_dir[replica.broker, log_dir]
                 if disk.path == log_dir and queued + left_bytes > usable:

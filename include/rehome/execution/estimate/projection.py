@@ -95,7 +95,7 @@ class _Playout:
         bytes_per_s: BytesPerS,
     ) -> None:
         self._sizes, self._future_sizes = dict(observation.sizes), dict(observation.future_sizes)
-        self._seen = replace(
+        self._observation = replace(
             observation, sizes=self._sizes, future_sizes=self._future_sizes, disks={}, missing={}
         )
         self._policy = replace(policy, window_end=None)
@@ -106,7 +106,9 @@ class _Playout:
         self._copies.set_rates(bytes_per_s)
         self._bytes_per_s = bytes_per_s
         self._flying: dict[CopyId, _Flying] = {}
-        self._held: dict[TopicPartition, Admitted] = {}  # who waits for a dead broker or a leader
+        self._waiting_moves: dict[
+            TopicPartition, Admitted
+        ] = {}  # who waits for a dead broker or a leader
         self._now_s = 0.0
         self._work = self._starts = 0
         self._ended: list[tuple[float, int]] = []  # seconds and bytes of each such move
@@ -166,14 +168,14 @@ class _Playout:
 
     @property
     def _whole(self) -> bool:
-        return self._all_may_start and not self._held
+        return self._all_may_start and not self._waiting_moves
 
     def _may_start(self, move: Move) -> bool:
         """Whether admission may ever choose it as things stand."""
-        state = self._seen.partitions.get(move.partition)
+        state = self._observation.partitions.get(move.partition)
         if state is None or (state.leader is None and move.adding):
             return False
-        return self._seen.live_brokers.issuperset(move.target)
+        return self._observation.live_brokers.issuperset(move.target)
 
     def _bytes_left(self) -> Counter[Slot]:
         left = Counter(self._backlog.pending_bytes)
@@ -189,13 +191,13 @@ class _Playout:
         flying = {
             each.admitted_move.move.partition: each.admitted_move for each in self._flying.values()
         }
-        in_use.add_all({**flying, **self._held}.values(), self._seen)
+        in_use.add_all({**flying, **self._waiting_moves}.values(), self._observation)
         moves = admit(
             (),
             self._backlog,
             in_use,
-            self._seen,
-            self._seen.taken_at,
+            self._observation,
+            self._observation.taken_at,
             self._policy,
             self._pace.bytes_per_s,
         ).moves
@@ -206,7 +208,7 @@ class _Playout:
 
     def _take_out(self, moves: Sequence[Move]) -> None:
         states = dict.fromkeys((move.partition for move in moves), MoveState.ADMITTED)
-        self._backlog.follow(moves, LedgerView(PlanState.RUNNING, states), self._seen)
+        self._backlog.follow(moves, LedgerView(PlanState.RUNNING, states), self._observation)
 
     def _show_sizes(self) -> None:
         for copy, left_bytes in self._copies.remaining().items():
@@ -222,10 +224,10 @@ class _Playout:
 
     def _start(self, admitted_move: Admitted) -> None:
         self._starts += 1
-        move, slots = admitted_move.move, slots_of(admitted_move.move, self._seen)
-        copies = list(copies_of(move, self._seen))
+        move, slots = admitted_move.move, slots_of(admitted_move.move, self._observation)
+        copies = list(copies_of(move, self._observation))
         if len(copies) < sum(slot.direction is not Direction.OUT for slot in slots):
-            self._held[move.partition] = admitted_move
+            self._waiting_moves[move.partition] = admitted_move
         move_bytes = max(slots.values(), default=0) or 1
         started = []
         for copy in copies:

@@ -30,7 +30,7 @@ class LogStarts:
 
     def __init__(self) -> None:
         self._starts: dict[TopicPartition, int] = {}
-        self._asked: dict[TopicPartition, datetime] = {}
+        self._asked_at: dict[TopicPartition, datetime] = {}
 
     def of(
         self, cluster: ClusterPort, moves: Collection[Move], observation: Observation
@@ -40,7 +40,7 @@ class LogStarts:
         :raises ClusterError: as of any reading.
         """
         begun = [move.partition for move in moves if _furthest(move, observation) is not None]
-        self._asked = {p: self._asked[p] for p in begun if p in self._asked}
+        self._asked_at = {p: self._asked_at[p] for p in begun if p in self._asked_at}
         due = {
             ReplicaId(*partition, leader)
             for partition in begun
@@ -49,12 +49,12 @@ class LogStarts:
         }
         if due:
             for replica, start in cluster.log_start_offsets(sorted(due)).value.items():
-                self._asked[replica.topic_partition] = observation.taken_at
+                self._asked_at[replica.topic_partition] = observation.taken_at
                 self._starts[replica.topic_partition] = start if isinstance(start, int) else 0
-        return {p: self._starts[p] for p in begun if p in self._asked}
+        return {p: self._starts[p] for p in begun if p in self._asked_at}
 
     def _is_due(self, partition: TopicPartition, now: datetime) -> bool:
-        asked_at = self._asked.get(partition)
+        asked_at = self._asked_at.get(partition)
         return asked_at is None or now - asked_at >= ASKED_AGAIN_AFTER
 
 

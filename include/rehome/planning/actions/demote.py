@@ -147,7 +147,7 @@ class _Leaders:
         self._options, self._share = options, share.tolist()
         self._count: list[int] = led.tolist()
         self.of = [-1] * len(options)
-        self._held: dict[int, set[int]] = {}
+        self._partitions_of: dict[int, set[int]] = {}
         for partition in sorted(range(len(options)), key=lambda p: (len(options[p]), p)):
             self._give(partition, min(options[partition], key=lambda b: (self._joining(b), b)))
 
@@ -162,10 +162,10 @@ class _Leaders:
     def _give(self, partition: int, broker: int) -> None:
         old = self.of[partition]
         if old >= 0:
-            self._held[old].discard(partition)
+            self._partitions_of[old].discard(partition)
             self._count[old] -= 1
         self.of[partition] = broker
-        self._held.setdefault(broker, set()).add(partition)
+        self._partitions_of.setdefault(broker, set()).add(partition)
         self._count[broker] += 1
 
     def even_out(self) -> None:
@@ -176,7 +176,11 @@ class _Leaders:
         """
         settled: set[int] = set()
         while True:
-            givers = [b for b, partitions in self._held.items() if partitions and b not in settled]
+            givers = [
+                b
+                for b, partitions in self._partitions_of.items()
+                if partitions and b not in settled
+            ]
             if not givers:
                 return
             giver = max(givers, key=lambda b: (self._leaving(b), -b))
@@ -195,7 +199,7 @@ class _Leaders:
         waiting = deque([giver])
         while waiting:
             broker = waiting.popleft()
-            for partition in sorted(self._held.get(broker, ())):
+            for partition in sorted(self._partitions_of.get(broker, ())):
                 for other in self._options[partition]:
                     if other not in reached and other not in settled:
                         reached[other] = partition, broker

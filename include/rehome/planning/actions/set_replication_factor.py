@@ -158,7 +158,7 @@ class _Shrinker:
         ).reshape(comb(count, replicas), replicas)
         self._capacity = np.maximum(capacity * tree.hosts, 1e-9)
         self._weight = layout.size + replica_overhead(layout)
-        self._held = (layout.load + layout.count * replica_overhead(layout)).astype(float)
+        self._load = (layout.load + layout.count * replica_overhead(layout)).astype(float)
 
     def run(self, partitions: Ints) -> Ints:
         """Choose for these partitions, in this order; see :func:`_shrink`."""
@@ -192,9 +192,9 @@ class _Shrinker:
         """Keep the replicas on the emptiest brokers, a batch of partitions at a time."""
         start = 0
         while start < len(partitions):
-            together = max(1, len(self._held) // 4, (done + start) // _PROGRESS_PER_BATCH)
+            together = max(1, len(self._load) // 4, (done + start) // _PROGRESS_PER_BATCH)
             part = slice(start, start + together)
-            full = (self._held / self._capacity)[rows[part]]
+            full = (self._load / self._capacity)[rows[part]]
             chosen = np.zeros(allowed[part].shape)
             for positions in self._kept.T:
                 chosen += full[:, positions]
@@ -209,7 +209,7 @@ class _Shrinker:
         self._layout.rows[partitions] = now
         weight = self._weight[partitions].astype(float)
         for column, sign in (*((column, -1) for column in rows.T), *((c, 1) for c in stays.T)):
-            self._held += sign * np.bincount(column, weight, len(self._held))
+            self._load += sign * np.bincount(column, weight, len(self._load))
 
 
 class _RingPlacer(Placer):

@@ -30,8 +30,8 @@ class Layout:
         if pad:
             self.origin = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
         self.rows: Rows = self.origin.copy()
-        self._held = arrays.load(self.rows, self.size), arrays.load(self.rows, None)
-        self.load, self.count = (loads.copy() for loads in self._held)
+        self._first_loads = arrays.load(self.rows, self.size), arrays.load(self.rows, None)
+        self.load, self.count = (loads.copy() for loads in self._first_loads)
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
         self.headrooms: Ints = arrays.brokers.headrooms
         self._packing = CopyPacking(self.headrooms)
@@ -135,7 +135,7 @@ class Layout:
         rows, origin, size = self.rows[changed], self.origin[changed], self.size[changed]
         self.load, self.count = (
             load_before + self.arrays.load(rows, weight) - self.arrays.load(origin, weight)
-            for load_before, weight in zip(self._held, (size, None), strict=True)
+            for load_before, weight in zip(self._first_loads, (size, None), strict=True)
         )
         self.incoming = self.arrays.load(np.where(is_new(rows, origin), rows, NONE), size)
         if len(self._capped):

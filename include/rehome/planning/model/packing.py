@@ -64,7 +64,7 @@ class CopyPacking:
         self.on = False
         self._widest: Floats = np.full(len(headrooms), -1.0)
         self._free: dict[int, list[int]] = {}
-        self._held: dict[tuple[int, int], int] = {}
+        self._volume_of: dict[tuple[int, int], int] = {}
 
     def begin(self, rows: Rows, origin: Rows, size: Ints) -> None:
         """Start tracking: pack the copies so far, then follow every change."""
@@ -76,13 +76,13 @@ class CopyPacking:
             b: [free for free in self._headrooms[b].tolist() if free >= 0]
             for b in np.flatnonzero(self._several).tolist()
         }
-        self._held = {}
+        self._volume_of = {}
         copies = (partition, broker, volume, size[partition])
         for p, b, v, needed in zip(*(part.tolist() for part in copies), strict=True):
             volumes = self._free[b]
             v = volumes.index(max(volumes)) if v == NONE else v
             volumes[v] -= needed
-            self._held[p, b] = v
+            self._volume_of[p, b] = v
         for b, volumes in self._free.items():
             self._widest[b] = max(volumes)
 
@@ -121,12 +121,12 @@ class CopyPacking:
         if best < 0:
             best = volumes.index(max(volumes))
         volumes[best] -= size
-        self._held[partition, broker] = best
+        self._volume_of[partition, broker] = best
         self._widest[broker] = max(volumes)
 
     def take(self, partition: int, broker: int, size: int) -> None:
         """Remove a copy."""
-        volume = self._held.pop((partition, broker), None)
+        volume = self._volume_of.pop((partition, broker), None)
         if volume is not None:
             volumes = self._free[broker]
             volumes[volume] += size
@@ -135,8 +135,8 @@ class CopyPacking:
     def save(self) -> PackedCopies:
         """The state, for :meth:`restore`."""
         free = {broker: volumes.copy() for broker, volumes in self._free.items()} if self.on else {}
-        return free, self._held.copy() if self.on else {}, self._widest.copy(), self.on
+        return free, self._volume_of.copy() if self.on else {}, self._widest.copy(), self.on
 
     def restore(self, state: PackedCopies) -> None:
         """Go back to a saved state."""
-        self._free, self._held, self._widest, self.on = state
+        self._free, self._volume_of, self._widest, self.on = state

@@ -42,7 +42,7 @@ class RackConstraint:
         if rows.shape[1] > min(most):
             limit = np.array(most)[self._start // len(tree.hosts)] if self._several else most[0]
             self._plain = replica_counts(rows) <= limit
-        self._known: dict[tuple[int, ...], int] = {}
+        self._unevenness_of: dict[tuple[int, ...], int] = {}
         self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
         self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
@@ -124,12 +124,12 @@ class RackConstraint:
             return False
         row[position] = broker
         key = (start, *sorted(row))
-        unevenness = self._known.get(key)
+        unevenness = self._unevenness_of.get(key)
         if unevenness is None:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
+            if len(self._unevenness_of) >= MOST_KNOWN:
+                self._unevenness_of.clear()
             of_row = self._violations(np.array([partition]), np.array([row], np.int32))
-            unevenness = self._known[key] = int(of_row[0])
+            unevenness = self._unevenness_of[key] = int(of_row[0])
         return unevenness <= int(self._uneven[partition])
 
 

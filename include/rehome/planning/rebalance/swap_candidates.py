@@ -23,7 +23,7 @@ class SwapCandidates:
         self._search, self._leader, self._zone = search, leader, zone
         self._origin, self._size = search.origin.reshape(-1), search.weights[0]
         self._even = search.racks.even()
-        self._known: dict[tuple[int, int], tuple[Ints, Floats]] = {}
+        self._pools: dict[tuple[int, int], tuple[Ints, Floats]] = {}
 
     def nearest(self, copies: Ints, sizes: Floats, near: bool) -> tuple[Ints, Mask]:
         """(n, alike) candidates on the origins of n copies, nearest to ``sizes`` (n,); and which
@@ -49,7 +49,7 @@ class SwapCandidates:
         :param zone: of their leaders; NONE = any. Unevenly spread partitions are left out: a move
             would have to make them even.
         """
-        if (source, zone) not in self._known:
+        if (source, zone) not in self._pools:
             search = self._search
             replicas = search.on(source)
             replicas = replicas[self._origin[replicas] == source]
@@ -64,8 +64,8 @@ class SwapCandidates:
                 replicas = replicas[search.problem.tree.violations_of(partitions, rows) == 0]
             size = self._size.take(replicas // search.width)
             order = np.argsort(size, kind="stable")
-            self._known[source, zone] = replicas[order], size[order]
-        return self._known[source, zone]
+            self._pools[source, zone] = replicas[order], size[order]
+        return self._pools[source, zone]
 
 
 @dataclass

@@ -50,7 +50,7 @@ class _Exchange:
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._known: dict[int, tuple[Ints, Floats]] = {}
+        self._replicas_of: dict[int, tuple[Ints, Floats]] = {}
         self._excess: list[float] = search.excess(slice(None), search.load).tolist()
         self._load: list[float] = search.load[BYTES_ROW].tolist()
         self._low, self._high, self._scale = (
@@ -88,15 +88,18 @@ class _Exchange:
 
     def _of(self, broker: int) -> tuple[Ints, Floats]:
         """The replicas that a broker holds as in the snapshot, and their sizes."""
-        if broker not in self._known:
+        if broker not in self._replicas_of:
             search = self._search
             replicas = search.on(broker)
             stayed = search.origin.reshape(-1).take(replicas) == broker
             other = np.flatnonzero(~stayed)
             stayed[other] = search.held_before(replicas[other], np.array(broker))
             replicas = replicas[stayed]
-            self._known[broker] = replicas, search.weights[BYTES_ROW].take(replicas // search.width)
-        return self._known[broker]
+            self._replicas_of[broker] = (
+                replicas,
+                search.weights[BYTES_ROW].take(replicas // search.width),
+            )
+        return self._replicas_of[broker]
 
     def _room(self, origin: int, there: int) -> float:
         """The most bytes that ``origin`` may get back from ``there``: with more, there is more
@@ -111,7 +114,7 @@ class _Exchange:
 
     def _note_change(self, *brokers: int) -> None:
         for broker in brokers:
-            self._known.pop(broker, None)
+            self._replicas_of.pop(broker, None)
             here, load = np.array([broker]), self._search.load[:, [broker]]
             self._excess[broker] = float(self._search.excess(here, load)[0])
             self._load[broker] = float(load[BYTES_ROW, 0])

@@ -132,12 +132,14 @@ class _Filler:
         favour: Floats | None = None,
     ) -> None:
         self._search, self._brokers = search, brokers
-        self._wanted = wanted_load[:, brokers]
+        self._wanted_load = wanted_load[:, brokers]
         self._high = search.high[:, brokers]
         self._scale = search.scale[:, brokers]
         banded = self._scale > 0
-        reach = np.where(banded, self._high, 0) - np.where(banded, self._wanted, 0)
-        tight = self._wanted + np.array(for_rows(FILL.tight, len(search.load)))[:, None] * reach
+        reach = np.where(banded, self._high, 0) - np.where(banded, self._wanted_load, 0)
+        tight = (
+            self._wanted_load + np.array(for_rows(FILL.tight, len(search.load)))[:, None] * reach
+        )
         self._tight = np.where(banded, tight, np.inf)
         self._everyone = np.ones(len(brokers), bool)
         self._ids: list[int] = brokers.tolist()
@@ -171,7 +173,7 @@ class _Filler:
         search, unplaced = self._search, []
         ranking = ReceiverRanking(
             load=search.load[:, self._brokers],
-            wanted_load=self._wanted,
+            wanted_load=self._wanted_load,
             tight=self._tight,
             high=self._high,
             scale=self._scale,
@@ -299,7 +301,7 @@ class _Filler:
         those that lack many.
         """
         load = self._search.load[:, self._brokers]
-        lack = self._wanted - load
+        lack = self._wanted_load - load
         needy = np.flatnonzero(lack[REPLICAS_ROW] >= 0.5)
         value = np.delete(lack * self._scale**2 * self._value, REPLICAS_ROW, axis=0).sum(axis=0)
         value *= self._favour

@@ -177,7 +177,7 @@ class _Rounds:
 
     :ivar domain: (B,) domain of each broker; ``group``: (T · B,) topic and domain of each cell:
         replicas stay within a group.
-    :ivar held, low, high: (T, B) counts and bands of topics with bands.
+    :ivar topic_replicas, low, high: (T, B) counts and bands of topics with bands.
     :ivar movable: replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
         smallest first.
     :ivar outside: cells outside their bands, ascending: only moves change that.
@@ -194,7 +194,7 @@ class _Rounds:
         self._anywhere = search.racks.plain() and bool(domain.any())
         self._domain: Ints = domain
         self._domains = int(domain.max()) + 1
-        self._held, self._low, self._high = (
+        self._topic_replicas, self._low, self._high = (
             side.reshape(counts.rows, -1)[:-1]
             for side in (counts.replicas, counts.low, counts.high)
         )
@@ -235,7 +235,7 @@ class _Rounds:
         above, below = outside[is_above & gives[broker]], outside[~is_above & takes[broker]]
         too_many, too_few = (counts.beyond(cells) for cells in (above, below))
         off, cells = np.concatenate([too_few, -too_many]), np.concatenate([below, above])
-        lack = np.zeros(len(self._held) * self._domains)
+        lack = np.zeros(len(self._topic_replicas) * self._domains)
         np.add.at(lack, self._group[cells], off)
         givers = self._next_best(lack, gives, number, giving=True)
         takers = self._next_best(-lack, takes, number, giving=False)
@@ -280,7 +280,7 @@ class _Rounds:
         counts, brokers = self._counts, self._counts.brokers
         lacking = (lack > 0).reshape(-1, self._domains)
         rows = np.flatnonzero(lacking.any(axis=1))
-        replicas, low, high = (of[rows] for of in (self._held, self._low, self._high))
+        replicas, low, high = (of[rows] for of in (self._topic_replicas, self._low, self._high))
         inside = lacking[rows][:, self._domain] & among
         inside &= (
             (replicas > low) & (replicas <= high)

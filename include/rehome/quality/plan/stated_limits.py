@@ -118,7 +118,7 @@ class StatedLimits:
         part = self._sums.takes_part()
         self._part = checked.live if checked.request.action is Action.EXPAND else part
         self.levels = list(self._racks())
-        self._known: dict[Resource, _Reach] = {}
+        self._reach_of: dict[Resource, _Reach] = {}
         self._known_ends: dict[tuple[int, int], list[tuple[Ints, Ints]]] = {}
 
     def prove(self, note: Infeasible) -> bool:
@@ -167,9 +167,9 @@ class StatedLimits:
         return cap_of(self._checked.request, broker, resource)
 
     def _of(self, resource: Resource) -> _Reach:
-        if resource not in self._known:
-            self._known[resource] = self._reach(self._weight(resource), resource)
-        return self._known[resource]
+        if resource not in self._reach_of:
+            self._reach_of[resource] = self._reach(self._weight(resource), resource)
+        return self._reach_of[resource]
 
     def _of_topic(self, topic: str) -> _Reach:
         names, keys = self._partitions.topics, self._partitions.keys >> 32
