@@ -37,6 +37,8 @@ from rehome.domain.plan.move import MoveReason
 from rehome.domain.request.param_types import TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort.optional_parts import Parts
+from rehome.planning.effort.rebalance_options import REBALANCE
+from rehome.planning.effort.work import SearchWork, budget_of_work
 from rehome.planning.leadership.leader_balance import LedShares
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.model.arrays import ClusterArrays, broker_sums
@@ -114,7 +116,9 @@ def request_of(policy: str) -> ReassignmentRequest:
 
 
 def solved(instance: Instance, policy: str, parts: Parts | None = None) -> Solved:
-    """Plan a rebalance whose brokers have a capacity per resource, some to be emptied."""
+    """Plan a rebalance whose brokers have a capacity per resource, some to be emptied, within the
+    budget of work that the product has for its first plan.
+    """
     arrays, hosts, request = instance.arrays, ~instance.drained, request_of(policy)
     if policy.startswith("bytes"):
         arrays = replace(arrays, bytes_in=None, bytes_out=None)
@@ -129,9 +133,11 @@ def solved(instance: Instance, policy: str, parts: Parts | None = None) -> Solve
         brokers=np.ones(len(hosts), bool),
         capacity=instance.capacity,
     )
-    if parts is not None:
-        problem = replace(problem, parts=parts)
-    rebalance(problem, instance.capacity[0])
+    parts = parts or problem.parts
+    work = SearchWork(budget_of_work(arrays.rows.size, int(hosts.sum()), parts.work))
+    problem = replace(problem, parts=parts, work=work)
+    with work.at_most(REBALANCE.first_plan):
+        rebalance(problem, instance.capacity[0])
     prefer_sources(problem)
     settle_leaders(layout)
     tolerances = tolerances_of(request, arrays)
@@ -213,6 +219,7 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
         if problem.spread
         else None,
         "hard_violations": found.violations,
+        "search_cut": problem.work.cut,
         "peak_rss_bytes": peak,
     }
 

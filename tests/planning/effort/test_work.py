@@ -25,7 +25,9 @@ search took over a minute.
 
 @pytest.fixture(autouse=True)
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budgets, "SEARCH_WORK", replace(SEARCH_WORK, least=5e6, per_replica=0.0))
+    monkeypatch.setattr(
+        budgets, "SEARCH_WORK", replace(SEARCH_WORK, least=5e6, per_replica=0.0, per_broker=0.0)
+    )
 
 
 def planned(name: str, **params: object) -> Outcome:
@@ -69,7 +71,26 @@ def test_large_clusters_and_thorough_plans_have_larger_budgets(
     monkeypatch.setattr(budgets, "SEARCH_WORK", replace(SEARCH_WORK, least=5e6))
     assert budget_of_work(1) == 5e6
     assert budget_of_work(1_000_000) == 1e9
-    assert budget_of_work(1, 50.0) == 50 * 5e6
+    assert budget_of_work(1, times=50.0) == 50 * 5e6
+
+
+def test_many_brokers_have_a_larger_budget_but_not_for_few_replicas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = replace(SEARCH_WORK, least=5e6, per_broker=1e6, most_per_replica=8e3)
+    monkeypatch.setattr(budgets, "SEARCH_WORK", options)
+    assert budget_of_work(100_000, 300) == 300e6
+    assert budget_of_work(10_000, 300) == 80e6
+    assert budget_of_work(1_000_000, 300) == 1e9
+
+
+def test_what_is_done_at_once_begins_only_if_the_phase_may_do_all_of_it() -> None:
+    work = SearchWork(100.0)
+    with work.at_most(0.5):
+        work.count(20.0)
+        answers = [(work.allows(part), work.cut) for part in (30.0, 31.0)]
+    assert answers == [(True, False), (False, True)]
+    assert work.allows(80.0)
 
 
 @pytest.mark.slow

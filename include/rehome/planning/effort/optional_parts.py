@@ -13,6 +13,8 @@ class Parts:
 
     :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
         lower bound is above this; infinite: never.
+    :param both_starts: both plans are finished, and the better one is kept; False: the one that
+        promises to be cheaper is finished.
     :param large_programs: the same for large clusters whose topics have bands: topic repair then
         undoes much of what programs save.
     :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
@@ -33,6 +35,7 @@ class Parts:
     """
 
     programs_from: float = 1.04
+    both_starts: bool = True
     large_programs: bool = True
     whole_replicas: bool = True
     neighbourhoods: bool = True
@@ -49,6 +52,7 @@ class Parts:
 THOROUGH = Parts()
 FAST = Parts(
     programs_from=1.1,
+    both_starts=False,
     large_programs=False,
     whole_replicas=False,
     neighbourhoods=False,

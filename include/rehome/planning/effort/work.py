@@ -20,22 +20,29 @@ class WorkOptions:
         processor correlate by 0.95.
     :param least: budget of a small cluster: about a second of processor.
     :param per_replica: the same of each replica, where that is more.
+    :param per_broker: the same of each broker: brokers come into their bands one by one.
+    :param most_per_replica: the most that brokers bring, per replica: where each holds few.
     """
 
     per_scoring: int = 10_000
     least: float = 80e6
     per_replica: float = 1_000.0
+    per_broker: float = 1.5e6
+    most_per_replica: float = 8_000.0
 
 
 SEARCH_WORK = WorkOptions()
 
 
-def budget_of_work(replicas: int, times: float = 1.0) -> float:
+def budget_of_work(replicas: int, brokers: int = 0, times: float = 1.0) -> float:
     """The budget for a cluster of so many replicas.
 
+    :param brokers: that come into their bands one by one; 0 = the search goes by replicas alone.
     :param times: how many times as much as usual.
     """
-    return max(SEARCH_WORK.least, SEARCH_WORK.per_replica * replicas) * times
+    of = SEARCH_WORK
+    by_brokers = min(of.per_broker * brokers, of.most_per_replica * replicas)
+    return max(of.least, of.per_replica * replicas, by_brokers) * times
 
 
 class SearchWork:
@@ -51,6 +58,16 @@ class SearchWork:
     def score(self, trades: int) -> None:
         """Count one scoring of so many trades."""
         self.done += SEARCH_WORK.per_scoring + trades
+
+    def count(self, work: float) -> None:
+        """Count other work."""
+        self.done += work
+
+    def allows(self, work: float) -> bool:
+        """Whether the phase that asks may do so much at once."""
+        over = self.done + work > self._limit
+        self.cut |= over
+        return not over
 
     def is_spent(self) -> bool:
         """Whether the phase that asks has to end now."""

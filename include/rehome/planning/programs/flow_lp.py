@@ -80,11 +80,13 @@ class FlowSolution:
         stays.
     :param leaves: (C, B) fraction of each class that leaves a broker.
     :param prices: (K, B) dual prices: cost of one share of load on each broker.
+    :param cost: of copies and of what is outside the bands, in shares of bytes.
     """
 
     part: Floats
     leaves: Floats
     prices: Floats
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class Program:
         charged = np.zeros(self.load.size)
         charged[banded] = below - above
         part = posed.parts(solved.x, len(owner), brokers)
-        return FlowSolution(part, leaves, charged.reshape(self.load.shape))
+        return FlowSolution(part, leaves, charged.reshape(self.load.shape), float(solved.fun))
 
     def whole(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Floats | None:
         """(n, B) the same as a mixed-integer program: individual replicas move as a whole (0 or 1).

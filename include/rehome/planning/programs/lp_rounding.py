@@ -11,17 +11,20 @@ trades by their cost at these prices.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
-from rehome.planning.programs.flow_lp import Classes, Program, charges
+from rehome.planning.programs.flow_lp import Classes, FlowSolution, Program, charges
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW, for_rows
 from rehome.planning.search.state import Problem, Search
 
 _LEAST_GAIN = 1e-9
 """The least improvement of a swap, in squared shares."""
+
+_Bins = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +34,37 @@ class RoundingOptions:
     :param inner: fraction of its band that a load should end in, per resource: the rest is slack,
         because replicas are whole.
     :param block: the most brokers in one program.
-    :param classes: classes by size and by rate per byte of replicas that are not individual.
-    :param few: replicas of a block up to which there are fewer classes: a class would have about
-        one replica per broker, the programs take twice as long, and plans copy more.
-    :param fewer_classes: these, of the first program of a block and of the others.
+    :param few: replicas of a block up to which there are few: finer classes would have about one
+        replica per broker, the programs take twice as long, and plans copy more.
+    :param classes: classes by size and by rate per byte of replicas that are not individual, of the
+        first program of a block and of the others, with few replicas and with more.
     :param coarse_classes: classes in mixed-integer programs, which are far more expensive to solve.
-    :param tiers: how often the largest replicas worth moving are rounded.
-    :param tier: how many of them at once.
+    :param tiers: how often the largest replicas worth moving are rounded, and how many of them at
+        once: with few replicas, or by mixed-integer programs, and with more.
     :param least_gain: the least gain of a move at the dual prices, as a fraction of the cost of its
         copy, for the replica to be a candidate.
+    :param promising: parts of another plan's cost, as it is and with its excess removed, one of
+        which the first programs of all blocks have to promise, with few replicas and with more: of
+        few, rounding makes the plan dearer than that.
     :param whole: fraction of a replica from which on it counts as moved.
-    :param least_free: the fraction of moves within domains that the spread rule must allow: the
-        programs ignore racks.
-    :param checked_for_racks: sample size for that check.
-    :param work_per_block: work that the programs of a block count: they take about a tenth of a
-        second.
+    :param least_free: the fraction of moves within domains that racks and topics must allow: the
+        programs ignore both.
+    :param sampled: replicas that this is checked with.
+    :param work_per_block: work that the programs of a block count, with few replicas and with more.
     """
 
     inner: tuple[float, ...] = (0.98, 0.94, 0.94)
     block: int = 40
-    classes: tuple[int, int] = (3, 16)
     few: int = 5_000
-    fewer_classes: tuple[tuple[int, int], tuple[int, int]] = ((3, 12), (2, 12))
-    coarse_classes: tuple[int, int] = (2, 8)
-    tiers: int = 3
-    tier: int = 80
+    classes: tuple[tuple[_Bins, _Bins], ...] = (((3, 12), (2, 12)), ((3, 16), (3, 16)))
+    coarse_classes: _Bins = (2, 8)
+    tiers: tuple[tuple[int, int], ...] = ((3, 80), (2, 120))
     least_gain: float = 0.05
+    promising: tuple[tuple[float, float], ...] = ((0.95, 0.91), (0.99, 0.99))
     whole: float = 0.999
     least_free: float = 0.9
-    checked_for_racks: int = 2_000
-    work_per_block: int = 10_000_000
+    sampled: int = 2_000
+    work_per_block: tuple[int, ...] = (10_000_000, 20_000_000)
 
 
 LP_ROUNDING = RoundingOptions()
@@ -72,7 +76,9 @@ class PricedSearch(Search):
     :ivar charged: (K, B) dual price of a unit of load, in bytes.
     """
 
-    charged: Floats
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.charged: Floats = np.zeros_like(self.load)
 
     def price(self, replicas: Ints, brokers: Ints) -> Floats:
         """What moving adds to the cost, at least 0."""
@@ -87,13 +93,40 @@ class PricedSearch(Search):
         return positive
 
 
-def round_lp(problem: Problem) -> PricedSearch:
+def round_lp(search: PricedSearch, costs: tuple[float, float] = (np.inf, np.inf)) -> bool:
     """Solve the programs and round: the layout is close to the bands, but not all loads are
-    inside.
+    inside. Nothing has moved before.
+
+    :param costs: of another plan in bytes, as it is and with its excess removed. Nothing moves, and
+        False is returned, if the first programs promise hardly less, or the budget of work does not
+        suffice.
     """
-    search = PricedSearch(problem)
-    search.charged = np.zeros_like(search.load)
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
+    posed = list(_block_programs(search, unit))
+    if not search.work.allows(sum(block.work for block in posed)):
+        return False
+    promised = sum(block.begin() for block in posed) / unit[BYTES_ROW, 0]
+    many = sum(len(block.replicas) for block in posed) > LP_ROUNDING.few * len(posed)
+    parts = LP_ROUNDING.promising[int(many)]
+    if promised > max(part * cost for part, cost in zip(parts, costs, strict=True)):
+        return False
+    for block in posed:
+        block.decide()
+        search.charged[:, block.brokers] = block.prices * unit / unit[BYTES_ROW]
+        moves = np.flatnonzero(block.target != NONE)
+        targets = block.brokers[block.target[moves]]
+        for replica, broker in zip(block.replicas[moves].tolist(), targets.tolist(), strict=True):
+            if search.valid_one(replica, broker) and search.spreads_one(replica, broker):
+                search.move(replica, broker)
+    return True
+
+
+def _block_programs(search: Search, unit: Floats) -> Iterator[_Block]:
+    """The blocks of brokers, each with its first program.
+
+    :param unit: (K, 1) of a load, in shares of the mean broker.
+    """
+    problem = search.problem
     part = np.array(for_rows(LP_ROUNDING.inner, len(search.load)))[:, None]
     low = search.share - (search.share - search.low) * part
     high = np.where(
@@ -101,45 +134,30 @@ def round_lp(problem: Problem) -> PricedSearch:
     )
     load = search.load.copy()
     for brokers in blocks(search):
-        if search.work.is_spent():
-            break
-        search.work.score(LP_ROUNDING.work_per_block)
-        replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
         block_load, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
             np.flatnonzero(problem.takes[brokers]),
             problem.overhead_bytes * unit[BYTES_ROW, 0],
         )
         program = Program(block_load, least, most, takes, float(overhead))
-        owner = np.searchsorted(brokers, search.holders(replicas))
-        whole = problem.parts.whole_replicas
-        block = _Block(program, search.weight(replicas) * unit, owner, whole=whole)
-        block.decide()
-        search.charged[:, brokers] = block.prices * unit / unit[BYTES_ROW]
-        moves = np.flatnonzero(block.target != NONE)
-        targets = brokers[block.target[moves]]
-        for replica, broker in zip(replicas[moves].tolist(), targets.tolist(), strict=True):
-            if search.valid_one(replica, broker) and search.spreads_one(replica, broker):
-                search.move(replica, broker)
-    return search
+        yield _Block(search, brokers, program, unit)
 
 
-def is_free_of_racks(search: Search) -> bool:
-    """Whether nearly all moves within domains are valid, as the programs assume."""
+def is_free(search: Search) -> bool:
+    """Whether racks and topics leave nearly all moves within domains to the programs, which ignore
+    both.
+    """
     domain, receivers = search.problem.targets.domain, search.receivers
     replicas = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
-    replicas = replicas[
-        np.linspace(0, len(replicas) - 1, min(len(replicas), LP_ROUNDING.checked_for_racks)).astype(
-            np.int64
-        )
-    ]
+    places = np.linspace(0, len(replicas) - 1, min(len(replicas), LP_ROUNDING.sampled))
+    replicas = replicas[places.astype(np.int64)]
     target = np.resize(receivers, len(replicas))
     apart = (search.flat[replicas] != target) & (domain[search.flat[replicas]] == domain[target])
-    return (
-        bool(search.valid(replicas[apart], target[apart]).mean() >= LP_ROUNDING.least_free)
-        if apart.any()
-        else False
-    )
+    if not apart.any():
+        return False
+    replicas, target = replicas[apart], target[apart]
+    free = search.valid(replicas, target) & search.spreads(replicas, target)
+    return bool(free.mean() >= LP_ROUNDING.least_free)
 
 
 def blocks(search: Search) -> list[Ints]:
@@ -158,56 +176,66 @@ def blocks(search: Search) -> list[Ints]:
 class _Block:
     """Solves and rounds the programs of one block of brokers.
 
-    :param weight, owner: (K, n), (n,) load and broker of their replicas.
-    :param whole: round replicas that a program splits by a mixed-integer program.
-    :ivar target: (n,) target broker of each; NONE = it stays.
+    :param unit: (K, 1) of a load, in shares of the mean broker.
+    :ivar brokers, replicas: (B,), (n,) that take part.
+    :ivar work: what the programs count, see ``SearchWork``.
+    :ivar target: (n,) target of each replica, a position in ``brokers``; NONE = it stays.
     :ivar prices: (K, B) of the last program.
     """
 
-    def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
-        self._program, self._weight, self._owner = program, weight, owner
-        self._whole = whole
-        few = len(owner) <= LP_ROUNDING.few
-        self._first, self._small = (
-            LP_ROUNDING.fewer_classes if few else (LP_ROUNDING.classes, LP_ROUNDING.classes)
-        )
-        self._matters = np.maximum(weight[BYTES_ROW], weight[RATE_ROW])
-        self.target: Ints = np.full(len(owner), NONE)
+    def __init__(self, search: Search, brokers: Ints, program: Program, unit: Floats) -> None:
+        self.brokers = brokers
+        self.replicas: Ints = np.concatenate([search.on(broker) for broker in brokers.tolist()])
+        self._program, self._weight = program, search.weight(self.replicas) * unit
+        self._owner = np.searchsorted(brokers, search.holders(self.replicas))
+        self._whole = search.problem.parts.whole_replicas
+        many = int(len(self.replicas) > LP_ROUNDING.few)
+        self._first, self._small = LP_ROUNDING.classes[many]
+        self._tiers, self._most = LP_ROUNDING.tiers[int(many and not self._whole)]
+        self.work = LP_ROUNDING.work_per_block[many]
+        self._matters = np.maximum(self._weight[BYTES_ROW], self._weight[RATE_ROW])
+        self._largest = np.argsort(-self._matters, kind="stable")
+        self._work = search.work
+        self.target: Ints = np.full(len(self.replicas), NONE)
         self.prices = np.zeros_like(program.load)
+
+    def begin(self) -> float:
+        """Solve the first program, in classes alone. Returns its cost in shares of bytes."""
+        self._work.count(self.work / (self._tiers + 3))
+        return self._solve(self._largest[:0], self._classes(self._largest, self._first)).cost
 
     def decide(self) -> None:
         """Find the target of every replica."""
-        rest = np.argsort(-self._matters, kind="stable")
-        self._solve(rest[:0], self._classes(rest, self._first))
-        for _ in range(LP_ROUNDING.tiers):
+        self._work.count(self.work * (self._tiers + 2) / (self._tiers + 3))
+        rest = self._largest
+        for _ in range(self._tiers):
             tier = self._tier(rest)
             if not len(tier):
                 break
             rest = rest[self._matters[rest] < self._matters[tier[-1]]]
             self._round_tier(tier, rest)
         classes = self._classes(rest, self._small)
-        _, leaves = self._solve(rest[:0], classes)
-        self._assign_small(rest[_evenly(classes, leaves)])
+        self._assign_small(rest[_evenly(classes, self._solve(rest[:0], classes).leaves)])
 
-    def _classes(self, some: Ints, bins: tuple[int, int]) -> Classes:
+    def _classes(self, some: Ints, bins: _Bins) -> Classes:
         brokers = self._program.load.shape[1]
         return Classes.of(self._weight[:, some], self._owner[some], brokers, bins)
 
-    def _solve(self, own: Ints, classes: Classes) -> tuple[Floats, Floats]:
+    def _solve(self, own: Ints, classes: Classes) -> FlowSolution:
         solved = self._program.solve(self._weight[:, own], self._owner[own], classes, self.prices)
         self.prices = solved.prices
-        return solved.part, solved.leaves
+        return solved
 
     def _tier(self, rest: Ints) -> Ints:
         """The first of these replicas, largest first, whose moves pay at the prices: most of them
         are not looked at.
         """
-        tier, start, count = rest[:0], 0, LP_ROUNDING.tier
-        while start < len(rest) and len(tier) < LP_ROUNDING.tier:
+        tier, start, count = rest[:0], 0, self._most
+        while start < len(rest) and len(tier) < self._most:
             some = rest[start : start + count]
             tier = np.concatenate([tier, some[self._pays(some)]])
             start, count = start + count, 2 * count
-        return tier[: LP_ROUNDING.tier]
+        return tier[: self._most]
 
     def _pays(self, some: Ints) -> Mask:
         """(n,) whether a move pays at the prices."""
@@ -222,7 +250,7 @@ class _Block:
         """Round one tier: replicas that the program moves as a whole follow it; a mixed-integer
         program decides those that it splits, with coarser classes for the rest.
         """
-        part, _ = self._solve(own, self._classes(rest, self._small))
+        part = self._solve(own, self._classes(rest, self._small)).part
         sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > LP_ROUNDING.whole
         self._round_to_largest(own[sure], part[sure])
         divided, part = own[~sure], part[~sure]

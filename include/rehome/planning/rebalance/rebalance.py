@@ -84,7 +84,7 @@ def _plan(
     movable &= ~small
 
     parts = parts or parts_of(request.effort)
-    work = SearchWork(budget_of_work(arrays.rows.size, parts.work))
+    work = SearchWork(budget_of_work(arrays.rows.size, int(hosts.sum()), parts.work))
 
     def solve(arrays: ClusterArrays) -> _Solved:
         return _Solved(arrays, request, request_brokers, movable, parts, work, fill_only=fill_only)

@@ -2,15 +2,16 @@
 
 1. *shed and fill*: brokers give up replicas above a level chosen per domain, largest first; each
    goes to the valid broker with the largest deficit;
-2. *local search*: for the broker furthest outside its bands, make the trades that remove the most
+2. *programs*: if that copies far more than the lower bound, because resources conflict, linear
+   programs make another start, and the one that promises a cheaper plan is kept;
+3. *local search*: for the broker furthest outside its bands, make the trades that remove the most
    excess per byte copied: push a replica away, pull one in, or swap two;
-3. *undo*: moves that no band needs are undone;
-4. *racks*: partitions that have moved and were unevenly spread are made even, and the search
+4. *undo*: moves that no band needs are undone;
+5. *racks*: partitions that have moved and were unevenly spread are made even, and the search
    continues;
-5. *programs*: if the plan copies far more than the lower bound, because resources conflict, a
-   second plan is made by linear programs, and the cheaper one is kept. A small cluster's plan, or
-   one that leaves bands unmet, is improved by large neighbourhood search over three brokers;
-6. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
+6. *neighbourhoods*: a small cluster's plan, or one that leaves bands unmet, is improved by large
+   neighbourhood search over three brokers;
+7. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
 
 Programs are imported where they are used: SciPy takes a quarter of a second, and plans of large
 clusters hardly ever need it.
@@ -30,7 +31,6 @@ from rehome.domain.array_types import NONE, Floats, Rows
 from rehome.errors import InvalidRequestError
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.effort.shed_options import SHED, Inner
-from rehome.planning.placement.rack_constraint import RackConstraint
 from rehome.planning.placement.replica_sets import Placer
 from rehome.planning.rebalance.problem import inside_sets
 from rehome.planning.rebalance.reconsider import (
@@ -69,19 +69,9 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if layout.rows.size <= REBALANCE.small and layout.arrays.limits is None:
         _by_prices(problem, capacity, before, part=part_of_a_cluster)
         return
-    after, copied = _search(search, capacity, SHED.inner)
-    if after > before - LEAST_CHANGE:
+    if _search(search, capacity, SHED.inner) > before - LEAST_CHANGE:
         layout.lay_out(start)
-    if layout.arrays.limits is not None:
-        return  # what follows knows neither caps nor broker sets
-    if (
-        layout.rows.size <= REBALANCE.priced_up_to
-        and _programs_apply(problem)
-        and _over_bound(problem, copied) > problem.parts.programs_from
-        and _is_free_of_racks(problem)
-    ):
-        _by_programs(problem, after)
-    if layout.rows.size <= REBALANCE.middle:
+    if layout.arrays.limits is None and layout.rows.size <= REBALANCE.middle:
         search = Search(problem)
         exchange_and_merge(search, RECONSIDER.more_bytes * search.copied_bytes())
         undo_needless_moves(search)
@@ -133,7 +123,7 @@ def _small(problem: Problem, capacity: Floats, before: float, *, part: bool) -> 
     """Rebalance a small cluster in several ways, and keep the best one."""
     layout, start = problem.layout, problem.layout.origin
     with problem.work.at_most(REBALANCE.part_of_work):
-        after, _ = _search(Search(problem), capacity, SHED.inner)
+        after = _search(Search(problem), capacity, SHED.inner)
     if after > before - LEAST_CHANGE:
         layout.lay_out(start)
     may_be_unmet = REBALANCE.unmet_from <= layout.rows.size <= REBALANCE.unmet_up_to and not part
@@ -159,7 +149,7 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
         layout.lay_out(layout.origin)
         search = Search(problem)
         with problem.work.at_most(REBALANCE.part_of_work):
-            after, _ = _search(search, capacity, inner)
+            after = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
@@ -172,32 +162,101 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
     layout.lay_out(min(layouts or ways, key=itemgetter(0))[1])
 
 
-def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
-    """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
+def _search(search: Search, capacity: Floats, inner: Inner) -> float:
+    """Run the phases. Returns the excess that is left."""
     problem = search.problem
-    layout, copied = problem.layout, 0.0
+    layout = problem.layout
     evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.middle
     if evened_out_last:
         inner = REBALANCE.with_topics
-    for _ in range(REBALANCE.search_rounds):
+    for number in range(REBALANCE.search_rounds):
         search.strict = layout.rows.size <= REBALANCE.middle
         wanted_load = wanted_loads(search, inner)
         short = narrow(search, wanted_load)
         fill(search, wanted_load, shed(search, wanted_load, short), short)
-        with problem.work.at_most(REBALANCE.part_of_work):
-            LocalSearch(search).run()
-        if not evened_out_last or _is_tidied_at_once(search):
-            undo_needless_moves(search)
-            with problem.work.at_most(REBALANCE.part_of_work):
-                LocalSearch(search).run()
-        _exchange(search)
-        copied = search.copied_bytes()
-        _even_topics(search)
-        layout.refresh()
+        if number == 0 and _programs_apply(problem):
+            search = _best_finished(search) if problem.parts.both_starts else _best_start(search)
+        else:
+            _finish(search)
         if search.racks.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
-    return search.outside(), copied
+    return search.outside()
+
+
+def _finish(search: Search) -> None:
+    """The phases after the start of a local search."""
+    problem = search.problem
+    with problem.work.at_most(REBALANCE.part_of_work):
+        LocalSearch(search).run()
+    if search.topic_counts is None or search.flat.size <= REBALANCE.large:
+        undo_needless_moves(search)
+        with problem.work.at_most(REBALANCE.part_of_work):
+            LocalSearch(search).run()
+    _exchange(search)
+    _even_topics(search)
+    problem.layout.refresh()
+
+
+def _best_start(search: Search) -> Search:
+    """Finish what filling has made, or a plan by linear programs if that promises to be cheaper."""
+    problem, layout = search.problem, search.problem.layout
+    layout.refresh()
+    filled, cost, finished = layout.rows.copy(), search.cost(), _finished_cost(search)
+    if _over_bound(problem, finished) > problem.parts.programs_from:
+        rounded = _round_programs(search, (cost, finished))
+        if rounded is not None and _finished_cost(rounded) < finished:
+            _finish(rounded)
+            return rounded
+        search = _at(filled, search)
+    _finish(search)
+    return search
+
+
+def _best_finished(search: Search) -> Search:
+    """Finish what filling has made and, if that copies far more than the lower bound, a plan by
+    linear programs, too; keep the better one.
+    """
+    _finish(search)
+    if _over_bound(search.problem, search.copied_bytes()) <= search.problem.parts.programs_from:
+        return search
+    rows, excess, cost = search.rows.copy(), search.outside(), search.cost()
+    rounded = _round_programs(search)
+    if rounded is not None:
+        _finish(rounded)
+        if rounded.outside() <= excess and rounded.cost() < cost:
+            return rounded
+    return _at(rows, search)
+
+
+def _round_programs(search: Search, costs: tuple[float, float] = (np.inf, np.inf)) -> Search | None:
+    """A plan by linear programs, made anew; None if they do not apply, or promise hardly less.
+
+    :param costs: of another plan in bytes, as it is and with its excess removed.
+    """
+    from rehome.planning.programs.lp_rounding import PricedSearch, is_free, round_lp
+
+    search.problem.layout.lay_out(search.origin)
+    rounded = PricedSearch(search.problem)
+    rounded.strict = search.strict
+    if not is_free(rounded) or not round_lp(rounded, costs):
+        return None
+    undo_needless_moves(rounded)
+    return rounded
+
+
+def _at(rows: Rows, search: Search) -> Search:
+    """The same search at other rows."""
+    search.problem.layout.lay_out(rows)
+    again = Search(search.problem)
+    again.strict = search.strict
+    return again
+
+
+def _finished_cost(search: Search) -> float:
+    """About what a plan costs once its excess is removed, in bytes."""
+    share = float(search.share[BYTES_ROW].mean())
+    return search.cost() + REBALANCE.excess_price * share * search.outside()
 
 
 def _exchange(search: Search) -> None:
@@ -210,20 +269,6 @@ def _exchange(search: Search) -> None:
                 search, max(REBALANCE.exchanged, replicas // REBALANCE.replicas_per_exchange)
             )
         undo_needless_moves(search)
-
-
-def _is_tidied_at_once(search: Search) -> bool:
-    """Whether needless moves are undone before topic repair, and not only afterwards: if that is
-    quick, or the plan is so expensive that linear programs might be used.
-    """
-    problem = search.problem
-    if search.flat.size <= REBALANCE.large:
-        return True
-    problem.layout.refresh()
-    return (
-        _programs_apply(problem)
-        and _over_bound(problem, search.copied_bytes()) > problem.parts.programs_from
-    )
 
 
 def _even_topics(search: Search) -> None:
@@ -265,21 +310,21 @@ def _poor(problem: Problem) -> bool:
 
 def _programs_apply(problem: Problem) -> bool:
     """Whether linear programs apply: only bytes, replicas and rate may take part, and bytes and
-    rate have bands; no broker has to be emptied, and all partitions are evenly spread. If topics
-    have bands, the cluster is not too large for that, see Parts.
+    rate have bands; no broker has to be emptied. If topics have bands, the cluster is not too large
+    for that, see Parts.
 
     With further resources (potential bytes out), the lower bound of bytes does not say whether
     programs might help; and in the cases of ``make bench-limits`` no plan of theirs was kept.
     """
-    if problem.further:
+    size = problem.layout.rows.size
+    if problem.layout.arrays.limits is not None or problem.further:
         return False
-    large = problem.layout.rows.size > REBALANCE.large
-    if problem.spread is not None and large and not problem.parts.large_programs:
+    if not REBALANCE.small < size <= REBALANCE.priced_up_to:
+        return False
+    if problem.spread is not None and size > REBALANCE.large and not problem.parts.large_programs:
         return False
     high = problem.targets.high[[BYTES_ROW, RATE_ROW]][:, problem.gives]
-    if problem.leaving.any() or np.isinf(high).any():
-        return False
-    return RackConstraint(problem.tree, problem.layout.rows).even()
+    return not problem.leaving.any() and not np.isinf(high).any()
 
 
 def _over_bound(problem: Problem, copied: float) -> float:
@@ -288,30 +333,6 @@ def _over_bound(problem: Problem, copied: float) -> float:
     before = layout.arrays.load(layout.origin, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
     return float(copied / max(bound, 1))
-
-
-def _is_free_of_racks(problem: Problem) -> bool:
-    from rehome.planning.programs.lp_rounding import is_free_of_racks
-
-    return is_free_of_racks(Search(problem))
-
-
-def _by_programs(problem: Problem, excess: float) -> None:
-    """Plan again by linear programs; keep that plan if it is cheaper and as close to the bands."""
-    from rehome.planning.programs.lp_rounding import round_lp
-
-    layout = problem.layout
-    rows_before, cost = layout.rows.copy(), Search(problem).cost()
-    layout.lay_out(layout.origin)
-    search = round_lp(problem)
-    undo_needless_moves(search)
-    LocalSearch(search).run()
-    TopicRepair(search).run()
-    undo_needless_moves(search)
-    _exchange(search)
-    layout.refresh()
-    if search.outside() > excess or search.cost() >= cost:
-        layout.lay_out(rows_before)
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
