@@ -20,6 +20,10 @@ from rehome.execution.direct.direct_throttle import (
     TakenBack,
     ThrottleChange,
 )
+from rehome.execution.direct.own_reassignments import (
+    NotOwnReassignment,
+    NotOwnReassignmentError,
+)
 from rehome.execution.direct.wanted_copies import PlacedReplica
 from rehome.execution.foreign.cancel_foreign import SetMeanwhileError
 from rehome.execution.foreign.in_flight import Flight
@@ -74,6 +78,7 @@ OF_OTHERS = (
 """For what other clients have in flight."""
 ANSWERS = (
     OngoingReassignment,
+    NotOwnReassignment,
     BrokerError,
     Partial,
     DirectThrottle,
@@ -87,6 +92,7 @@ ERRORS = (
     ClusterError,
     MissingRightError,
     DirectThrottleError,
+    NotOwnReassignmentError,
     PolicyError,
     StepMissingError,
     SetMeanwhileError,

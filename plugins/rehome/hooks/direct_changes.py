@@ -12,11 +12,14 @@ from rehome import installation
 from rehome.domain.kafka import BrokerError
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.text import count_text
+from rehome.execution.foreign.in_flight import in_flight_of_plans
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
+from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
 from rehome.run.context import RunContext
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
+    from rehome.domain.kafka import OngoingReassignment, TopicPartition
 
 _NAMED = 10
 """Items that a row names; it counts all."""
@@ -82,6 +85,20 @@ def changing(
             if stops:
                 ledger.add_audit(entry)
             ledger.add_event(EventKind.DIRECT_CHANGE, f"{change.text}: {change.outcome}", **about)
+
+
+def plans_in_flight(
+    cluster_id: str, ongoing: Mapping[TopicPartition, OngoingReassignment]
+) -> dict[TopicPartition, str] | None:
+    """Which plans have started what is in flight; None = the ledger is away, which keeps no caller
+    from cancelling its own.
+    """
+    try:
+        with installation.open_ledger() as ledger:
+            starts = ledger.open_starts(cluster_id)
+    except (LedgerNotOpenError, LedgerUnavailableError):
+        return None
+    return {part: start.plan_id for part, start in in_flight_of_plans(starts, ongoing).items()}
 
 
 def _entry(change: DirectCall, cluster_id: str) -> AuditEntry:

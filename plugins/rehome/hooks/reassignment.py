@@ -12,15 +12,20 @@ from rehome.domain.actions import Action
 from rehome.domain.clock import utc_now
 from rehome.domain.kafka import Partial, ReplicaId, TopicPartition
 from rehome.errors import InvalidRequestError
-from rehome.execution.access.connection_policy import ADD_PARTITIONS
+from rehome.execution.access.connection_policy import ADD_PARTITIONS, CANCEL_FOREIGN
 from rehome.execution.access.policy_refusals import PolicyRefusal, RefusedBy
 from rehome.execution.direct.direct_throttle import (
     DirectThrottle,
     clear_direct_throttle,
     set_direct_throttle,
 )
+from rehome.execution.direct.own_reassignments import (
+    NotOwnReassignmentError,
+    not_own_reassignments,
+)
 from rehome.execution.direct.wanted_copies import (
     CopyLimits,
+    Targets,
     copy_limits,
     log_dir_limits,
     placed_replicas,
@@ -31,7 +36,7 @@ from rehome.execution.direct.wanted_copies import (
 from rehome.execution.foreign.in_flight import Chosen
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.hooks.direct_changes import changing
+from rehome.hooks.direct_changes import changing, plans_in_flight
 
 if TYPE_CHECKING:
     from rehome.cluster.gateway import ClusterGateway
@@ -64,7 +69,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
       group :func:`~rehome.task_graph.reassign`, which does.
     - Actions, windows and the largest throttle hold as they do for runs. Copies that no throttle
       slows are refused, unless the policy has ``unthrottled``.
-    - Stopping and cleaning up is never refused: to cancel reassignments, to take a throttle back.
+    - To stop and clean up what your code has begun is never refused: to cancel its reassignments,
+      to take its throttle back.
 
     Every call opens connections of its own, and closes them. All of them raise:
 
@@ -128,18 +134,33 @@ class KafkaReassignmentHook(KafkaClusterHook):
         targets: Mapping[PartitionName, Sequence[BrokerId] | None],
         *,
         allow_replication_factor_change: bool = False,
+        own_targets: Mapping[PartitionName, Sequence[BrokerId]] | None = None,
+        allow_reassignments_of_others: bool = False,
     ) -> dict[TopicPartition, BrokerError | None]:
         """Start reassignments, replace those in flight, or cancel them (KIP-455).
 
         Accepted is not done: list what is in flight, or use ``ReassignmentSensor(drive=False)``.
         Set a throttle first (:meth:`set_replication_throttle`).
 
+        Of what is in flight, only your own is cancelled or replaced. Kafka keeps no owner, and the
+        hook keeps no record that it could know one by: state the targets that your code has set, in
+        ``own_targets``. What is in flight to that target counts as yours, unless the ledger has a
+        plan that has started it. That another client has asked for the same target cannot be known.
+        To ask again for what is in flight replaces nothing, and needs neither argument. Kafka
+        compares nothing: what another client sets in the last milliseconds is cancelled, too.
+
         :param targets: replicas wanted, the preferred leader first; None = cancel. A cancel
             restores the set of replicas, and not their order.
         :param allow_replication_factor_change: without it, another number of replicas is refused;
             before Kafka 4.1, whose controllers do not look at it, by the hook.
+        :param own_targets: partition → the target that your code has set before; None = none.
+        :param allow_reassignments_of_others: cancel and replace also what is not known to be yours.
+            The policy has to allow ``cancel_foreign``, and no approval may be asked for. A plan
+            takes it as another client's doing: cancel the plan instead.
         :return: the controller's verdict per partition; None = accepted. Code 85: there was nothing
             to cancel. Code -1: it is not known whether the controller has acted on it.
+        :raises NotOwnReassignmentError: something of it is in flight, and not known to be yours.
+            Nothing was changed; ``reassignments`` has each, with the plan that has started it.
         """
         new_targets = _targets(targets)
         starts = {
@@ -149,13 +170,14 @@ class KafkaReassignmentHook(KafkaClusterHook):
             if starts:
                 limits = copy_limits(cluster, wanted_copies(cluster, starts))
                 self._require(cluster, Action.REASSIGN, limits)
+            leave = allow_reassignments_of_others
+            others = self._require_own(cluster, new_targets, own_targets or {}, leave=leave)
             allow = allow_replication_factor_change
             refusals = {} if allow else refuse_other_counts(cluster, new_targets)
             sent = {part: target for part, target in new_targets.items() if part not in refusals}
-            call, stops = "alter_partition_reassignments", not starts
-            with changing(
-                cluster, call, new_targets, stops=stops, cancels=len(new_targets) - len(starts)
-            ) as change:
+            call, stops = "alter_partition_reassignments", not starts and not others
+            counts = {"cancels": len(new_targets) - len(starts), "of_others": others}
+            with changing(cluster, call, new_targets, stops=stops, **counts) as change:
                 answered = cluster.alter_reassignments(sent, allow_replication_factor_change=allow)
                 verdicts = {**answered, **refusals}
                 change.note_answer(verdicts)
@@ -313,6 +335,32 @@ class KafkaReassignmentHook(KafkaClusterHook):
     def _cluster(self) -> Iterator[ClusterGateway]:
         with self.gateway(installation.settings(self.kafka_config_id)) as cluster:
             yield cluster
+
+    def _require_own(
+        self,
+        cluster: ClusterGateway,
+        targets: Targets,
+        own_targets: Mapping[PartitionName, Sequence[BrokerId]],
+        *,
+        leave: bool,
+    ) -> int:
+        """See that only the caller's own is cancelled or replaced, or that there is leave.
+
+        :return: how many reassignments are not known to be the caller's own.
+        :raises NotOwnReassignmentError: there are some, and no leave.
+        :raises PolicyError: there is leave, and the policy does not allow it.
+        """
+        ongoing = cluster.list_reassignments(targets.keys()) if targets else {}
+        if not ongoing:
+            return 0
+        own = {TopicPartition(*part): tuple(target) for part, target in own_targets.items()}
+        plans = plans_in_flight(cluster.describe_cluster().cluster_id, ongoing)
+        not_own = not_own_reassignments(targets, ongoing, own, plans or {})
+        if not_own and not leave:
+            raise NotOwnReassignmentError(not_own, plans_known=plans is not None)
+        if not_own:
+            self._require(cluster, CANCEL_FOREIGN)
+        return len(not_own)
 
     def _require(
         self, cluster: ClusterGateway, action: str, limits: CopyLimits | None = None

@@ -22,6 +22,7 @@ from rehome.domain.run.event_kind import EventKind
 from rehome.errors import InvalidRequestError
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.direct.direct_throttle import DirectThrottle
+from rehome.execution.direct.own_reassignments import NotOwnReassignmentError
 from rehome.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -100,7 +101,9 @@ def test_moves_start_under_a_throttle_are_listed_cancelled_and_leave_nothing(
     assert kafka.describe_reassignments(partitions=[(filled, 1)]).others == 1
     again = kafka.set_replication_throttle(target, RATE)  # of what is in flight: all is set
     assert again.changes == ()
-    verdicts = kafka.alter_partition_reassignments({moving: None, idle: None})
+    with pytest.raises(NotOwnReassignmentError):
+        kafka.alter_partition_reassignments({moving: None, idle: None})
+    verdicts = kafka.alter_partition_reassignments({moving: None, idle: None}, own_targets=target)
     assert verdicts[moving] is None
     assert code(verdicts[idle]) == 85
     as_written = json.loads(json.dumps(throttle.to_json()))
@@ -200,9 +203,14 @@ def test_what_is_in_flight_is_throttled_and_replaced(
     throttle = kafka.set_replication_throttle({moving: [4, 2]}, RATE)
     listed = {change.key: change.ours for change in throttle.changes if change.is_list}
     assert listed == {LEADER_REPLICAS: "0:2,0:1", FOLLOWER_REPLICAS: "0:4"}, "3 is no source yet"
-    assert kafka.alter_partition_reassignments({moving: [4, 2]}) == {moving: None}
+    with pytest.raises(NotOwnReassignmentError):
+        kafka.alter_partition_reassignments({moving: [4, 2]})
+    first, second = [3, 2], [4, 2]
+    verdicts = kafka.alter_partition_reassignments({moving: second}, own_targets={moving: first})
+    assert verdicts == {moving: None}
     assert kafka.list_partition_reassignments([moving])[moving].adding == (4,)
-    assert kafka.alter_partition_reassignments({moving: None}) == {moving: None}
+    verdicts = kafka.alter_partition_reassignments({moving: None}, own_targets={moving: second})
+    assert verdicts == {moving: None}
     kafka.clear_replication_throttle(throttle)
 
 

@@ -16,6 +16,7 @@ from rehome.domain.run.states import MoveState
 from rehome.errors import STEP_UNCHANGED
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.control.cancel import ended_before_cancel, restore_order
+from rehome.execution.foreign.in_flight import in_flight_of_plans
 from rehome.execution.foreign.named import NamedReassignments, set_meanwhile
 from rehome.execution.observation.drift import DriftError
 from rehome.execution.observation.min_isr import too_few_without
@@ -52,13 +53,7 @@ def refuse_set_meanwhile(
 
     :raises SetMeanwhileError: something else was set on one of them. Nothing was changed.
     """
-    starts = ledger.open_starts(selection.cluster_id)
-    ours = {
-        start.partition
-        for start in starts
-        if (entry := observation.ongoing.get(start.partition))
-        and entry.leads_to(start.replicas_target)
-    }
+    ours = in_flight_of_plans(ledger.open_starts(selection.cluster_id), observation.ongoing)
     if changes := list(set_meanwhile(selection, observation, ours)):
         raise SetMeanwhileError(
             f"Since the approval, some of the named partitions have changed: {' '.join(changes)}",

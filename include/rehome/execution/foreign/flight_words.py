@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rehome.domain.text import (
-    brokers_text,
     bytes_text,
     count_text,
     duration_text,
@@ -17,29 +16,19 @@ from rehome.execution.foreign.cancel_foreign import ForeignCancelled
 from rehome.execution.foreign.in_flight import Flight, ReplicaThrottle
 from rehome.execution.foreign.read_flights import DescribedFlights
 from rehome.execution.observation.foreign_reassignments import (
+    CANCELS,
     CancelOutlook,
     Hindrance,
     NeverEnds,
     another_target_text,
     back_text,
+    changes_text,
     hindrance_text,
 )
 from rehome.execution.progress.progress import status_table
 
 LINES = 100
 """So many reassignments a log names."""
-CANCELS = "by the client that started it, or by the DAG foreign_reassignments"
-"""Who may cancel what another client has started."""
-
-
-def changes_text(flight: Flight) -> str:
-    """What it adds and removes, and where it leads: ``adds broker 4, removes broker 1, …``."""
-    entry, parts = flight.entry, []
-    if entry.adding:
-        parts.append(f"adds {brokers_text(entry.adding)}")
-    if entry.removing:
-        parts.append(f"removes {brokers_text(entry.removing)}")
-    return ", ".join([*parts, f"leads to {list(entry.target)}"])
 
 
 def whose_text(flight: Flight) -> str:
@@ -123,7 +112,7 @@ def flight_line(flight: Flight) -> str:
     """All of it in one line."""
     parts = (
         whose_text(flight),
-        changes_text(flight),
+        changes_text(flight.entry),
         leader_text(flight),
         bytes_left_text(flight),
         throttles_text(flight),

@@ -136,6 +136,17 @@ def all_in_flight(observation: Observation) -> dict[TopicPartition, SeenReassign
     }
 
 
+def in_flight_of_plans(
+    starts: Collection[Reassignment], ongoing: Mapping[TopicPartition, OngoingReassignment]
+) -> dict[TopicPartition, Reassignment]:
+    """Starts of plans that are what is in flight: it leads where they do."""
+    return {
+        start.partition: start
+        for start in starts
+        if (entry := ongoing.get(start.partition)) and entry.leads_to(start.replicas_target)
+    }
+
+
 def copied_bytes(
     partition: TopicPartition, entry: OngoingReassignment, observation: Observation
 ) -> tuple[int | None, int | None]:
@@ -166,12 +177,7 @@ def describe(
     :param starts: of plans of this ledger that are not known to have ended.
     :param records: what readings before this one have shown.
     """
-    ours = {
-        start.partition: start
-        for start in starts
-        if (entry := observation.ongoing.get(start.partition))
-        and entry.leads_to(start.replicas_target)
-    }
+    ours = in_flight_of_plans(starts, observation.ongoing)
     return tuple(
         _describe_one(p, observation, throttles, ours.get(p), records.get(p)) for p in chosen
     )

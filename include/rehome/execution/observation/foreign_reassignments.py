@@ -21,6 +21,9 @@ from rehome.domain.text import brokers_text
 from rehome.execution.observation.move_status import Fate, fate
 from rehome.execution.observation.observe import moves_of
 
+CANCELS = "by the client that started it, or by the DAG foreign_reassignments"
+"""Who may cancel what another client has started."""
+
 
 class NeverEnds(enum.StrEnum):
     """Why a reassignment does not end while the brokers are as they are."""
@@ -91,6 +94,16 @@ def _hindrance_of(
     if kept and copied and len(entry.adding) < len(entry.removing):
         return NeverEnds.KEPT_AWAY, kept
     return None
+
+
+def changes_text(entry: OngoingReassignment) -> str:
+    """What it adds and removes, and where it leads: ``adds broker 4, removes broker 1, …``."""
+    parts = []
+    if entry.adding:
+        parts.append(f"adds {brokers_text(entry.adding)}")
+    if entry.removing:
+        parts.append(f"removes {brokers_text(entry.removing)}")
+    return ", ".join([*parts, f"leads to {list(entry.target)}"])
 
 
 def hindrance_text(obstacle: Hindrance) -> str:

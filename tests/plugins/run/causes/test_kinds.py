@@ -48,6 +48,7 @@ LIKE_THEIR_BASE = {
     **dict.fromkeys(
         ("HealOverError", "BrokerAwayError", "DomainAwayError"), "each is a NotHealedError"
     ),
+    "NotOwnReassignmentError": "only tasks of people's own have it, by the hook",
     "LedgerFileError": "no task raises it: the command line alone reads such a file",
 }
 OTHER_EXCEPTIONS = {"AirflowSkipException"}
