@@ -29,6 +29,7 @@ from rehome.execution.direct.wanted_copies import (
     copy_limits,
     log_dir_limits,
     placed_replicas,
+    read_targets,
     refuse_other_counts,
     validate_targets,
     wanted_copies,
@@ -147,7 +148,8 @@ class KafkaReassignmentHook(KafkaClusterHook):
         ``own_targets``. What is in flight to that target counts as yours, unless the ledger has a
         plan that has started it. That another client has asked for the same target cannot be known.
         To ask again for what is in flight replaces nothing, and needs neither argument. Kafka
-        compares nothing: what another client sets in the last milliseconds is cancelled, too.
+        compares nothing: what another client sets between the call's reading and its request is
+        lost, too.
 
         :param targets: replicas wanted, the preferred leader first; None = cancel. A cancel
             restores the set of replicas, and not their order.
@@ -167,13 +169,16 @@ class KafkaReassignmentHook(KafkaClusterHook):
             partition: target for partition, target in new_targets.items() if target is not None
         }
         with self._cluster() as cluster:
+            now = read_targets(cluster, new_targets)
             if starts:
-                limits = copy_limits(cluster, wanted_copies(cluster, starts))
+                limits = copy_limits(cluster, wanted_copies(new_targets, now))
                 self._require(cluster, Action.REASSIGN, limits)
             leave = allow_reassignments_of_others
-            others = self._require_own(cluster, new_targets, own_targets or {}, leave=leave)
+            others = self._require_own(
+                cluster, new_targets, now.ongoing, own_targets or {}, leave=leave
+            )
             allow = allow_replication_factor_change
-            refusals = {} if allow else refuse_other_counts(cluster, new_targets)
+            refusals = {} if allow else refuse_other_counts(cluster, new_targets, now)
             sent = {part: target for part, target in new_targets.items() if part not in refusals}
             call, stops = "alter_partition_reassignments", not starts and not others
             counts = {"cancels": len(new_targets) - len(starts), "of_others": others}
@@ -264,7 +269,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         with self._cluster() as cluster:
             self._require(cluster, Action.REASSIGN if targets else Action.MOVE_LOG_DIRS, limits)
             new_targets = _targets(targets)
-            copies = wanted_copies(cluster, new_targets)
+            copies = wanted_copies(new_targets, read_targets(cluster, new_targets))
             of = [*new_targets, *(f"broker {broker}" for broker in sorted(log_dir_brokers))]
             call, rate = "set_replication_throttle", rate_bytes_per_s
             with changing(cluster, call, of, rate_bytes_per_s=rate) as change:
@@ -340,6 +345,7 @@ class KafkaReassignmentHook(KafkaClusterHook):
         self,
         cluster: ClusterGateway,
         targets: Targets,
+        ongoing: Mapping[TopicPartition, OngoingReassignment],
         own_targets: Mapping[PartitionName, Sequence[BrokerId]],
         *,
         leave: bool,
@@ -350,7 +356,6 @@ class KafkaReassignmentHook(KafkaClusterHook):
         :raises NotOwnReassignmentError: there are some, and no leave.
         :raises PolicyError: there is leave, and the policy does not allow it.
         """
-        ongoing = cluster.list_reassignments(targets.keys()) if targets else {}
         if not ongoing:
             return 0
         own = {TopicPartition(*part): tuple(target) for part, target in own_targets.items()}

@@ -8,7 +8,11 @@ from random import Random
 import pytest
 
 from rehome.domain.kafka import BrokerError, TopicPartition
-from rehome.execution.direct.wanted_copies import refuse_other_counts, validate_targets
+from rehome.execution.direct.wanted_copies import (
+    read_targets,
+    refuse_other_counts,
+    validate_targets,
+)
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.port import ModelPort
@@ -38,7 +42,7 @@ def codes(verdicts: Mapping[TopicPartition, BrokerError | None]) -> dict[TopicPa
 def test_another_number_of_replicas_has_the_verdict_of_a_newer_controller(port: ModelPort) -> None:
     targets = {GROW: [1, 2, 3], MOVE: [1, 3], FLIES: [1, 2], EMPTY: [], GONE: [1]}
     said = validate_targets(port, targets)
-    refused = refuse_other_counts(port, targets)
+    refused = refuse_other_counts(port, targets, read_targets(port, targets))
     sent = {part: target for part, target in targets.items() if part not in refused}
     assert {**port.alter_reassignments(sent), **refused} == said
     assert codes(said) == {GROW: 38, MOVE: 0, FLIES: 38, EMPTY: 39, GONE: 3}
@@ -47,4 +51,5 @@ def test_another_number_of_replicas_has_the_verdict_of_a_newer_controller(port: 
 
 
 def test_what_is_cancelled_has_no_number(port: ModelPort) -> None:
-    assert refuse_other_counts(port, {FLIES: None, MOVE: None}) == {}
+    targets = {FLIES: None, MOVE: None}
+    assert refuse_other_counts(port, targets, read_targets(port, targets)) == {}

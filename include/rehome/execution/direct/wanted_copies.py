@@ -11,9 +11,11 @@ from rehome.domain.kafka import (
     BrokerError,
     BrokerId,
     LogDir,
+    OngoingReassignment,
     ReplicaId,
     ReplicaOnDisk,
     Replicas,
+    TopicDescription,
     TopicPartition,
 )
 from rehome.execution.dry_run.controller_rules import facts_of, predict, replica_count
@@ -28,6 +30,30 @@ from rehome.execution.throttle.keys import (
 
 Targets = Mapping[TopicPartition, Sequence[BrokerId] | None]
 """Replicas wanted, the preferred leader first; None = the reassignment in flight is cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsNow:
+    """What one reading shows of partitions that have targets.
+
+    :param topics: of partitions that are to have other replicas; of one that is cancelled, none.
+    :param ongoing: what is in flight of all of them.
+    """
+
+    topics: Mapping[str, TopicDescription]
+    ongoing: Mapping[TopicPartition, OngoingReassignment]
+
+
+def read_targets(cluster: ClusterPort, targets: Targets) -> TargetsNow:
+    """Read what targets are compared with.
+
+    :raises ClusterError: the cluster could not be read.
+    """
+    topics = {partition.topic for partition, target in targets.items() if target is not None}
+    return TargetsNow(
+        cluster.describe_topics(topics) if topics else {},
+        cluster.list_reassignments(targets.keys()) if targets else {},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,33 +96,42 @@ def validate_targets(
     """
     if not targets:
         return {}
+    now = TargetsNow(
+        cluster.describe_topics({partition.topic for partition in targets}),
+        cluster.list_reassignments(targets.keys()),
+    )
+    return _predict(cluster, targets, now, allow_replication_factor_change)
+
+
+def _predict(
+    cluster: ClusterPort, targets: Targets, now: TargetsNow, allow_replication_factor_change: bool
+) -> dict[TopicPartition, BrokerError | None]:
     facts = facts_of(
         cluster.describe_cluster(),
-        {**cluster.describe_topics(), **cluster.describe_topics({p.topic for p in targets})},
-        cluster.list_reassignments(targets.keys()),
+        {**cluster.describe_topics(), **now.topics},
+        now.ongoing,
         allow_replication_factor_change=allow_replication_factor_change,
     )
     return predict(targets, facts)
 
 
 def refuse_other_counts(
-    cluster: ClusterPort, targets: Targets
+    cluster: ClusterPort, targets: Targets, now: TargetsNow
 ) -> dict[TopicPartition, BrokerError | None]:
     """The verdict of Kafka 4.1 and newer on targets with another number of replicas, or of
     partitions that are not shown, where the controller may be older: it would let any number pass.
 
+    :param now: what :func:`read_targets` has read of them.
     :raises ClusterError: the cluster could not be read.
     """
-    starts = {part: target for part, target in targets.items() if target is not None}
-    if not starts:
-        return {}
-    topics = cluster.describe_topics({part.topic for part in starts})
-    ongoing = cluster.list_reassignments(starts.keys())
     doubtful = {
         part: target
-        for part, target in starts.items()
-        if (state := topics[part.topic].partitions.get(part.partition)) is None
-        or len(target) != replica_count(state, ongoing.get(part))
+        for part, target in targets.items()
+        if target is not None
+        and (
+            (state := now.topics[part.topic].partitions.get(part.partition)) is None
+            or len(target) != replica_count(state, now.ongoing.get(part))
+        )
     }
     if not doubtful:
         return {}
@@ -105,23 +140,21 @@ def refuse_other_counts(
     answers = cluster.supported_versions(sorted(cluster.describe_cluster().brokers))
     if not answers.missing and not lacking(answers.value).checked_replicas:
         return {}
-    return {part: said for part, said in validate_targets(cluster, doubtful).items() if said}
+    verdicts = _predict(cluster, doubtful, now, allow_replication_factor_change=False)
+    return {part: error for part, error in verdicts.items() if error}
 
 
-def wanted_copies(cluster: ClusterPort, targets: Targets) -> list[WantedCopy]:
+def wanted_copies(targets: Targets, now: TargetsNow) -> list[WantedCopy]:
     """What would be copied, in partition order; a partition that gets no new replica is left out.
 
-    What is in flight counts: a replica that is being added by now is still copied.
-
-    :raises ClusterError: the cluster could not be read.
+    What is in flight counts: a replica that is being added by now is still copied. Pure.
     """
-    target_of = {partition: target for partition, target in targets.items() if target is not None}
-    topics = cluster.describe_topics({partition.topic for partition in target_of})
-    ongoing = cluster.list_reassignments(target_of.keys())
     copies = []
-    for partition, target in sorted(target_of.items()):
-        state = topics[partition.topic].partitions.get(partition.partition)
-        entry = ongoing.get(partition)
+    for partition, target in sorted(targets.items()):
+        if target is None:
+            continue
+        state = now.topics[partition.topic].partitions.get(partition.partition)
+        entry = now.ongoing.get(partition)
         unfinished = () if entry is None else entry.adding
         replicas = () if state is None else state.replicas
         sources = tuple(broker for broker in replicas if broker not in unfinished)

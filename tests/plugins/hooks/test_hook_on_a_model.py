@@ -1,14 +1,13 @@
-"""The hook cancels and replaces what its caller has started; what others have needs leave.
-
-No broker is asked: the model of Kafka answers.
-"""
+"""The hook on the model of Kafka: whose reassignments it cancels and replaces, what it reads."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -62,8 +61,8 @@ def hook(port: ModelPort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
         ledger.mark_sent("p1", [PLANS])
 
     def make(**policy: Any) -> KafkaReassignmentHook:
-        extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": {"unthrottled": True}}
-        extra["rehome.policy"] |= policy
+        kept = {"unthrottled": True} | policy
+        extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": kept}
         connection = {"conn_type": "kafka", "extra": extra}
         monkeypatch.setenv("AIRFLOW_CONN_KAFKA_ONE", json.dumps(connection))
         return KafkaReassignmentHook("kafka_one")
@@ -167,6 +166,26 @@ def test_where_the_ledger_is_away_the_callers_own_is_still_cancelled(
         kafka.alter_partition_reassignments({MINE: None}, own_targets={MINE: TARGET})
     assert not isinstance(failed.value, NotOwnReassignmentError), "its row could not be written"
     assert {*port.list_reassignments()} == {THEIRS, PLANS}
+
+
+@pytest.mark.parametrize("target", [(3, 2), (1, 2, 3), None], ids=["moved", "grown", "cancelled"])
+def test_a_call_reads_topics_and_reassignments_once(
+    hook: Hook, port: ModelPort, monkeypatch: pytest.MonkeyPatch, target: tuple[int, ...] | None
+) -> None:
+    kafka, reads = hook(), Counter[str]()
+    kafka.alter_partition_reassignments({MINE: TARGET})
+    for name in ("describe_topics", "list_reassignments"):
+        call = getattr(port, name)
+        counting = partial(_counted, reads, name, call)
+        monkeypatch.setattr(port, name, counting)
+    kafka.alter_partition_reassignments({MINE: target}, own_targets={MINE: TARGET})
+    topics = 0 if target is None else 1
+    assert (reads["describe_topics"], reads["list_reassignments"]) == (topics, 1)
+
+
+def _counted(reads: Counter[str], name: str, call: Callable[..., object], *given: object) -> object:
+    reads[name] += 1
+    return call(*given)
 
 
 def test_where_nothing_is_in_flight_the_controller_says_so(hook: Hook) -> None:
