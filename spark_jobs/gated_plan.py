@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from rehome.clusters.clusters_file import clusters_of
 from rehome.clusters.filled_requests import request_by
 from rehome.directory import open_uri
 from rehome.domain.plan.kafka_json import KafkaFiles
+from rehome.domain.text import json_in
 from rehome.errors import InvalidRequestError, RehomeError
 from rehome.places.uris import refuse_other_scheme
 from rehome.quality.engine.results import GateResult, describe, refusal
@@ -205,7 +205,7 @@ def read_parameters(path: str) -> Mapping[str, Any]:
     try:
         fs, name = open_uri(path)
         with fs.open(name, "r", encoding="utf-8") as file:
-            content = json.load(file)
+            content = json_in(file.read())
     except (OSError, ValueError) as error:
         raise InvalidRequestError([f"The request {path} cannot be read: {error}."]) from None
     if not isinstance(content, dict):

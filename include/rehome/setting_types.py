@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rehome.domain.request import limits
+from rehome.domain.text import json_in
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Unit, ValueText
 from rehome.places.uris import schemes_in
@@ -43,7 +43,7 @@ def ledger_url_of(value: Any) -> Any:
 
 def from_json(value: Any) -> Any:
     """The value of JSON text, which the environment has; Airflow's Variable holds values."""
-    return json.loads(value) if isinstance(value, str) else value
+    return json_in(value) if isinstance(value, str) else value
 
 
 def caps_of(value: Any) -> Any:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, TopicPartition
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID, LARGEST_PARTITION, refuse_topic_name
-from rehome.domain.text import brokers_are, count_text
+from rehome.domain.text import brokers_are, count_text, json_fault, json_in
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import ProblemText, reason_of
 
@@ -138,9 +137,9 @@ def parse_reassignment(source: str | Mapping[str, Any]) -> dict[TopicPartition, 
 
 def _read_file(source: str | Mapping[str, Any]) -> _File:
     try:
-        content = json.loads(source) if isinstance(source, str) else source
+        content = json_in(source) if isinstance(source, str) else source
     except ValueError as error:
-        raise InvalidRequestError([f"The reassignment is not valid JSON: {error}."]) from error
+        raise InvalidRequestError([f"The reassignment {json_fault(error)}."]) from error
     try:
         return _File.model_validate(dict(content) if isinstance(content, Mapping) else content)
     except ValidationError as error:

@@ -1,10 +1,13 @@
-"""How a plan speaks to people: amounts, times, brokers, lists."""
+"""How a plan speaks to people, in amounts, times, brokers and lists; rates and JSON of theirs."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
@@ -19,6 +22,7 @@ RATE_PATTERN = (
 """What people write a rate as: ``50 MB/s``, ``50MB`` or ``50000000``."""
 _RATE = re.compile(RATE_PATTERN)
 _NAMED = 5
+_LONGEST_NAME = 80
 
 
 def bytes_text(size_bytes: float) -> str:
@@ -36,6 +40,54 @@ def rate_in(text: str) -> int | None:
         return None
     rate = round(float(match[1]) * 1000 ** UNITS.index(match[2] or "B"))
     return rate if 0 < rate <= MOST else None
+
+
+class RepeatedNameError(ValueError):
+    """A name is given more than once, so that a value would be lost; continues the name of what
+    holds it.
+    """
+
+
+def plain_name(name: Any) -> str:
+    """A name in a mapping, by which it is known whether two are the same."""
+    return str(name).strip()
+
+
+def each_once(
+    pairs: Sequence[tuple[Any, Any]], name_of: Callable[[Any], str] = plain_name
+) -> dict[Any, Any]:
+    """The pairs as a mapping.
+
+    :param name_of: what names the same gives the same.
+    :raises RepeatedNameError: something is named more than once.
+    """
+    times_of = Counter(name_of(name) for name, _ in pairs)
+    if twice := sorted(name for name, times in times_of.items() if times > 1):
+        raise RepeatedNameError(f"names {twice[0][:_LONGEST_NAME]!r} more than once")
+    return dict(pairs)
+
+
+def json_in(text: str) -> Any:
+    """JSON that people write. Python's own reader keeps the last of what stands twice.
+
+    :raises RepeatedNameError: an object names something more than once.
+    :raises ValueError: it is no JSON.
+    """
+    return JSON_READER.decode(text)
+
+
+def json_fault(error: ValueError) -> str:
+    """What is said of a text that :func:`json_in` does not take, after the name of the text."""
+    return str(error) if isinstance(error, RepeatedNameError) else f"is not valid JSON: {error}"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    return content if len(content) == len(pairs) else each_once(pairs, str)
+
+
+JSON_READER = json.JSONDecoder(object_pairs_hook=_object)
+"""Reads JSON as :func:`json_in` does."""
 
 
 def duration_text(seconds: float | None) -> str:

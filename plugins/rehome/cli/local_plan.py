@@ -22,6 +22,7 @@ from rehome.cluster.interface.errors import ClusterError
 from rehome.clusters.clusters_file import ClustersFileError, clusters_of
 from rehome.clusters.filled_requests import request_by
 from rehome.domain.request.presets import fill_in
+from rehome.domain.text import json_in
 from rehome.errors import InvalidRequestError, RehomeError, first_problems
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import OwnCluster
@@ -150,7 +151,7 @@ def client_settings(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_text()
         if text.lstrip().startswith("{"):
-            return dict(json.loads(text))
+            return dict(json_in(text))
     except (OSError, ValueError) as error:
         raise CommandError(ExitCode.USAGE, f"{path} cannot be read: {error}.") from error
     return dict(_properties(text, path))

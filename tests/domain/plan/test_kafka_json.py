@@ -67,6 +67,7 @@ def test_a_file_without_a_version_is_of_the_first() -> None:
     [
         ("", "not valid JSON"),
         ("[]", '{"version":1,'),
+        ('{"version":2,"partitions":[],"version":1}', "names 'version' more than once"),
         ({}, "non-empty list"),
         (file(entry(), version=None), "version None"),
         (file(entry(), version=2), "version 2"),

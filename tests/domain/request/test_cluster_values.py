@@ -9,6 +9,7 @@ import pytest
 
 from rehome.domain.request.cluster_values import ClusterValues, changes
 from rehome.domain.request.limits import read_broker_sets, read_caps
+from rehome.errors import InvalidRequestError
 
 CAPS = {"default": {"replicas": 4000}, "brokers": {"5": {"replicas": None, "leaders": 10}}}
 FAST = {"name": "fast", "topics": ["orders"], "brokers": [1, 2]}
@@ -101,3 +102,21 @@ def test_a_long_value_is_shown_in_part() -> None:
     (change,) = changes(values().counting(), values(sets=(many, SLOW)).counting())
     assert change.now.endswith("…")
     assert len(change.now) < 300
+
+
+@pytest.mark.parametrize(
+    ("caps", "problem"),
+    [
+        ('{"brokers": {"5": {"replicas": 5}, "5": {"replicas": 6}}}', "caps names '5' more than"),
+        ({"brokers": {"5": {"replicas": 5}, "05": {"leaders": 6}}}, "names '5' more than once"),
+    ],
+)
+def test_a_broker_has_caps_once(caps: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem):
+        read_caps(caps)
+
+
+def test_a_broker_set_has_each_of_its_keys_once() -> None:
+    text = '[{"name": "fast", "topics": ["a"], "brokers": [1], "brokers": [2]}]'
+    with pytest.raises(InvalidRequestError, match="broker_sets names 'brokers' more than once"):
+        read_broker_sets(text)

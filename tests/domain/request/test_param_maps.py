@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,6 +51,28 @@ def test_every_topic_with_too_many_partitions_is_named() -> None:
 def test_a_topic_is_in_a_request_once(given: Any) -> None:
     with pytest.raises(ValueError, match="names 'a' more than once"):
         partition_counts(given)
+
+
+@pytest.mark.parametrize(
+    ("read", "given"),
+    [
+        (replacements, "3=7,3=8"),
+        (replacements, "3=7, 03=8"),
+        (replacements, {"3": 7, " 03": 8}),
+        (weights, {"3": 1.0, "03": 2.0}),
+        (weights, '{"+3": 1.0, "3": 2.0}'),
+        (rates_by_broker, {"3": 5000, "03": 6000}),
+    ],
+)
+def test_a_broker_is_named_once_however_its_id_is_written(
+    read: Callable[[Any], object], given: Any
+) -> None:
+    with pytest.raises(ValueError, match="names '3' more than once"):
+        read(given)
+
+
+def test_topics_of_digits_are_other_topics_where_their_names_differ() -> None:
+    assert partition_counts({"3": 4, "03": 5}) == {"03": 5, "3": 4}
 
 
 def test_each_direction_of_a_broker_is_named_once() -> None:

@@ -64,6 +64,17 @@ def test_two_proposals_are_one_too_many() -> None:
     assert "must be" in refused(heading + "[1]")
 
 
+@pytest.mark.parametrize("heading", ["", "Proposed partition reassignment configuration\n"])
+def test_what_stands_twice_in_one_object_is_not_lost(heading: str) -> None:
+    """JSON's readers keep the last one: the partitions before it would not be moved."""
+    one = json.dumps(PROPOSED["partitions"])
+    both = f'{heading}{{"version": 1, "partitions": {one}, "partitions": {one}}}'
+    assert "reassignment names 'partitions' more than once." in refused(both)
+    entry = '{"topic": "t", "partition": 0, "partition": 1, "replicas": [1]}'
+    within = f'{heading}{{"version": 1, "partitions": [{entry}]}}'
+    assert "reassignment names 'partition' more than once." in refused(within)
+
+
 def test_a_file_of_topics_to_move_is_explained() -> None:
     file = {"version": 1, "topics": [{"topic": "foo1"}, {"topic": "foo2"}]}
     for source in (file, json.dumps(file)):

@@ -6,17 +6,26 @@ into the plan's ``request.json``.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from rehome.domain.kafka import BrokerId
 from rehome.domain.kafka_limits import LARGEST_BROKER_ID
+from rehome.domain.request.param_types import broker_name
+from rehome.domain.text import each_once, json_fault, json_in
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import Shown, Unit, ValueText
 
@@ -80,6 +89,12 @@ class BrokerLimits(BaseModel):
     ] = None
 
 
+def _brokers_once(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        each_once(tuple(value.items()), broker_name)
+    return value
+
+
 class BrokerCaps(BaseModel):
     """Hard caps of all brokers."""
 
@@ -93,6 +108,7 @@ class BrokerCaps(BaseModel):
     ] = BrokerLimits()
     brokers: Annotated[
         Mapping[Annotated[BrokerId, Field(ge=0, le=LARGEST_BROKER_ID)], BrokerLimits],
+        BeforeValidator(_brokers_once),
         ValueText("broker id → limits of a broker"),
         Field(
             title="Single brokers",
@@ -288,9 +304,9 @@ def _read(adapter: TypeAdapter[_M], value: Any, name: str) -> _M:
 
 def _parse(text: str, name: str) -> Any:
     try:
-        return json.loads(text)
+        return json_in(text)
     except ValueError as error:
-        raise InvalidRequestError([f"{name} is no JSON: {error}."]) from None
+        raise InvalidRequestError([f"{name} {json_fault(error)}."]) from None
 
 
 def _place(name: str, location: tuple[int | str, ...]) -> str:

@@ -6,7 +6,7 @@ a whole sentence; a type's :class:`~rehome.field_descriptions.ProblemText` conti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -32,9 +32,17 @@ from rehome.domain.kafka_limits import (
     MOST_PARTITIONS,
     refuse_topic_name,
 )
-from rehome.domain.request.param_types import TOLERANCES, broker_id, int_of, items, mapping, rate
+from rehome.domain.request.param_types import (
+    TOLERANCES,
+    broker_id,
+    broker_name,
+    int_of,
+    items,
+    mapping,
+    rate,
+)
 from rehome.domain.request.validation import value_text
-from rehome.domain.text import RATE_PATTERN
+from rehome.domain.text import RATE_PATTERN, each_once, plain_name
 from rehome.errors import InvalidRequestError
 from rehome.field_descriptions import ProblemText, reason_of
 
@@ -49,10 +57,12 @@ class MapReader(Generic[_T]):
 
     :param name: the parameter's, for messages.
     :param kind: the type of what is read.
+    :param name_of: gives names that mean the same the same name: each is in the mapping once.
     """
 
     name: str
     kind: TypeAdapter[_T]
+    name_of: Callable[[Any], str] = plain_name
 
     def __call__(self, value: Any) -> _T:
         """Read it.
@@ -60,7 +70,7 @@ class MapReader(Generic[_T]):
         :raises InvalidRequestError: names each that is wrong, or whose value is.
         :raises TypeError, ValueError: it is no mapping, or names something more than once.
         """
-        given = mapping(value)
+        given = mapping(value, self.name_of)
         try:
             return self.kind.validate_python(given)
         except ValidationError as error:
@@ -143,7 +153,7 @@ _Size = Annotated[
     ProblemText("is no weight: that is a finite number above 0"),
 ]
 weights: MapReader[dict[BrokerId, float]] = MapReader(
-    "weights", TypeAdapter(dict[_BrokerKey, _Size])
+    "weights", TypeAdapter(dict[_BrokerKey, _Size]), broker_name
 )
 """Broker id → relative size, a positive number."""
 
@@ -218,15 +228,19 @@ _RatesOfOne = Annotated[
 _RATES: TypeAdapter[Any] = TypeAdapter(
     Annotated[dict[_BrokerKey, _RatesOfOne], AfterValidator(_by_side)]
 )
-rates_by_broker: MapReader[BrokerRates] = MapReader("throttle_by_broker", _RATES)
+rates_by_broker: MapReader[BrokerRates] = MapReader("throttle_by_broker", _RATES, broker_name)
 """Broker → a rate for both directions, or ``leader`` and ``follower`` with one each, as numbers or
 as people write them (``5 MB/s``), all fast enough for brokers to copy anything.
 """
-largest_rates_by_broker: MapReader[BrokerRates] = MapReader("largest_throttle_by_broker", _RATES)
+largest_rates_by_broker: MapReader[BrokerRates] = MapReader(
+    "largest_throttle_by_broker", _RATES, broker_name
+)
 """The same, as a policy has it."""
 
 broker_pairs: MapReader[dict[BrokerId, BrokerId]] = MapReader(
-    "replacements", TypeAdapter(Annotated[dict[_BrokerKey, _Broker], AfterValidator(_in_order)])
+    "replacements",
+    TypeAdapter(Annotated[dict[_BrokerKey, _Broker], AfterValidator(_in_order)]),
+    broker_name,
 )
 """Broker → the one that takes its place."""
 
@@ -235,7 +249,7 @@ def replacements(value: Any) -> dict[BrokerId, BrokerId]:
     """:data:`broker_pairs`, each broker once; as text also ``3=7, 4=8``."""
     pairs = value
     if isinstance(value, str) and not value.lstrip().startswith("{"):
-        pairs = dict(_pair(text) for text in items(value))
+        pairs = each_once([_pair(text) for text in items(value)], broker_name)
     read = broker_pairs(pairs)
     if len({*read, *read.values()}) < 2 * len(read):
         raise ValueError("names a broker more than once")

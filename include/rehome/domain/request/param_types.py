@@ -6,10 +6,8 @@ Each function returns the value or raises with a message that continues "name=va
 from __future__ import annotations
 
 import enum
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +20,7 @@ from rehome.domain.kafka_limits import (
 from rehome.domain.request.topic_filters import TopicFilter, filters_in
 from rehome.domain.request.validation import value_text
 from rehome.domain.resources import Resource
-from rehome.domain.text import rate_in
+from rehome.domain.text import each_once, json_in, plain_name, rate_in
 from rehome.errors import InvalidRequestError
 
 TOPIC_SPREAD = "topic_spread"
@@ -223,23 +221,23 @@ def time(value: Any) -> datetime:
     return moment.astimezone(UTC)
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def broker_name(name: Any) -> str:
+    """A broker's id as the name in a mapping: ``3`` and ``03`` are the same."""
+    number = int_of(name)
+    return plain_name(name) if number is None else str(number)
+
+
+def mapping(value: Any, name_of: Callable[[Any], str] = plain_name) -> Mapping[str, Any]:
     """A mapping, or JSON text of one.
 
-    :raises ValueError: a name is in it more than once: JSON's readers would keep the last one.
+    :param name_of: what names the same gives the same.
+    :raises ValueError: it names something more than once.
     """
-    parsed = json.loads(value, object_pairs_hook=_each_once) if isinstance(value, str) else value
+    parsed = json_in(value) if isinstance(value, str) else value
     if not isinstance(parsed, Mapping):
         raise TypeError("is not a mapping")
-    _each_once(tuple(parsed.items()))
+    each_once(tuple(parsed.items()), name_of)
     return parsed
-
-
-def _each_once(items: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
-    repeats = Counter(str(name).strip() for name, _ in items)
-    if twice := sorted(name for name, times in repeats.items() if times > 1):
-        raise ValueError(f"names {value_text(twice[0])} more than once")
-    return dict(items)
 
 
 def log_dir_names(value: Any) -> tuple[LogDirName, ...]:

@@ -8,7 +8,6 @@ each when it is asked to ``--generate`` one (org.apache.kafka.tools.reassign
 from __future__ import annotations
 
 import enum
-import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from pydantic import BaseModel, Field, OnErrorOmit, ValidationError
 
 from rehome.domain.kafka_limits import LONGEST_TOPIC_NAME
 from rehome.domain.reassignment_file import VERSION, parse_reassignment
+from rehome.domain.text import JSON_READER, json_fault, json_in
 from rehome.errors import InvalidRequestError
 
 TAKEN_FROM = "taken_from"
@@ -81,11 +81,9 @@ def _found_in(text: str) -> Any:
     start = headings[0].end()
     start += len(text[start:]) - len(text[start:].lstrip())
     try:
-        proposal, _ = json.JSONDecoder().raw_decode(text, start)
+        proposal, _ = JSON_READER.raw_decode(text, start)
     except ValueError as error:
-        raise InvalidRequestError(
-            [f"The proposed reassignment is not valid JSON: {error}."]
-        ) from error
+        raise InvalidRequestError([f"The proposed reassignment {json_fault(error)}."]) from error
     return (
         {**proposal, TAKEN_FROM: TakenFrom.GENERATED.value}
         if isinstance(proposal, dict)
@@ -103,9 +101,9 @@ def _alone(text: str) -> Any:
             ]
         )
     try:
-        return json.loads(text)
+        return json_in(text)
     except ValueError as error:
-        raise InvalidRequestError([f"The reassignment is not valid JSON: {error}."]) from error
+        raise InvalidRequestError([f"The reassignment {json_fault(error)}."]) from error
 
 
 def _refuse_topics_to_move(file: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.topic_filters import filters_in
 from rehome.domain.request.validation import Read
+from rehome.domain.text import json_fault, json_in
 from rehome.field_descriptions import Described, describe_fields, mark
 from rehome.reporting.number_text import brokers_list, bytes_text
 
@@ -194,10 +194,10 @@ def _number(text: str) -> Any:
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        return json_in(text)
     except ValueError as error:
         raise CommandError(
-            ExitCode.USAGE, f"--{name.replace('_', '-')} is no JSON: {error}."
+            ExitCode.USAGE, f"--{name.replace('_', '-')} {json_fault(error)}."
         ) from error
 
 

@@ -71,7 +71,9 @@ def test_an_object_comes_from_a_file(
     assert ann("plan", "replace", "--replacements", "@gone") == ExitCode.USAGE
     assert "--replacements cannot be read" in ann.err
     assert ann("plan", "replace", "--replacements", "3=7") == ExitCode.USAGE
-    assert "--replacements is no JSON" in ann.err
+    assert "--replacements is not valid JSON" in ann.err
+    assert ann("plan", "replace", "--replacements", '{"3": 7, "3": 8}') == ExitCode.USAGE
+    assert "--replacements names '3' more than once" in ann.err
 
 
 def test_a_plan_is_shown_with_its_largest_moves(shell: Opened, site: Site) -> None:
