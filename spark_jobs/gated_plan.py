@@ -15,7 +15,7 @@ from rehome.clusters.filled_requests import request_by
 from rehome.directory import open_uri
 from rehome.domain.plan.kafka_json import KafkaFiles
 from rehome.domain.text import json_in
-from rehome.errors import InvalidRequestError, RehomeError
+from rehome.errors import InvalidRequestError, PickledAsRaised, RehomeError
 from rehome.places.uris import refuse_other_scheme
 from rehome.quality.engine.results import GateResult, describe, refusal
 from rehome.quality.gates import Evidence, check_evidence, check_snapshot
@@ -39,7 +39,7 @@ _SHOWN = 2000
 """Characters of a crash's own words."""
 
 
-class RefusedError(Exception):
+class RefusedError(PickledAsRaised, Exception):
     """There is no plan; ``kind`` is a key of :data:`EXIT_CODES`.
 
     :param details: what the message says, as a list: problems, or names of expectations.

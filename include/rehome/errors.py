@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
+from typing import Any
 
 STEP_UNCHANGED = "This step has changed nothing."
 """What a step may say that refuses before it acts; not of the run, which may have acted before."""
@@ -10,7 +12,21 @@ STEP_UNCHANGED = "This step has changed nothing."
 SENTENCE_ENDS = (".", "!", "?", ":")
 
 
-class RehomeError(Exception):
+class PickledAsRaised:
+    """An error that is pickled with its message and its fields, whatever its class takes.
+
+    ``BaseException`` makes a pickled error by calling its class with the message: one that takes
+    other arguments is lost between processes, or says something else there. Before the error's
+    other base classes.
+    """
+
+    args: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
+
+
+class RehomeError(PickledAsRaised, Exception):
     """Base of every error Rehome raises on purpose.
 
     :param what: what failed, with the broker's code and message where a broker said so.

@@ -19,7 +19,7 @@ from rehome.api import bounded, decisions
 from rehome.api.airflow_routes import ApiRequest, parse_api_request
 from rehome.api.places import NoRoomError, Places
 from rehome.domain.clock import monotonic_s
-from rehome.errors import first_problems
+from rehome.errors import PickledAsRaised, first_problems
 from rehome.ledger.base.audit_entry import Decided
 from rehome.trigger_check import is_ours, problems_of, refusal_without_pool
 
@@ -40,7 +40,7 @@ _CHECKS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rehome-check")
 """One thread: two would only take the interpreter from each other, and from the event loop."""
 
 
-class _Refused(Exception):
+class _Refused(PickledAsRaised, Exception):
     """An answer instead of Airflow's.
 
     :param headers: in addition to those of its content.

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rehome.errors import PickledAsRaised
 
-class NoRoomError(Exception):
+
+class NoRoomError(PickledAsRaised, Exception):
     """All places are taken.
 
     :param own: whether they are the user's own; False = those of all users together.

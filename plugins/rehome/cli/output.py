@@ -9,6 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+from rehome.errors import PickledAsRaised
+
 _NARROW = 100
 """Columns where the output is no terminal: lines are not to break there."""
 
@@ -73,7 +75,7 @@ class ExitCode(enum.IntEnum):
     """It was ended from the keyboard. What was asked for before that goes on."""
 
 
-class CommandError(Exception):
+class CommandError(PickledAsRaised, Exception):
     """A command cannot do what it was asked for.
 
     :param what: what failed, with the server's code and message where it spoke.

@@ -21,6 +21,7 @@ from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import broker_error
 from rehome.domain.kafka import BrokerError, TopicPartition
+from rehome.errors import PickledAsRaised
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -30,7 +31,7 @@ _GAVE_UP = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKER
 _NEVER_SENT = "waiting for controller"
 
 
-class CallTimedOutError(Exception):
+class CallTimedOutError(PickledAsRaised, Exception):
     """librdkafka gave up on the whole call; ``sent`` says whether a broker may have acted on it."""
 
     def __init__(self, what: str, *, sent: bool) -> None:

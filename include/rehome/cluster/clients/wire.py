@@ -33,6 +33,7 @@ from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import ClusterUnreachableError, broker_error
 from rehome.domain.kafka import BrokerError
+from rehome.errors import PickledAsRaised
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,7 +50,7 @@ NodeId = int | str
 logging.getLogger("kafka.net").setLevel(logging.CRITICAL)
 
 
-class NoAnswerError(Exception):
+class NoAnswerError(PickledAsRaised, Exception):
     """A broker, or every broker asked, gave no answer; ``error`` says why."""
 
     def __init__(self, error: BrokerError) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
-from rehome.errors import InvalidRequestError
+from rehome.errors import InvalidRequestError, PickledAsRaised
 from rehome.field_descriptions import ValueText
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -24,7 +24,7 @@ UNKNOWN_NAMED = 10
 """Unknown parameters that are named; a request of a megabyte has room for a hundred thousand."""
 
 
-class ProblemsError(ValueError):
+class ProblemsError(PickledAsRaised, ValueError):
     """More than one sentence about one value, each complete in itself."""
 
     def __init__(self, problems: Sequence[str]) -> None:
