@@ -140,12 +140,15 @@ def join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def first_names(names: Sequence[str], separator: str = ", ", *, count: int | None = None) -> str:
-    """The first five, and how many more there are.
+def first_names(
+    names: Sequence[str], separator: str = ", ", *, count: int | None = None, most: int = _NAMED
+) -> str:
+    """The first of them, and how many more there are.
 
     :param count: of all of them; None = the names are all.
+    :param most: so many are named.
     """
-    shown = names[:_NAMED]
+    shown = names[:most]
     more = (len(names) if count is None else count) - len(shown)
     return separator.join(shown) + (f" and {more:,} more" if more > 0 else "")
 

@@ -57,8 +57,8 @@ def test_partitions_are_added_with_what_a_planner_may_and_alter_on_the_topic(
 
 def missing_right(lacking: Right, topic: str, new: str) -> str:
     """What a refusal names. A topic without Alter is hidden, for Alter implies Describe; configs
-    are read of all topics, and the first that cannot be read is named; Create may be had on the
-    topic as well.
+    are read of all topics, and those that cannot be read are named; Create may be had on the topic
+    as well.
     """
     match lacking:
         case ("alter", "topic"):

@@ -20,8 +20,12 @@ from rehome.domain.kafka import (
     LogDir,
     TopicDescription,
 )
+from rehome.domain.text import first_names
 
 NOT_ALIVE = ErrorCode.BROKER_NOT_AVAILABLE.error("not in a fresh metadata answer")
+
+_NAMED = 100
+"""Topics that an error names for each of its causes."""
 
 
 def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
@@ -99,13 +103,28 @@ def _topic_configs(
 ) -> dict[str, Mapping[str, ConfigValue]]:
     resources = [ConfigResource.topic(name) for name in topics]
     configs: dict[str, Mapping[str, ConfigValue]] = {}
+    unread: dict[str, BrokerError] = {}
     for resource, values in cluster.describe_configs(resources, tables.TOPIC_CONFIGS).items():
         if not isinstance(values, BrokerError):
             configs[resource.name] = values
         elif (
             values.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ):  # that one was deleted in the meantime
-            raise ClusterError(
-                f"The configuration of topic {resource.name} could not be read", error=values
-            )
+            unread[resource.name] = values
+    if unread:
+        raise ClusterError(
+            _unread_text(unread), next_step="Correct what the brokers name, then try again."
+        )
     return configs
+
+
+def _unread_text(unread: Mapping[str, BrokerError]) -> str:
+    """All topics by what the brokers say of them; a missing right is named with each topic."""
+    groups: dict[str, list[str]] = {}
+    for name, error in sorted(unread.items()):
+        said = str(error)
+        right = said.removesuffix(f" on {name}")
+        groups.setdefault(f"{said}:" if right == said else f"{right} on", []).append(name)
+    topics = [f"{said} {first_names(names, most=_NAMED)}" for said, names in groups.items()]
+    of = f"s of {len(unread):,} topics" if len(unread) > 1 else f" of topic {min(unread)}"
+    return f"The configuration{of} could not be read: {'; '.join(topics)}"
