@@ -14,7 +14,7 @@ from rehome.clusters.clusters_file import clusters_of
 from rehome.clusters.filled_requests import request_by
 from rehome.directory import open_uri
 from rehome.domain.plan.kafka_json import KafkaFiles
-from rehome.domain.text import json_in
+from rehome.domain.text import json_in, refuse_large
 from rehome.errors import InvalidRequestError, PickledAsRaised, RehomeError
 from rehome.places.uris import refuse_other_scheme
 from rehome.quality.engine.results import GateResult, describe, refusal
@@ -204,6 +204,7 @@ def read_parameters(path: str) -> Mapping[str, Any]:
     refuse_other_scheme(path)
     try:
         fs, name = open_uri(path)
+        refuse_large(fs.size(name) or 0)
         with fs.open(name, "r", encoding="utf-8") as file:
             content = json_in(file.read())
     except (OSError, ValueError) as error:

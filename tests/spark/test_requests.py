@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ def test_the_clusters_file_fills_in_what_the_request_leaves_open(
     request = read_request(write(tmp_path, own), clusters)
     assert (request.tolerance, bool(request.caps), request.broker_sets) == (0.1, False, ())
     assert read_request(write(tmp_path, BERLIN)).caps is None, "no file is given"
+
+
+def test_a_file_of_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, BERLIN)
+    os.truncate(path, 2**31)  # it takes no room on the disk
+    with pytest.raises(InvalidRequestError, match=r"it has 2\.15 GB, and files of up to 500 MB"):
+        read_request(path)
 
 
 @pytest.mark.parametrize("named", [{}, {"kafka_config_id": "kafka_oslo"}])

@@ -21,6 +21,8 @@ RATE_PATTERN = (
 )
 """What people write a rate as: ``50 MB/s``, ``50MB`` or ``50000000``."""
 _RATE = re.compile(RATE_PATTERN)
+LARGEST_JSON_BYTES = 500_000_000
+"""Of a file that is read at once: a reassignment of a million partitions has less than half."""
 _NAMED = 5
 _LONGEST_NAME = 80
 
@@ -74,6 +76,16 @@ def json_in(text: str) -> Any:
     :raises ValueError: it is no JSON.
     """
     return JSON_READER.decode(text)
+
+
+def refuse_large(size_bytes: int) -> None:
+    """See that a file of JSON that people write is not larger than what is read at once.
+
+    :raises ValueError: it is.
+    """
+    if size_bytes > LARGEST_JSON_BYTES:
+        most = bytes_text(LARGEST_JSON_BYTES)
+        raise ValueError(f"it has {bytes_text(size_bytes)}, and files of up to {most} are read")
 
 
 def json_fault(error: ValueError) -> str:

@@ -21,7 +21,7 @@ from rehome.domain.actions import ACTION_FACTS, Action
 from rehome.domain.request.parameters import ReassignmentParams
 from rehome.domain.request.topic_filters import filters_in
 from rehome.domain.request.validation import Read
-from rehome.domain.text import json_fault, json_in
+from rehome.domain.text import json_fault, json_in, refuse_large
 from rehome.field_descriptions import Described, describe_fields, mark
 from rehome.reporting.number_text import brokers_list, bytes_text
 
@@ -202,9 +202,11 @@ def _json(name: str, text: str) -> Any:
 
 
 def _from_file(name: str, text: str) -> str:
+    path = Path(text[1:])
     try:
-        return Path(text[1:]).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        refuse_large(path.stat().st_size)
+        return path.read_text()
+    except (OSError, ValueError) as error:
         raise CommandError(
             ExitCode.USAGE, f"--{name.replace('_', '-')} cannot be read: {error}."
         ) from error

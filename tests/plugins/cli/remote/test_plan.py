@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,9 @@ def test_an_object_comes_from_a_file(
     assert json.loads(airflow.asked["reassign_partitions"]["conf"]["reassignment"]) == moves
     assert ann("plan", "replace", "--replacements", "@gone") == ExitCode.USAGE
     assert "--replacements cannot be read" in ann.err
+    os.truncate(file, 2**31)
+    assert ann(*asked) == ExitCode.USAGE
+    assert "--reassignment cannot be read: it has 2.15 GB, and files of up to 500 MB" in ann.err
     assert ann("plan", "replace", "--replacements", "3=7") == ExitCode.USAGE
     assert "--replacements is not valid JSON" in ann.err
     assert ann("plan", "replace", "--replacements", '{"3": 7, "3": 8}') == ExitCode.USAGE
