@@ -22,8 +22,9 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
-_ROOT = Path(__file__).resolve().parents[2]
+_QUALITY = Path(__file__).resolve().parents[1] / "quality"
 _SPARK, _GATES = "Spark", "Spark for gates"
 _COSTLY = {
     # Two of them, one after the other: an Airflow alone keeps a core busy.
@@ -37,10 +38,31 @@ _PLACES = pytest.StashKey[Mapping[str, int]]()
 
 
 class ByCostlyFixture(LoadFileScheduling):
-    """Keeps files whole, and files together that need the same costly fixture."""
+    """Keeps files whole, and files together that need the same costly fixture.
+
+    A test whose process dies has failed. xdist would give it to the next process, which dies too. A
+    process that it gives files without tests that are left, or the last test alone, waits without
+    an end.
+    """
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Take a process away; the test that it has died in is not run again."""
+        work = self.assigned_work[node]
+        died_in = next((each for unit in work.values() for each in unit if not unit[each]), None)
+        if died_in is not None:
+            work[self._split_scope(died_in)][died_in] = True
+        self.assigned_work[node] = {name: u for name, u in work.items() if not all(u.values())}
+        super().remove_node(node)
+        return died_in
+
+    def schedule(self) -> None:
+        """Hand tests out. A process runs one when it has the next, or knows that there is none."""
+        super().schedule()
+        for node in self.nodes:
+            self._reschedule(node)
 
     def _split_scope(self, nodeid: str) -> str:
-        return costly_fixture(_file_of(nodeid))
+        return costly_fixture(self.config.rootpath / _file_of(nodeid))
 
 
 def _file_of(nodeid: str) -> str:
@@ -48,14 +70,14 @@ def _file_of(nodeid: str) -> str:
 
 
 @cache
-def costly_fixture(file: str) -> str:
+def costly_fixture(file: Path) -> str:
     """What a test file shares its process for, or the file itself.
 
     Of Spark there are two: all others would wait in the end for the process that had them all.
     """
-    text = (_ROOT / file).read_text()
-    found = next((name for name, used in _COSTLY.items() if used.search(text)), file)
-    return _GATES if found == _SPARK and file.startswith("tests/quality/") else found
+    text = file.read_text()
+    found = next((name for name, used in _COSTLY.items() if used.search(text)), str(file))
+    return _GATES if found == _SPARK and file.is_relative_to(_QUALITY) else found
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,7 +95,7 @@ def _has_tests(path: Path) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     on_brokers = {
         _file_of(item.nodeid)
         for item in items
@@ -90,7 +112,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return kind(file), file not in some_slow, file in some_quick, file
 
     def kind(file: str) -> int:
-        costly = costly_fixture(file)
+        costly = costly_fixture(config.rootpath / file)
         if costly in _COSTLY and costly != _SPARK:
             return list(_COSTLY).index(costly)
         if file in on_brokers:
