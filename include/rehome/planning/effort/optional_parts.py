@@ -11,8 +11,8 @@ from rehome.domain.request.request import Effort
 class Parts:
     """Parts in addition to shed, fill and local search. ``make bench-ablation`` measures each.
 
-    :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
-        lower bound is above this; infinite: never.
+    :param programs_from: large clusters: linear programs make another start if bytes copied, with
+        what removing the excess will copy, / lower bound is above this; infinite: never.
     :param both_starts: both plans are finished, and the better one is kept; False: the one that
         promises to be cheaper is finished.
     :param large_programs: the same for large clusters whose topics have bands: topic repair then

@@ -38,6 +38,8 @@ class RebalanceOptions:
         as the search.
     :param excess_price: about what it costs to remove a share of excess, in shares of a broker's
         bytes: what filling leaves decides between it and linear programs.
+    :param programs_part: part of what is left of the budget up to which linear programs begin: the
+        local search finishes what they make.
     :param with_topics: value for ``inner`` of ShedOptions if topics of a large cluster are repaired
         at the end: brokers need slack in rate and count for that. Slack in bytes would cost bytes.
     :param relieved_inner: value for ``inner`` of ShedOptions for brokers that give up load because
@@ -74,6 +76,7 @@ class RebalanceOptions:
     for_fewer_over_bound: float = 1.02
     priced_up_to: int = 5_000_000
     excess_price: float = 0.3
+    programs_part: float = 0.7
     with_topics: Inner = (0.98, 0.5, 0.5)
     relieved_inner: Inner = (0.6, 0.4, 0.4)
     most_reliefs: int = 3

@@ -64,10 +64,8 @@ class SearchWork:
         self.done += work
 
     def allows(self, work: float) -> bool:
-        """Whether the phase that asks may do so much at once."""
-        over = self.done + work > self._limit
-        self.cut |= over
-        return not over
+        """Whether the phase that asks may do so much at once. What does not begin cuts nothing."""
+        return self.done + work <= self._limit
 
     def is_spent(self) -> bool:
         """Whether the phase that asks has to end now."""

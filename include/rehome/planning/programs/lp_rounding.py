@@ -50,7 +50,9 @@ class RoundingOptions:
     :param least_free: the fraction of moves within domains that racks and topics must allow: the
         programs ignore both.
     :param sampled: replicas that this is checked with.
-    :param work_per_block: work that the programs of a block count, with few replicas and with more.
+    :param work_per_block: work that the programs of a block count, whatever its replicas.
+    :param work_per_replica: what each of them adds.
+    :param most_work: the most that a block counts: more replicas are more of each class.
     """
 
     inner: tuple[float, ...] = (0.98, 0.94, 0.94)
@@ -64,7 +66,9 @@ class RoundingOptions:
     whole: float = 0.999
     least_free: float = 0.9
     sampled: int = 2_000
-    work_per_block: tuple[int, ...] = (10_000_000, 20_000_000)
+    work_per_block: int = 4_000_000
+    work_per_replica: int = 1_800
+    most_work: int = 20_000_000
 
 
 LP_ROUNDING = RoundingOptions()
@@ -145,7 +149,7 @@ def _block_programs(search: Search, unit: Floats) -> Iterator[_Block]:
 
 def is_free(search: Search) -> bool:
     """Whether racks and topics leave nearly all moves within domains to the programs, which ignore
-    both.
+    both. Topics do not count where the plan is compared with another one when both are finished.
     """
     domain, receivers = search.problem.targets.domain, search.receivers
     replicas = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
@@ -156,7 +160,9 @@ def is_free(search: Search) -> bool:
     if not apart.any():
         return False
     replicas, target = replicas[apart], target[apart]
-    free = search.valid(replicas, target) & search.spreads(replicas, target)
+    free = search.valid(replicas, target)
+    if not search.problem.parts.both_starts:
+        free &= search.spreads(replicas, target)
     return bool(free.mean() >= LP_ROUNDING.least_free)
 
 
@@ -192,7 +198,10 @@ class _Block:
         many = int(len(self.replicas) > LP_ROUNDING.few)
         self._first, self._small = LP_ROUNDING.classes[many]
         self._tiers, self._most = LP_ROUNDING.tiers[int(many and not self._whole)]
-        self.work = LP_ROUNDING.work_per_block[many]
+        self.work = min(
+            LP_ROUNDING.work_per_block + LP_ROUNDING.work_per_replica * len(self.replicas),
+            LP_ROUNDING.most_work,
+        )
         self._matters = np.maximum(self._weight[BYTES_ROW], self._weight[RATE_ROW])
         self._largest = np.argsort(-self._matters, kind="stable")
         self._work = search.work

@@ -170,7 +170,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
     if evened_out_last:
         inner = REBALANCE.with_topics
     for number in range(REBALANCE.search_rounds):
-        search.strict = layout.rows.size <= REBALANCE.middle
+        search.strict = _keeps_topics(problem)
         wanted_load = wanted_loads(search, inner)
         short = narrow(search, wanted_load)
         fill(search, wanted_load, shed(search, wanted_load, short), short)
@@ -202,13 +202,13 @@ def _best_start(search: Search) -> Search:
     """Finish what filling has made, or a plan by linear programs if that promises to be cheaper."""
     problem, layout = search.problem, search.problem.layout
     layout.refresh()
-    filled, cost, finished = layout.rows.copy(), search.cost(), _finished_cost(search)
-    if _over_bound(problem, finished) > problem.parts.programs_from:
-        rounded = _round_programs(search, (cost, finished))
-        if rounded is not None and _finished_cost(rounded) < finished:
+    rows, cost, removal = layout.rows.copy(), search.cost(), _removal_cost(search)
+    if _over_bound(problem, search.copied_bytes() + removal) > problem.parts.programs_from:
+        rounded = _round_programs(problem, (cost, cost + removal))
+        if rounded is not None and rounded.cost() + _removal_cost(rounded) < cost + removal:
             _finish(rounded)
             return rounded
-        search = _at(filled, search)
+        search = _at(rows, problem)
     _finish(search)
     return search
 
@@ -217,46 +217,55 @@ def _best_finished(search: Search) -> Search:
     """Finish what filling has made and, if that copies far more than the lower bound, a plan by
     linear programs, too; keep the better one.
     """
+    problem = search.problem
     _finish(search)
-    if _over_bound(search.problem, search.copied_bytes()) <= search.problem.parts.programs_from:
+    if _over_bound(problem, search.copied_bytes()) <= problem.parts.programs_from:
         return search
     rows, excess, cost = search.rows.copy(), search.outside(), search.cost()
-    rounded = _round_programs(search)
+    rounded = _round_programs(problem)
     if rounded is not None:
         _finish(rounded)
         if rounded.outside() <= excess and rounded.cost() < cost:
             return rounded
-    return _at(rows, search)
+    return _at(rows, problem)
 
 
-def _round_programs(search: Search, costs: tuple[float, float] = (np.inf, np.inf)) -> Search | None:
-    """A plan by linear programs, made anew; None if they do not apply, or promise hardly less.
+def _removal_cost(search: Search) -> float:
+    """About what it costs to remove the excess of a plan, in bytes."""
+    return float(REBALANCE.excess_price * search.share[BYTES_ROW].mean() * search.outside())
+
+
+def _round_programs(
+    problem: Problem, costs: tuple[float, float] = (np.inf, np.inf)
+) -> Search | None:
+    """A plan by linear programs, made anew; None if they do not apply, promise hardly less, or
+    would leave too little of the budget for the local search.
 
     :param costs: of another plan in bytes, as it is and with its excess removed.
     """
     from rehome.planning.programs.lp_rounding import PricedSearch, is_free, round_lp
 
-    search.problem.layout.lay_out(search.origin)
-    rounded = PricedSearch(search.problem)
-    rounded.strict = search.strict
-    if not is_free(rounded) or not round_lp(rounded, costs):
-        return None
+    problem.layout.lay_out(problem.layout.origin)
+    rounded = PricedSearch(problem)
+    rounded.strict = _keeps_topics(problem)
+    with problem.work.at_most(REBALANCE.programs_part):
+        if not is_free(rounded) or not round_lp(rounded, costs):
+            return None
     undo_needless_moves(rounded)
     return rounded
 
 
-def _at(rows: Rows, search: Search) -> Search:
-    """The same search at other rows."""
-    search.problem.layout.lay_out(rows)
-    again = Search(search.problem)
-    again.strict = search.strict
-    return again
+def _at(rows: Rows, problem: Problem) -> Search:
+    """A search that goes on at these rows."""
+    problem.layout.lay_out(rows)
+    search = Search(problem)
+    search.strict = _keeps_topics(problem)
+    return search
 
 
-def _finished_cost(search: Search) -> float:
-    """About what a plan costs once its excess is removed, in bytes."""
-    share = float(search.share[BYTES_ROW].mean())
-    return search.cost() + REBALANCE.excess_price * share * search.outside()
+def _keeps_topics(problem: Problem) -> bool:
+    """Whether topics are kept to at every step, and not repaired at the end."""
+    return problem.layout.rows.size <= REBALANCE.middle
 
 
 def _exchange(search: Search) -> None:
