@@ -52,11 +52,7 @@ _DEFINITION = re.compile(r"^\s*(?:async +)?def +(\w+)", re.MULTILINE)
 
 
 _TEXTS = re.compile(r'"""[\s\S]*?"""')
-_WORD = rf"_*(?:{'|'.join(NO_VALUES)})_*\b"
-_BEFORE = r"(?:^\s*|[(,\[{*:]\s*|self\.|\b(?:as|case|def|for|lambda)\s+)"
-_AFTER = r"(?:\s+=(?!=)|\s*[:,()\]}]|\s+in\b|\s*$)"
-_BINDING = re.compile(rf"{_BEFORE}{_WORD}{_AFTER}|lambda\b.*{_WORD}=", re.MULTILINE)
-"""Where such a word may be bound: a keyword of a call has no space before ``=``."""
+_WORD = re.compile(rf"\b_*(?:{'|'.join(NO_VALUES)})_*\b")
 
 
 def is_participle(name: str) -> bool:
@@ -99,8 +95,8 @@ def bound_names(tree: ast.AST) -> Iterator[str]:
 
 
 def participles_for_values(source: str) -> list[str]:
-    """Parsed is only what may bind such a word outside of a text."""
-    if not (_BINDING.search(source) and _BINDING.search(_TEXTS.sub("", source))):
+    """Parsed is only what has such a word outside of longer texts."""
+    if not _WORD.search(_TEXTS.sub("", source)):
         return []
     return [name for name in bound_names(ast.parse(source)) if name.strip("_") in NO_VALUES]
 
@@ -150,6 +146,9 @@ def test_functions_and_methods_are_looked_at(source: str, found: list[str]) -> N
     "source",
     [
         "found = 1",
+        "a = found = 1",
+        "a = 1; found = 2",
+        "found += 1",
         "a, found = 1, 2",
         "found, a = 1, 2",
         "for found in (): ...",
