@@ -33,7 +33,7 @@ def leave_step(
     """
     before = claims.before(entry.prior_value)
     ours = now in {*entry.ours, *claims.values}
-    if claims.others and not claims.mine:  # whoever has a mark sees to the value
+    if claims.others and not claims.mine:  # the owner of a mark sees to the value
         return (
             Restored(SetBy.OTHERS, NEEDED_BY_OTHERS) if ours else _what_is_found(entry, now, before)
         )
