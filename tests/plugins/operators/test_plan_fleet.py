@@ -146,7 +146,7 @@ def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
     files = PlanDirectory(ledger.plan(plan_id).plan_dir)
     before = files.file_digests(), files.read_json("request.json")
     monkeypatch.setattr(
-        "rehome.fleet.due_clusters.why_not_due", lambda *_, named: None
+        "rehome.fleet.due_clusters.why_not_due", lambda *_, is_named: None
     )  # a day later
     with pytest.raises(AirflowFailException, match="No plan was made for berlin"):
         plan_fleet(clusters=["berlin"])

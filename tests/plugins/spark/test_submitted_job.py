@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from rehome import spark_job
 from rehome.errors import InvalidConnectionError
-from rehome.places.stores import LOGIN, log_in, s3_login
+from rehome.places.stores import LOGIN, log_in
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.task_end import TaskReason
 from rehome.run.context import RunContext
@@ -75,7 +76,10 @@ def test_a_large_snapshot_gets_a_large_driver_by_the_rows_of_its_file(
 def test_credentials_reach_the_driver_where_no_command_line_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log_in(s3_login("key-1", "secret-1"))
+    store = {"conn_type": "aws", "login": "key-1", "password": "secret-1"}
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(store))
+    monkeypatch.setenv("REHOME_WAREHOUSE", "s3://bucket/rehome")
+    monkeypatch.setenv("REHOME_WAREHOUSE_CONNECTION", "store")
     try:
         connected(monkeypatch, STANDALONE)
         arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
@@ -83,7 +87,8 @@ def test_credentials_reach_the_driver_where_no_command_line_has_them(
         assert "secret-1" not in str(arguments)
         connected(monkeypatch, "yarn")
         arguments, environment = submitted(plan_operator(""), tmp_path, monkeypatch)
-        assert "secret-1" not in str((arguments, environment))
+        assert LOGIN not in environment
+        assert "secret-1" not in str(arguments)
     finally:
         log_in(None)
 
