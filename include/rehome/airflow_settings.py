@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from rehome.domain.text import json_fault, json_in
 from rehome.packaging import ROOT
 
 SETTINGS_FILE = ROOT / "airflow_settings.yaml"
@@ -32,17 +33,21 @@ class AirflowSettings:
 
     @classmethod
     def read(cls, path: Path = SETTINGS_FILE) -> AirflowSettings:
-        """Read a file in the Astro CLI's format.
+        """Read a file in the Astro CLI's format, or JSON of :meth:`to_json`.
 
-        :raises SettingsFileError: it is no YAML, an entry has no name, or a key that means
+        :raises SettingsFileError: it is neither, an entry has no name, or a key that means
             nothing.
         :raises OSError: it cannot be read.
         """
+        if path.suffix == ".json":
+            return cls._read_json(path)
         try:
             content = (yaml.safe_load(path.read_text()) or {}).get("airflow") or {}
-        except (yaml.YAMLError, AttributeError) as error:
+        except (yaml.YAMLError, AttributeError, UnicodeError) as error:
             raise SettingsFileError(f"{path} is no YAML with a key airflow: {error}") from None
-        unknown = sorted(set(content) - set(_KINDS))
+        if not isinstance(content, dict):
+            raise SettingsFileError(f"{path}: airflow is no mapping of {', '.join(_KINDS)}")
+        unknown = sorted(str(key) for key in set(content) - set(_KINDS))
         if unknown:
             raise SettingsFileError(f"{path}: unknown section {', '.join(unknown)}")
         return cls(
@@ -52,7 +57,7 @@ class AirflowSettings:
             },
             pools={
                 name: {
-                    "slots": int(entry["slot"]),
+                    "slots": _slots(name, entry),
                     "description": str(entry.get("description", "")),
                     "include_deferred": bool(entry.get("include_deferred", False)),
                 }
@@ -65,6 +70,19 @@ class AirflowSettings:
                 for name, entry in _entries(content, "variables", "variable", ("value",))
             },
         )
+
+    @classmethod
+    def _read_json(cls, path: Path) -> AirflowSettings:
+        try:
+            content = json_in(path.read_text())
+        except ValueError as error:
+            raise SettingsFileError(f"{path} {json_fault(error)}") from error
+        kinds = content.values() if isinstance(content, dict) else ()
+        if set(content) != set(_KINDS) or not all(isinstance(each, dict) for each in kinds):
+            raise SettingsFileError(
+                f"{path} is no JSON object with an object for each of {', '.join(_KINDS)}"
+            )
+        return cls.from_json(content)
 
     def with_connections(self, connections: Mapping[str, Mapping[str, Any]]) -> AirflowSettings:
         """These connections besides, or instead of, those of the same ids."""
@@ -100,6 +118,13 @@ class AirflowSettings:
             files[kind].touch(mode=0o600)
             files[kind].write_text(json.dumps(getattr(self, kind), indent=2))
         return files
+
+
+def _slots(name: str, entry: Mapping[str, Any]) -> int:
+    try:
+        return int(entry["slot"])
+    except (KeyError, TypeError, ValueError):
+        raise SettingsFileError(f"pools {name}: pool_slot is no whole number") from None
 
 
 def _entries(

@@ -68,10 +68,7 @@ def main(options: argparse.Namespace) -> int:
     from sqlalchemy.exc import DatabaseError
 
     try:
-        if options.file.suffix == ".json":
-            settings = AirflowSettings.from_json(json.loads(options.file.read_text()))
-        else:
-            settings = AirflowSettings.read(options.file)
+        settings = AirflowSettings.read(options.file)
         import_all(settings, migrate=options.migrate, overwrite=options.overwrite)
     except (SettingsFileError, OSError) as error:
         print(error, file=sys.stderr)

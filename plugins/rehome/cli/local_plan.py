@@ -22,7 +22,7 @@ from rehome.cluster.interface.errors import ClusterError
 from rehome.clusters.clusters_file import ClustersFileError, clusters_of
 from rehome.clusters.filled_requests import request_by
 from rehome.domain.request.presets import fill_in
-from rehome.domain.text import json_in
+from rehome.domain.text import each_once, json_in
 from rehome.errors import InvalidRequestError, RehomeError, first_problems
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import OwnCluster
@@ -152,9 +152,9 @@ def client_settings(path: Path) -> Mapping[str, Any]:
         text = path.read_text()
         if text.lstrip().startswith("{"):
             return dict(json_in(text))
+        return each_once(list(_properties(text, path)))
     except (OSError, ValueError) as error:
         raise CommandError(ExitCode.USAGE, f"{path} cannot be read: {error}.") from error
-    return dict(_properties(text, path))
 
 
 def _properties(text: str, path: Path) -> Iterator[tuple[str, str]]:

@@ -28,12 +28,19 @@ airflow:
         ("airflow: {pools: [seven]}", "pools is no list of entries"),
         ("- airflow", "is no YAML with a key airflow"),
         ("airflow: [", "is no YAML with a key airflow"),
+        ("airflow: 7", "airflow is no mapping of connections, pools, variables"),
+        ("airflow: {pools: [{pool_name: p}]}", "pools p: pool_slot is no whole number"),
+        ("{", "is not valid JSON"),
+        ("[]", "is no JSON object with an object for each of connections, pools, variables"),
+        ('{"pools": {}}', "is no JSON object with an object for each of connections"),
+        ('{"pools": {}, "pools": {}}', "names 'pools' more than once"),
+        ('{"connections": {}, "pools": [], "variables": {}}', "is no JSON object with an object"),
     ],
 )
-def test_a_file_that_astro_would_not_take_is_refused(
+def test_a_file_of_another_form_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, named: str
 ) -> None:
-    file = tmp_path / "settings.yaml"
+    file = tmp_path / ("settings.yaml" if "airflow" in content else "settings.json")
     file.write_text(content)
     assert main([*COMMAND, str(file)]) == 1
     assert named in capsys.readouterr().err

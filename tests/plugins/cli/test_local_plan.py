@@ -28,6 +28,7 @@ def test_a_file_of_kafkas_own_tools_is_read(tmp_path: Path) -> None:
         (("--client-config", "FILE"), None, ExitCode.USAGE, "cannot be read"),
         (("--client-config", "FILE"), "{", ExitCode.USAGE, "cannot be read"),
         (("--client-config", "FILE"), "bootstrap", ExitCode.USAGE, "line 1, is no key=value"),
+        (("--client-config", "FILE"), "a=1\na=2", ExitCode.USAGE, "names 'a' more than once"),
         (
             ("--client-config", "FILE"),
             "bootstrap.servers=a:1\nssl.truststore.location=t.jks",

@@ -10,6 +10,7 @@ from rehome.cluster.interface.errors import ClusterError
 from rehome.cluster.interface.port import ClusterPort
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
 from rehome.domain.kafka import BrokerError, ConfigValue
+from rehome.domain.text import first_names
 from rehome.errors import RehomeError
 from rehome.execution.access.progress_timeout import ProgressTimeout, pause
 from rehome.execution.throttle.keys import own_value, split
@@ -54,21 +55,27 @@ def read(
 
 
 def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
-    """Name the first resource that could not be read.
+    """Name the resources that could not be read.
 
     :raises ClusterError: there is one.
     """
+    if unread:
+        raise _unread_error(unread)
+
+
+def _unread_error(unread: Mapping[ConfigResource, BrokerError]) -> ClusterError:
+    """Of at least one resource; several are named by what the brokers say of them."""
+    groups: dict[BrokerError, list[str]] = {}
     for resource, error in unread.items():
-        raise _unread(resource, error)
-
-
-def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
+        groups.setdefault(error, []).append(str(resource))
+    (error, names), *others = groups.items()
+    also = first_names([f"that of {first_names(more)}: {why}" for why, more in others], "; ")
     return ClusterError(
-        f"The present throttle of {resource} cannot be read",
+        f"The present throttle of {first_names(names)} cannot be read"
+        + (f" ({also})" if also else ""),
         error=error,
         next_step="Rehome changes a throttle only where it knows the one before. Fix what the "
-        "broker "
-        "names, then try again.",
+        "brokers name, then try again.",
     )
 
 
@@ -115,7 +122,7 @@ def read_with_marks(
 def _marks(cluster: ClusterPort, ledger_id: str) -> Marks:
     marks = read_marks(cluster, ledger_id)
     if isinstance(marks, BrokerError):
-        raise _unread(DEFAULT, marks)
+        raise _unread_error({DEFAULT: marks})
     return marks
 
 
