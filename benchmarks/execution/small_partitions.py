@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.document import DOCS, put, table
-from benchmarks.execution.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
+from benchmarks.execution.contenders import (
+    CONTENDERS,
+    Ground,
+    Watcher,
+    check_all_moved,
+    take_back,
+    warm_up,
+)
 from benchmarks.execution.execute import MEMORY, Probe, create_topics, felt
 from local.kafka.cluster import LocalCluster
 from rehome.cluster.connection.settings import Connection
@@ -72,6 +79,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             "partitions": options.partitions,
             "brokers": options.brokers,
         }
+        warm_up(ground)
         for name in WAYS:
             with probe.latency() as latency, Watcher(cluster) as watcher:
                 CONTENDERS[name](ground)
