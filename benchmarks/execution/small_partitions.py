@@ -34,9 +34,6 @@ from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "small_partitions.json"
 DOCUMENT = DOCS / "benchmarks.md"
-TOPIC = "small"
-HEAP_MB = 1_000
-"""Of each broker: with the 192 of tests it collects garbage all the time."""
 RATE_BYTES_PER_S = 50_000_000
 WAYS = ("rehome", "kafka_tool")
 COLUMNS = {"": "way", "seconds": "seconds", "producer p99 ms": "producer_p99_ms"}
@@ -48,20 +45,25 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     scratch = MEMORY if os.access(MEMORY, os.W_OK) else None
     with (
         tempfile.TemporaryDirectory(prefix="rehome-small-", dir=scratch) as directory,
-        LocalCluster(Path(directory) / "cluster", options.brokers, heap_mb=HEAP_MB) as cluster,
+        LocalCluster(
+            Path(directory) / "cluster", options.brokers, heap_mb=options.heap_mb
+        ) as cluster,
         ClusterGateway(Connection.from_settings(cluster.client_settings())) as gateway,
     ):
         drained, *others = cluster.broker_ids
-        rows = [[drained, others[n % len(others)]] for n in range(options.partitions)]
-        create_topics(cluster, {TOPIC: rows})
+        each = options.partitions // options.topics
+        rows = [[drained, others[n % len(others)]] for n in range(each)]
+        topics = [f"small-{number:03}" for number in range(options.topics)]
+        create_topics(cluster, dict.fromkeys(topics, rows))
         moves = tuple(
             Move(
-                TopicPartition(TOPIC, n),
+                TopicPartition(topic, n),
                 (first, second),
                 (others[(n + 1) % len(others)], second),
                 0,
                 MoveReason.BALANCE,
             )
+            for topic in topics
             for n, (first, second) in enumerate(rows)
         )
         plan = plan_of_moves("small", cluster.cluster_id, moves, RATE_BYTES_PER_S)
@@ -76,7 +78,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "cores": os.cpu_count(),
             "load_average": round(os.getloadavg()[0], 1),
-            "partitions": options.partitions,
+            "partitions": len(moves),
+            "topics": options.topics,
             "brokers": options.brokers,
         }
         warm_up(ground)
@@ -96,7 +99,7 @@ def write_document(result: dict[str, Any]) -> None:
     rows = [{"way": WORDS[name]} | result[name] for name in WAYS]
     lines = [
         f"Made {result['date'][:10]} on {result['cores']} cores: {result['partitions']:,} empty "
-        f"partitions leave one of {result['brokers']} brokers.",
+        f"partitions of {result['topics']:,} topics leave one of {result['brokers']} brokers.",
         "",
         *table(COLUMNS, rows),
     ]
@@ -107,6 +110,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", type=int, default=4)
     parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--topics", type=int, default=10, help="of as many partitions each")
+    parser.add_argument(
+        "--heap-mb",
+        type=int,
+        default=1_000,
+        help="of each broker: with too little, it collects garbage all the time",
+    )
     parser.add_argument("--wake-s", type=float, default=2.5, help="what Airflow takes to wake")
     parser.add_argument("--messages-per-s", type=float, default=100.0)
     parser.add_argument("--out", type=Path, default=RESULTS)

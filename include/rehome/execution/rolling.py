@@ -6,10 +6,13 @@ worker, would take a hundred times as long as the copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import inf
 
 from rehome.domain.clock import Clock, monotonic_s, sleep, utc_now
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.execution import advance as stepping
@@ -19,14 +22,22 @@ from rehome.execution.advance import Advance
 from rehome.ledger.store import Ledger
 
 REST_S = 0.5
-"""Between two steps, and at least as long as the step took: half of a controller's time is left."""
+"""Between two steps; after a slow one at least as long as it took: most of that were answers."""
 REST_ALL_SENT_S = 2.0
 """Where nothing more is to start, a step only sees what has ended: brokers keep their time."""
 PATIENCE_S = 10.0
 """So long without a small move that starts or ends, then what is left waits for the next poll:
 larger ones may end for a day beside one that waits for a broker."""
-QUICK_S, SLOW_S = 1.0, 3.0
-"""After a step that took less, twice as many may be in flight; after one that took more, half."""
+SLOW_STEP_S = 3.0
+"""After a step that took more, half as many small moves may be in flight."""
+FIRST = 1_000
+"""So many may be in flight at first: a broker takes replicas on one after the other, and who
+produces to it waits meanwhile. Two cores with four brokers take about four seconds for them."""
+FEW_LEFT = 0.25
+"""Of as many as may be in flight: with no more left than that, brokers wait for more."""
+QUICK_S, SLOW_S = 3.5, 8.0
+"""Where few are left so soon after they began, twice as many may be in flight; where some take
+longer than the second, half as many."""
 
 
 def steps(
@@ -38,33 +49,73 @@ def steps(
 
     :raises RehomeError: as :func:`~rehome.execution.advance.advance` does.
     """
-    backlog, most = Backlog(), policy.max_small_in_flight
-    if most is not None:
-        policy = replace(policy, max_small_in_flight=min(most, policy.max_partitions_in_flight))
+    backlog, most, policy = Backlog(), policy.max_small_in_flight, first(policy)
+    at_once = None if most is None else _AtOnce(policy, most)
     news_at = monotonic_s()
     while True:
         began = monotonic_s()
         done = stepping.advance(plan, ledger, cluster, policy, clock, backlog=backlog)
         yield done
         now = monotonic_s()
-        changed = (plan.by_partition[each] for each in (*done.admitted, *done.settled))
-        if any(is_small_move(move, policy.small_bytes) for move in changed):
+        started, ended = (_small(plan, policy, each) for each in (done.admitted, done.settled))
+        if started or ended:
             news_at = now
         over = done.finished is not None or not backlog.has_small(policy.small_bytes)
         if over or now - news_at >= PATIENCE_S:
             return
-        policy = _adapt(policy, most, now - began)
-        starts_more = backlog.small_is_pending(policy.small_bytes)
-        sleep(max(REST_S if starts_more else REST_ALL_SENT_S, now - began))
+        if at_once is not None:
+            at_once.follow(began, now, started, ended)
+            policy = replace(policy, max_small_in_flight=at_once.number)
+        took_s = now - began
+        rest_s = REST_S if backlog.small_is_pending(policy.small_bytes) else REST_ALL_SENT_S
+        sleep(rest_s if took_s <= SLOW_STEP_S else max(rest_s, took_s))
 
 
-def _adapt(policy: Policy, most: int | None, took_s: float) -> Policy:
-    """As many in flight as the controller answers for in good time, where no limit is chosen."""
-    at_once = policy.max_small_in_flight
-    if most is None or at_once is None:
-        return policy
-    if took_s < QUICK_S:
-        at_once = min(2 * at_once, most)
-    elif took_s > SLOW_S:
-        at_once = max(at_once // 2, policy.max_partitions_in_flight)
-    return replace(policy, max_small_in_flight=at_once)
+def first(policy: Policy) -> Policy:
+    """For a step that cannot know how many small moves brokers carry out at once."""
+    most = policy.max_small_in_flight
+    return policy if most is None else replace(policy, max_small_in_flight=min(most, FIRST))
+
+
+def _small(plan: Plan, policy: Policy, partitions: Iterable[TopicPartition]) -> int:
+    """How many of these partitions have small moves."""
+    moves = (plan.by_partition[each] for each in partitions)
+    return sum(is_small_move(move, policy.small_bytes) for move in moves)
+
+
+class _AtOnce:
+    """How many small moves may be in flight: as many as brokers carry out in a few seconds, and as
+    the controller answers for in good time. Never fewer than of all moves.
+
+    :param policy: with as many as at first.
+    :param most: the most there may be.
+    """
+
+    def __init__(self, policy: Policy, most: int) -> None:
+        self.number, self._most = policy.most_small, most
+        self._least = min(self.number, policy.max_partitions_in_flight)
+        self._starts: deque[tuple[float, int]] = deque()
+        self._halved_s = -inf
+
+    def follow(self, began_s: float, now_s: float, started: int, ended: int) -> None:
+        """Take in a step, and how many moves have started and ended by it. Those that began first
+        are taken to end first.
+
+        :param began_s, now_s: its beginning and its end, of a monotonic clock.
+        """
+        starts, some_ended = self._starts, ended > 0
+        oldest_s = starts[0][0] if starts else -inf
+        while ended and starts:
+            at_s, count = starts.popleft()
+            if count > ended:
+                starts.appendleft((at_s, count - ended))
+            ended = max(ended - count, 0)
+        left = sum(count for _, count in starts)
+        waits_since_s = starts[0][0] if starts else began_s
+        is_slow = began_s - waits_since_s > SLOW_S and waits_since_s > self._halved_s
+        if is_slow or now_s - began_s > SLOW_STEP_S:
+            self.number, self._halved_s = max(self.number // 2, self._least), began_s
+        elif some_ended and left <= FEW_LEFT * self.number and began_s - oldest_s <= QUICK_S:
+            self.number = min(2 * self.number, self._most)
+        if started:
+            starts.append((now_s, started))

@@ -32,6 +32,7 @@ class StartReassignmentOperator(ClusterOperator):
     def step(self, context: RunContext) -> None:
         """One advance."""
         from rehome.account.evidence import PaceFollower
+        from rehome.execution import rolling
         from rehome.execution.advance import advance
 
         run_authority.refuse_unasked(context)
@@ -48,7 +49,7 @@ class StartReassignmentOperator(ClusterOperator):
             context.gateway() as cluster,
             drivers.driving(context, cluster, record) as lease,
         ):
-            done = advance(plan, lease.ledger, lease.cluster, policy)
+            done = advance(plan, lease.ledger, lease.cluster, rolling.first(policy))
             metrics = extras().metrics.of_plan(plan, policy, context.settings)
             metrics.note_step(done)
             metrics.note_copies(context.ledger, PaceFollower(context.ledger, plan.plan_id))

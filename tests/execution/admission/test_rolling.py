@@ -17,9 +17,10 @@ from rehome.execution.advance import Advance
 from tests.execution.observed import POLICY, TP, running, seen
 from tests.ledger.small_plans import make_plan, move
 
-SMALL = replace(POLICY, small_bytes=100, max_partitions_in_flight=200, max_small_in_flight=1000)
+SMALL = replace(POLICY, small_bytes=100, max_partitions_in_flight=200, max_small_in_flight=5000)
 DONE = MoveState.DONE
 NEWS = Advance(admitted=[TP[0]])
+ENDS = Advance(settled={TP[0]: DONE}, admitted=[TP[0]])
 
 
 class Steps:
@@ -30,7 +31,7 @@ class Steps:
     ) -> None:
         self.plan = make_plan("p", move("t", 0, (1, 2), (3, 2), size_bytes))
         self.policies: list[Policy] = []
-        self.at_s = 0.0
+        self.at_s, self.rest_s = 0.0, 0.0
         self._took_s = iter(took_s)
         state = MoveState.ADMITTED if admitted else MoveState.PENDING
         self._view = running(self.plan, moves={m.partition: state for m in self.plan.moves})
@@ -46,7 +47,7 @@ class Steps:
         return self._done
 
     def sleep(self, seconds: float) -> None:
-        self.at_s += seconds
+        self.at_s += max(seconds, self.rest_s)
 
     def run(self, policy: Policy) -> list[Advance]:
         return list(rolling.steps(self.plan, cast(Any, None), cast(Any, None), policy))
@@ -74,10 +75,11 @@ def test_a_step_follows_at_once_as_long_as_small_moves_are_left(stepping: Any) -
     assert len(stepping(100, 0.1, 0.1, 0.1).run(replace(SMALL, small_bytes=0))) == 1
 
 
-def test_between_two_steps_the_controller_rests_as_long_as_a_step_took(stepping: Any) -> None:
-    steps = stepping(100, 0.1, 2.0)
+def test_after_a_slow_step_the_controller_rests_as_long_as_it_took(stepping: Any) -> None:
+    slow_s = rolling.SLOW_STEP_S + 1
+    steps = stepping(100, 0.1, 2.0, slow_s)
     steps.run(SMALL)
-    assert steps.at_s == pytest.approx(0.1 + rolling.REST_S + 2.0 + 2.0)
+    assert steps.at_s == pytest.approx(0.1 + rolling.REST_S + 2.0 + rolling.REST_S + slow_s * 2)
 
 
 def test_where_all_small_moves_are_sent_the_next_step_takes_its_time(stepping: Any) -> None:
@@ -102,10 +104,33 @@ def test_larger_moves_that_end_are_no_news(stepping: Any) -> None:
     assert len(steps.policies) == 2
 
 
-def test_as_many_are_in_flight_as_the_controller_answers_for_in_good_time(stepping: Any) -> None:
-    steps = stepping(100, 0.1, 0.1, 0.1, 2.0, 4.0, 4.0, 4.0)
+def test_more_are_in_flight_as_long_as_few_are_left_soon_after_they_began(stepping: Any) -> None:
+    steps = stepping(100, *[0.1] * 5, done=ENDS)
     steps.run(SMALL)
-    assert steps.at_once == [200, 400, 800, 1000, 1000, 500, 250, 200]
+    # The first that ends is of an earlier process: nothing is known of when it began.
+    assert steps.at_once == [1000, 1000, 2000, 4000, 5000, 5000]
+    takes_long = stepping(100, *[rolling.SLOW_STEP_S] * 5, done=ENDS)
+    takes_long.run(SMALL)
+    assert takes_long.at_once == [1000] * 2 + [2000, 4000, 5000, 5000]
+
+
+def test_what_ends_late_does_not_raise_their_number(stepping: Any) -> None:
+    steps = stepping(100, *[0.1] * 3, done=ENDS)
+    steps.rest_s = rolling.QUICK_S + 1
+    steps.run(SMALL)
+    assert steps.at_once == [1000] * 4
+
+
+def test_half_as_many_are_in_flight_where_some_take_long_or_the_controller_does(
+    stepping: Any,
+) -> None:
+    steps = stepping(100, *[2.0] * 9)
+    steps.run(SMALL)
+    # Some of the first wait since 2 s: once for them, and again for what began after that.
+    assert steps.at_once == [1000] * 6 + [500] * 4
+    slow = stepping(100, *[rolling.SLOW_STEP_S + 1] * 4)
+    slow.run(SMALL)
+    assert slow.at_once == [1000, 500, 250, 200, 200]
 
 
 def test_a_limit_that_a_person_has_chosen_stays(stepping: Any) -> None:

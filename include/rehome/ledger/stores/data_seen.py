@@ -129,13 +129,14 @@ def step_of(row: RowMapping) -> MoveStep:
     return MoveStep(tuple(row["replicas_before"]), tuple(row["replicas_target"]))
 
 
-def unless_lost(connection: Connection, plan_id: str, settlement: Settle) -> Settle:
+def unless_lost(row: RowMapping | None, settlement: Settle) -> Settle:
     """What becomes of a move whose messages are known to be lost: it is neither done nor tried
     again.
+
+    :param row: its reassignment that is not known to have ended; None = there is none.
     """
     if settlement.state not in (MoveState.DONE, MoveState.PENDING):
         return settlement
-    row = open_starts(connection, plan_id, settlement.partition).get(settlement.partition)
     lost = "" if row is None else data_of(row).lost_text
     return replace(settlement, state=MoveState.FAILED, detail=lost) if lost else settlement
 

@@ -67,9 +67,10 @@ _CHANGE = update(MOVES).where(
     MOVES.c.topic == bindparam("of_topic"),
     MOVES.c.partition == bindparam("number"),
 )
-_ADMIT = _CHANGE.where(MOVES.c.state == MoveState.PENDING)
-_SETTLE = _CHANGE.where(
-    MOVES.c.state.in_(bindparam("before", expanding=True)), MOVES.c.state != bindparam("not_yet")
+_LEAVE = _CHANGE.where(MOVES.c.state == bindparam("left_state"))
+_STATES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state).where(
+    MOVES.c.plan_id == bindparam("of"),
+    tuple_(MOVES.c.topic, MOVES.c.partition).in_(bindparam("places", expanding=True)),
 )
 _STARTED = insert(REASSIGNMENTS)
 _OPEN = update(REASSIGNMENTS).where(
@@ -117,18 +118,23 @@ class MoveStore(Database):
             if not _goes_on(connection, plan_id):
                 return False
             now, version = self._clock(), next_version(connection, plan_id)
-            starts = []
-            for move in moves:
-                values = {"state": MoveState.ADMITTED, "detail": "", "changed_at": now}
-                about = _place(plan_id, move.partition)
-                changed = connection.execute(_ADMIT, about | values | {"version": version})
-                if changed.rowcount == 1:
-                    first = (targets or {}).get(move.partition)
-                    row = started_row(plan_id, move, observation, rate_bytes_per_s, now, first)
-                    starts.append(row)
-            if starts:
-                connection.execute(_STARTED, starts)
-                _touch(connection, plan_id, now)
+            states = _states(connection, plan_id, [move.partition for move in moves])
+            new = [move for move in moves if states.get(move.partition) is MoveState.PENDING]
+            if not new:
+                return True
+            values = {"state": MoveState.ADMITTED, "detail": "", "changed_at": now}
+            values |= {"version": version, "left_state": MoveState.PENDING}
+            connection.execute(_LEAVE, [_place(plan_id, each.partition) | values for each in new])
+            firsts = targets or {}
+            rows = [
+                started_row(
+                    *(plan_id, move, observation, rate_bytes_per_s, now),
+                    firsts.get(move.partition),
+                )
+                for move in new
+            ]
+            connection.execute(_STARTED, rows)
+            _touch(connection, plan_id, now)
             return True
 
     def admit_steps(
@@ -156,7 +162,8 @@ class MoveStore(Database):
                 row = open_starts(connection, plan_id, move.partition).get(move.partition)
                 if row is None or row["replicas_target"] == target:
                     continue
-                end_starts(connection, plan_id, Settle(move.partition, MoveState.DONE), now)
+                done = Settle(move.partition, MoveState.DONE)
+                connection.execute(_END, _end(plan_id, done, now))
                 new = started_row(plan_id, move, observation, rate_bytes_per_s, now, target)
                 connection.execute(_STARTED, [new | {k: row[k] for k in SEEN}])
             _touch(connection, plan_id, now)
@@ -215,11 +222,7 @@ class MoveStore(Database):
             now, version = self._clock(), next_version(connection, plan_id)
             copies = brought(connection, plan_id, {each.partition for each in settlements})
             wholes = {partition: copy.whole for partition, copy in copies.items()}
-            settled = [
-                each
-                for each in settlements
-                if _settle(connection, plan_id, each, wholes, now, version, of)
-            ]
+            settled = _settle(connection, plan_id, settlements, wholes, now, version, of)
             add_taken_back(connection, plan_id, settled, copies)
             if any(each.state is not MoveState.PENDING for each in settled):
                 _touch(connection, plan_id, now)
@@ -309,40 +312,65 @@ class MoveStore(Database):
             return [reassignment_of(row) for row in connection.execute(query).mappings()]
 
 
+def _states(
+    connection: Connection, plan_id: str, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, MoveState]:
+    """Of the moves of these partitions. They stay until the transaction ends: writers take turns,
+    see :func:`next_version`.
+    """
+    states, ordered = {}, sorted(partitions)
+    for at in range(0, len(ordered), _CHUNK):
+        places = [tuple(partition) for partition in ordered[at : at + _CHUNK]]
+        for row in connection.execute(_STATES, {"of": plan_id, "places": places}):
+            states[TopicPartition(row.topic, row.partition)] = MoveState(row.state)
+    return states
+
+
 def _settle(
     connection: Connection,
     plan_id: str,
-    settlement: Settle,
+    settlements: Collection[Settle],
     wholes: Mapping[TopicPartition, int | None],
     now: datetime,
     version: int,
     of: Collection[MoveState],
-) -> bool:
-    """Whether it had not been recorded before, of a move in one of these states.
+) -> list[Settle]:
+    """Record what became of moves in one of these states.
 
     :param wholes: what copies hold if their move is done; None = not known.
+    :returns: those of which that had not been recorded before.
     """
-    settlement = unless_lost(connection, plan_id, settlement)
-    partition, state, detail = settlement.partition, settlement.state, settlement.detail
-    in_place = wholes.get(partition) if state is MoveState.DONE else None
-    values: dict[str, Any] = {"state": state, "detail": detail, "bytes_in_place": in_place}
-    values |= {"changed_at": now, "version": version}
-    about = _place(plan_id, partition)
-    changed = connection.execute(_SETTLE, about | values | {"before": list(of), "not_yet": state})
-    if changed.rowcount != 1:
-        return False
-    outcome = MoveState.CANCELLED if state is MoveState.PENDING else state
-    end_starts(connection, plan_id, Settle(partition, outcome, detail), now)
-    if state is not MoveState.DONE:
-        kind = EventKind.of_move(state)
-        write_event(connection, now, kind, f"{partition}: {detail}", plan_id=plan_id)
-    return True
+    partitions = {each.partition for each in settlements}
+    one = next(iter(partitions)) if len(partitions) == 1 else None
+    starts = open_starts(connection, plan_id, one)
+    states = _states(connection, plan_id, partitions)
+    settled, changes, ends = [], [], []
+    for settlement in settlements:
+        partition, was = settlement.partition, states.get(settlement.partition)
+        each = unless_lost(starts.get(partition), settlement)
+        if was not in of or was is each.state:
+            continue
+        states[partition] = each.state
+        settled.append(settlement)
+        in_place = wholes.get(partition) if each.state is MoveState.DONE else None
+        values: dict[str, Any] = {"state": each.state, "detail": each.detail}
+        values |= {"bytes_in_place": in_place, "changed_at": now, "version": version}
+        changes.append(_place(plan_id, partition) | values | {"left_state": was})
+        outcome = MoveState.CANCELLED if each.state is MoveState.PENDING else each.state
+        ends.append(_end(plan_id, Settle(partition, outcome, each.detail), now))
+        if each.state is not MoveState.DONE:
+            kind = EventKind.of_move(each.state)
+            write_event(connection, now, kind, f"{partition}: {each.detail}", plan_id=plan_id)
+    if settled:
+        connection.execute(_LEAVE, changes)
+        connection.execute(_END, ends)
+    return settled
 
 
-def end_starts(connection: Connection, plan_id: str, ended: Settle, now: datetime) -> None:
-    """Record what the reassignment of a partition that is open has ended as."""
+def _end(plan_id: str, ended: Settle, now: datetime) -> dict[str, Any]:
+    """What the reassignment of a partition that is open has ended as."""
     values: dict[str, Any] = {"ended_at": now, "outcome": ended.state, "detail": ended.detail}
-    connection.execute(_END, _place(plan_id, ended.partition) | values)
+    return _place(plan_id, ended.partition) | values
 
 
 def _goes_on(connection: Connection, plan_id: str) -> bool:
