@@ -55,9 +55,27 @@ def read_token(file: Path) -> str:
     :raises CommandError: the file cannot be read.
     """
     try:
-        return file.read_text().strip()
+        text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(ExitCode.USAGE, f"The token cannot be read: {error}.") from error
+    return token_in(text, str(file))
+
+
+def token_in(text: str, where: str) -> str:
+    """A token, without the white space around it.
+
+    :param where: names its place: an error quotes nothing of the text.
+    :raises CommandError: the text is more than a token, or none.
+    """
+    token = text.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"What {where} holds is no token: a token is one word of ASCII letters, digits "
+            "and signs.",
+            "Put there what Airflow's /auth/token gives as access_token, and nothing else.",
+        )
+    return token
 
 
 class AirflowClient:

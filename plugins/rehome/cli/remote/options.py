@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rehome.cli.output import CommandError, ExitCode
-from rehome.cli.remote.airflow_client import AirflowClient, SignIn, read_token
+from rehome.cli.remote.airflow_client import AirflowClient, SignIn, read_token, token_in
 
 URL_VARIABLE = "REHOME_AIRFLOW_URL"
 TOKEN_VARIABLE = "REHOME_TOKEN"
@@ -60,8 +60,11 @@ def open_airflow(chosen: argparse.Namespace) -> Iterator[AirflowClient]:
     :raises CommandError: the token or the password cannot be had.
     """
     url = chosen.airflow or os.environ.get(URL_VARIABLE) or DEFAULT_URL
-    file, user = chosen.token_file, ""
-    token = read_token(file) if file else os.environ.get(TOKEN_VARIABLE, "").strip()
+    file, user, token = chosen.token_file, "", ""
+    if file:
+        token = read_token(file)
+    elif not chosen.user:
+        token = token_in(os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE)
     if chosen.user or not token:
         user = chosen.user or os.environ.get(USER_VARIABLE, "")
     who = SignIn("", user, _password(user)) if user else SignIn(token, token_file=file)

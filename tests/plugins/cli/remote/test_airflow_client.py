@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,3 +128,26 @@ def test_a_login_is_made_again_when_its_token_is_too_old_and_no_cookie_is_kept(
         assert client.page("/clusters")["clusters"] == []
     assert [each["authorization"] for each in seen] == ["Bearer token-0", "Bearer token-1"]
     assert not any("cookie" in each for each in seen)
+
+
+@pytest.mark.parametrize(
+    "text", ["secret\nof ann\n", '{\n  "access_token": "secret"\n}', "secreté"]
+)
+def test_what_is_more_than_a_token_is_refused_and_not_shown(
+    elsewhere: tuple[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    text: str,
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    asked = ("clusters", "--airflow", elsewhere[0])
+    assert main([*asked, "--token-file", str(file)]) == ExitCode.USAGE
+    of_file = capsys.readouterr().err
+    monkeypatch.setenv("REHOME_TOKEN", text)
+    assert main(asked) == ExitCode.USAGE
+    of_variable = capsys.readouterr().err
+    for said, where in ((of_file, str(file)), (of_variable, "REHOME_TOKEN")):
+        assert f"What {where} holds is no token" in said
+        assert "secret" not in said
