@@ -95,7 +95,9 @@ class AirflowClient:
             self._client = httpx.Client(
                 base_url=self.url, timeout=timeout_s, cookies=http.cookiejar.CookieJar(no_domain)
             )
-        except httpx.InvalidURL as error:
+            host = self._client.base_url.raw_host.decode("ascii")
+            host.encode("idna")  # as it is before it is looked up
+        except (httpx.InvalidURL, UnicodeError) as error:
             raise _no_url(url) from error
 
     def __enter__(self) -> AirflowClient:

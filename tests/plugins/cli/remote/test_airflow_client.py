@@ -108,7 +108,7 @@ def test_an_address_where_nothing_answers_and_one_that_is_none(
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         assert main(["clusters", "--airflow", url]) == ExitCode.AWAY
         assert f"{url} cannot be reached" in capsys.readouterr().err
-    for no_address in ("airflow.example", "ftp://airflow"):
+    for no_address in ("airflow.example", "ftp://airflow", "http://airflow..example"):
         assert main(["clusters", "--airflow", no_address]) == ExitCode.USAGE
         assert "is no address" in capsys.readouterr().err
 
