@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import http.cookiejar
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,7 @@ class AirflowClient:
         self._token = str(token["access_token"])
 
     def _json(self, answer: httpx.Response) -> Any:
-        content = _read(answer)
+        content = _read(answer, object_hook=partial(_Answer, partial(self._strange, answer)))
         if content is None:
             raise self._strange(answer)
         return content
@@ -247,15 +248,30 @@ class AirflowClient:
             )
         return CommandError(ExitCode.REFUSED, said)
 
-    def _strange(self, answer: httpx.Response) -> CommandError:
+    def _strange(self, answer: httpx.Response, lacks: str = "") -> CommandError:
+        """:param lacks: a field that the answer should have."""
         path = str(answer.request.url.path)
+        without = f", without {lacks}" if lacks else ""
         return CommandError(
             ExitCode.AWAY,
-            f"What answers at {self.url} ({answer.status_code} of {path}) is no Airflow that has "
-            "this Rehome.",
+            f"What answers at {self.url} ({answer.status_code} of {path}{without}) is no Airflow "
+            "that has this Rehome.",
             "Check --airflow: it is the address of Airflow's UI, with its path prefix. Or Rehome "
             "there is missing, or older than this command.",
         )
+
+
+class _Answer(dict[str, Any]):
+    """An object of an answer. To ask for a field that it lacks is an error of who has answered:
+    another version, say.
+    """
+
+    def __init__(self, lacks: Callable[[str], CommandError], content: Mapping[str, Any]) -> None:
+        super().__init__(content)
+        self._lacks = lacks
+
+    def __missing__(self, name: str) -> Any:
+        raise self._lacks(name)
 
 
 _OLD_TOKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
@@ -271,9 +287,9 @@ def _no_url(url: str) -> CommandError:
     )
 
 
-def _read(answer: httpx.Response) -> Any:
+def _read(answer: httpx.Response, **how: Any) -> Any:
     try:
-        return answer.json()
+        return answer.json(**how)
     except ValueError:
         return None
 

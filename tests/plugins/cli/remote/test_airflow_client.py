@@ -49,6 +49,10 @@ def elsewhere() -> Iterator[tuple[str, list[dict[str, str]]]]:
     def a_page() -> HTMLResponse:
         return HTMLResponse("<html>another thing</html>")
 
+    @app.get("/rehome/plans/p4")
+    def of_another_version() -> dict[str, Any]:
+        return {"plan_id": "p4", "title": "Drain broker 4"}
+
     @app.get("/rehome/plans/p2")
     def broken() -> None:
         raise HTTPException(503, [{"loc": ["body", "conf"], "msg": "is away"}])
@@ -79,6 +83,12 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         (("status", "--user", "ann"), {}, ExitCode.NOT_ALLOWED, "no terminal to ask for it"),
         (("status", "p1"), {"REHOME_TOKEN": "t"}, ExitCode.AWAY, "no Airflow that has this Rehome"),
         (("status", "p3"), {"REHOME_TOKEN": "t"}, ExitCode.AWAY, "no Airflow that has this Rehome"),
+        (
+            ("status", "p4"),
+            {"REHOME_TOKEN": "t"},
+            ExitCode.AWAY,
+            "p4, without state) is no Airflow",
+        ),
         (("status", "p2"), {"REHOME_TOKEN": "t"}, ExitCode.AWAY, "503 body.conf: is away"),
         (("status", "--token-file", "gone"), {}, ExitCode.USAGE, "The token cannot be read"),
     ],
