@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -186,19 +188,22 @@ def _number(text: str) -> Any:
     """A number; what is none the DAG names as it was written."""
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        return number if kind is int or math.isfinite(number) else text  # JSON has no other
     return text
 
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json_in(text)
+        content = json_in(text)
+        json.dumps(content, allow_nan=False)  # Python reads NaN, too, which cannot be sent
     except ValueError as error:
         raise CommandError(
             ExitCode.USAGE, f"--{name.replace('_', '-')} {json_fault(error)}."
         ) from error
+    return content
 
 
 def _from_file(name: str, text: str) -> str:

@@ -46,6 +46,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         (("replace", "--replacements", '{"3": 7}'), {"replacements": {"3": 7}}),
         (("rebalance", "--connection", "kafka_b"), {"kafka_config_id": "kafka_b"}),
         (("rebalance", "--max-moves-per-broker", "many"), {"max_moves_per_broker": "many"}),
+        (("rebalance", "--tolerance", "nan"), {"tolerance": "nan"}),
+        (("rebalance", "--budget-bytes", "1e999"), {"budget_bytes": "1e999"}),
     ],
 )
 def test_parameters_are_sent_in_the_types_of_the_dag(
@@ -78,6 +80,8 @@ def test_an_object_comes_from_a_file(
     assert "--replacements is not valid JSON" in ann.err
     assert ann("plan", "replace", "--replacements", '{"3": 7, "3": 8}') == ExitCode.USAGE
     assert "--replacements names '3' more than once" in ann.err
+    assert ann("plan", "replace", "--replacements", '{"3": NaN}') == ExitCode.USAGE
+    assert "--replacements is not valid JSON" in ann.err
 
 
 def test_a_plan_is_shown_with_its_largest_moves(shell: Opened, site: Site) -> None:
