@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FOREIGN_DAG = "foreign_reassignments"
 FOREIGN_QUESTION = "approve"
+_LONGEST_PAUSE_S = 86_400
 _READS = (
     "\n\nIt reads the cluster by a connection of this machine's Airflow, and changes nothing: run "
     "it where that Airflow and its ledger are."
@@ -102,8 +103,28 @@ def _following_arguments(parser: argparse.ArgumentParser) -> None:
     _reading_arguments(parser)
     parser.add_argument("--once", action="store_true", help="show it once, and end")
     parser.add_argument(
-        "--every", metavar="SECONDS", type=float, default=5.0, help="between two looks (default: 5)"
+        "--every",
+        metavar="SECONDS",
+        type=_pause_s,
+        default=5.0,
+        help="between two looks (default: 5)",
     )
+
+
+def _pause_s(text: str) -> float:
+    """A pause between two looks.
+
+    :raises argparse.ArgumentTypeError: it is none.
+    """
+    try:
+        pause_s = float(text)
+    except ValueError:
+        pause_s = 0.0
+    if not 0 < pause_s <= _LONGEST_PAUSE_S:
+        raise argparse.ArgumentTypeError(
+            f"{text} is no pause: write seconds, more than 0 and up to {_LONGEST_PAUSE_S:,}"
+        )
+    return pause_s
 
 
 def _asking_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from rehome.cli.foreign import FOREIGN_DAG, FOREIGN_QUESTION
+from rehome.cli.main import main
 from rehome.cli.output import ExitCode
 from tests.plugins.cli.remote.conftest import RUN_ID, Airflow, Shell
 
@@ -52,3 +55,13 @@ def test_a_dag_that_is_paused_is_not_started(shell: Opened, airflow: Airflow) ->
     ann = shell("admin")
     assert ann("foreign", "cancel", "--all", "--yes") == ExitCode.REFUSED
     assert airflow.asked == {}
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
+def test_a_pause_that_cannot_be_is_refused_before_a_cluster_is_asked(
+    seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["foreign", "follow", f"--every={seconds}"])
+    assert ended.value.code == ExitCode.USAGE
+    assert f"--every: {seconds} is no pause" in capsys.readouterr().err
