@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook, Variable
+from airflow.sdk.log import mask_secret
 
 from rehome.clusters.clusters_file import ClustersFileError
+from rehome.domain.text import json_fault, json_in
 from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters
 from rehome.places.stores import EXTRAS, StoreLogin, abfss_login, gs_login, log_in, s3_login
 from rehome.places.uris import scheme_of
-from rehome.setting_problems import env_name
+from rehome.setting_problems import CORRECT_SETTINGS, env_name
 from rehome.settings import Settings
 
 if TYPE_CHECKING:
@@ -82,9 +84,7 @@ def _of_cluster(connection: str | None) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1)
 def _overrides(_period: int) -> Mapping[str, Any]:
-    overrides: dict[str, Any] = dict(
-        Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
-    )
+    overrides = _of_variable()
     for name, why in _ONLY_OF_THE_ENVIRONMENT.items():
         if name in overrides:
             raise InvalidRequestError(
@@ -100,6 +100,25 @@ def _overrides(_period: int) -> Mapping[str, Any]:
     else:
         overrides["ledger_url"] = _sqlalchemy_url(connection)
     return overrides
+
+
+def _of_variable() -> dict[str, Any]:
+    """What the Variable sets. It is read as text: Airflow takes what is no JSON for no Variable.
+
+    :raises InvalidRequestError: it is no JSON object.
+    """
+    text = str(Variable.get(SETTINGS_VARIABLE, default=""))
+    problem = "is no JSON object: write names of settings, each with its value"
+    try:
+        content = json_in(text) if text.strip() else {}
+    except ValueError as error:
+        content, problem = None, json_fault(error)
+    if not isinstance(content, dict):
+        raise InvalidRequestError(
+            [f"The Variable {SETTINGS_VARIABLE} {problem}."], next_step=CORRECT_SETTINGS
+        )
+    mask_secret(content)  # by the names in it, as Airflow does where it reads JSON
+    return content
 
 
 def _sqlalchemy_url(connection: Any) -> str:

@@ -11,6 +11,7 @@ from local.process.waiting import wait_until
 from rehome import installation
 from rehome.errors import InvalidConnectionError, InvalidRequestError
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.settings import Settings
 from tests.rights import PLANNER, REASSIGNER, Right, granted
 
 
@@ -132,6 +133,26 @@ def test_an_unknown_setting_in_the_variable_is_named(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"patience": 7}')
     with pytest.raises(InvalidRequestError, match="patience"):
         installation.settings()
+
+
+@pytest.mark.usefixtures("fresh_settings")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"stall_timeout_s": 7,}', "is not valid JSON: "),
+        ('{"stall_timeout_s": 7, "stall_timeout_s": 8}', "names 'stall_timeout_s' more than once"),
+        ('["stall_timeout_s"]', "is no JSON object"),
+        ("null", "is no JSON object"),
+    ],
+)
+def test_a_variable_that_is_no_json_object_is_refused_and_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", text)
+    with pytest.raises(InvalidRequestError, match=f"The Variable rehome {problem}"):
+        installation.settings()
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", "")
+    assert installation.settings() == Settings.load()
 
 
 @pytest.mark.usefixtures("fresh_settings")
