@@ -7,12 +7,15 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, delete, event, make_url, select, update
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 
 from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
@@ -20,7 +23,7 @@ from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState
 from rehome.errors import RehomeError
 from rehome.ledger.base import database
-from rehome.ledger.base.database import LedgerUnavailableError, open_engine
+from rehome.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError, open_engine
 from rehome.ledger.base.models import EVENTS, LEASES, METADATA, MOVES
 from rehome.ledger.store import Ledger
 from tests.ledger.postgresql import PostgreSQL
@@ -121,6 +124,30 @@ def test_another_kind_of_database_is_refused() -> None:
 def test_a_ledger_in_memory_is_refused() -> None:
     with pytest.raises(RehomeError, match="outlive its process"):
         Ledger.open("sqlite://")
+
+
+def test_what_is_no_url_of_a_database_is_refused_with_what_to_write() -> None:
+    for url in ("ledger", "postgresql://db.example:port/ledger", "postgresql+none://db/ledger"):
+        with pytest.raises(LedgerNotOpenError, match="Write its URL as sqlite:////path"):
+            Ledger.open(url)
+
+
+def test_postgresql_is_reached_by_the_driver_that_rehome_brings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SQLAlchemy 2.0 takes psycopg2 where a URL names no driver, and that may be missing."""
+
+    class WithoutDriver(PGDialect_psycopg2):
+        @classmethod
+        def import_dbapi(cls) -> Any:
+            raise ModuleNotFoundError("No module named 'psycopg2'")
+
+    for name in ("postgresql", "postgresql.psycopg2"):
+        monkeypatch.setitem(registry.impls, name, lambda: WithoutDriver)
+    with pytest.raises(LedgerNotOpenError, match=r"'psycopg2'.+ Install the driver"):
+        Ledger.open("postgresql+psycopg2://127.0.0.1:1/drivers")
+    with pytest.raises(LedgerNotOpenError, match=r"127\.0\.0\.1"):
+        Ledger.open("postgresql://127.0.0.1:1/drivers")
 
 
 @pytest.mark.slow

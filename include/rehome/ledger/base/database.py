@@ -19,6 +19,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import (
+    ArgumentError,
     InterfaceError,
     InternalError,
     OperationalError,
@@ -37,6 +38,7 @@ POOLED, POOLED_S = 3, 600
 """Connections that a pool keeps, and seconds until one is opened anew."""
 PASS_THROUGH = "commit 4b21452f of Rehome's repository"
 """The last version that upgrades ledgers from before the baseline."""
+_URLS = "sqlite:////path/to/ledger.db or postgresql://user@host/database"
 _DISK_FULL = "53100"
 _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _VERSION = "SELECT version_num FROM alembic_version"
@@ -73,6 +75,10 @@ def _plainly() -> Iterator[None]:
 
 def _remedy(error: BaseException | None) -> str:
     """What has to be seen to, by the database's own code: SQLite's, or PostgreSQL's SQLSTATE."""
+    if isinstance(error, ImportError):
+        return "Install the driver that its URL names"
+    if isinstance(error, ArgumentError | ValueError):
+        return f"Write its URL as {_URLS}"
     code, state = getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None)
     primary = None if code is None else code & 0xFF
     if primary == sqlite3.SQLITE_FULL or state == _DISK_FULL:
@@ -138,7 +144,7 @@ def open_engine(url: str, *, pooled: bool = False) -> Engine:
             if _is_file(engine):
                 _switch_to_wal(str(engine.url.database))
             _migrate(engine)
-    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError, ImportError, ValueError) as error:
         raise LedgerNotOpenError(
             f"The ledger cannot be opened: {error}",
             state_left="What it holds is not known.",
@@ -170,6 +176,8 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
             event.listen(engine, "connect", _leave_transactions_to_us)
             event.listen(engine, "begin", _begin)
         case "postgresql":
+            if parsed.drivername == "postgresql":  # SQLAlchemy 2.0 takes one that need not be there
+                parsed = parsed.set(drivername="postgresql+psycopg")
             patience = {"connect_timeout": str(round(patience_s))}
             patient = parsed.set(query=patience | dict(parsed.query))
             engine = (
