@@ -45,22 +45,30 @@ def open_ledger(url: str | None, *, new: bool = False) -> Ledger:
         from rehome.installation import settings
 
         url = settings().ledger_url
-    from sqlalchemy import make_url
-
     from rehome.ledger.store import Ledger
 
-    parsed = make_url(url)
-    if (
-        not new
-        and parsed.get_backend_name() == "sqlite"
-        and not Path(parsed.database or "").exists()
-    ):
+    if not new and _is_missing_file(url):
         raise RehomeError(
             f"There is no ledger at {url}",
             next_step="Set AIRFLOW_HOME and the environment as Airflow's processes have them, or "
             "give --ledger.",
         )
     return Ledger.open(url)
+
+
+def _is_missing_file(url: str) -> bool:
+    """Whether it names an SQLite file that is not there. A text that is no URL is for who opens it
+    to refuse.
+    """
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        return False
+    is_file = parsed.get_backend_name() == "sqlite"
+    return is_file and not Path(parsed.database or "").exists()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rehome.cli.main import main
+from rehome.cli.output import ExitCode
 from rehome.domain.clock import utc_now
 from rehome.domain.run.event_kind import EventKind
 from rehome.ledger.base.audit_entry import AuditEntry, Decided, Door
@@ -105,3 +106,14 @@ def test_a_ledger_that_is_not_there_is_not_made(
     assert "There is no ledger at" in capsys.readouterr().err
     assert not path.exists()
     assert not out.exists()
+
+
+def test_a_text_that_is_no_url_is_refused_without_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for no_url in ("secret", "postgresql://ann:secret@db.example:port/ledger"):
+        asked = [*COMMAND, "--out", str(tmp_path / "out"), "--ledger", no_url]
+        assert main(asked) == ExitCode.FAILED
+        said = capsys.readouterr().err
+        assert "The ledger cannot be opened" in said
+        assert "secret" not in said
