@@ -150,7 +150,13 @@ def _text(made: AuditExport) -> str:
 
 
 def _instant(text: str) -> datetime:
-    at = datetime.fromisoformat(text)
+    """:raises argparse.ArgumentTypeError: it is no time."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: write 2030-01-31, or 2030-01-31T04:00:00+01:00"
+        ) from error
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

@@ -108,6 +108,16 @@ def test_a_ledger_that_is_not_there_is_not_made(
     assert not out.exists()
 
 
+def test_a_time_that_is_none_is_refused_with_what_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--from", "--until"):
+        with pytest.raises(SystemExit) as ended:
+            main([*COMMAND, "--out", str(tmp_path / "out"), option, "yesterday"])
+        assert ended.value.code == ExitCode.USAGE
+        assert f"{option}: 'yesterday' is no time: write 2030-01-31" in capsys.readouterr().err
+
+
 def test_a_text_that_is_no_url_is_refused_without_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
