@@ -134,6 +134,14 @@ def another_schema(lines: list[bytes]) -> list[bytes]:
     return [json.dumps({**json.loads(lines[0]), "schema": "0099"}).encode() + b"\n", *lines[1:]]
 
 
+def no_json(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:3], b"}" + lines[3], *lines[4:]]
+
+
+def another_row(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:3], b"{}\n", *lines[4:]]
+
+
 def nothing(lines: list[bytes]) -> list[bytes]:
     return []
 
@@ -151,6 +159,8 @@ def something_else(lines: list[bytes]) -> list[bytes]:
         (cut_off, "cut off or changed"),
         (in_mid_row, "cut off or changed"),
         (other_counts, "cut off or changed"),
+        (no_json, "cut off or changed"),
+        (another_row, "cut off or changed"),
         (nothing, "cut off or changed"),
         (something_else, "no export of a ledger"),
         (another_schema, "with the ledger's schema 0099"),

@@ -108,7 +108,7 @@ def _checked_counts(file: BinaryIO) -> dict[str, int]:
         if number:
             digest.update(last)
         if number > 1:
-            counts[json.loads(last)[0]] += 1
+            counts[_table_of(last)] += 1
         last = line
     try:
         said = json.loads(last)
@@ -122,6 +122,14 @@ def _checked_counts(file: BinaryIO) -> dict[str, int]:
             next_step="Export the ledger anew, and copy the file as it is.",
         )
     return dict(counts)
+
+
+def _table_of(line: bytes) -> str:
+    """The table of a row; "" = the line is no row: then the digest is not the file's, either."""
+    try:
+        return str(json.loads(line)[0])
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def _check_header(line: bytes) -> None:
