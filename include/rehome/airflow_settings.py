@@ -140,11 +140,12 @@ def _entries(
     for entry in entries:
         name = entry.get(name_key)
         if not name:
+            keys_text = ", ".join(sorted(map(str, entry)))
             raise SettingsFileError(
                 f"The settings file has an entry below {kind} without {name_key}, so nothing of "
-                f"the file is used. The keys of that entry are {', '.join(sorted(entry))}. Name it."
+                f"the file is used. The keys of that entry are {keys_text}. Name it."
             )
-        unknown = sorted(set(entry) - allowed)
+        unknown = sorted(map(str, set(entry) - allowed))
         if unknown:
             raise SettingsFileError(f"{kind} {name}: unknown key {', '.join(unknown)}")
         values = {

@@ -65,3 +65,19 @@ def test_a_mistyped_key_is_named(tmp_path: Path) -> None:
     path.write_text(FILE.replace("conn_host", "conn_hots"))
     with pytest.raises(SettingsFileError, match="rehome_ledger: unknown key conn_hots"):
         AirflowSettings.read(path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("{conn_id: kafka_b, 1: kafka, hots: db}", "kafka_b: unknown key 1, hots"),
+        ("{conn_type: kafka, 1: db}", "The keys of that entry are 1, conn_type"),
+    ],
+)
+def test_a_key_that_is_no_text_is_named_as_any_other(
+    tmp_path: Path, entry: str, problem: str
+) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"airflow: {{connections: [{entry}]}}")
+    with pytest.raises(SettingsFileError, match=problem):
+        AirflowSettings.read(path)
