@@ -91,6 +91,14 @@ def test_the_page_says_that_a_plan_runs_without_a_throttle_and_has_what_was_expo
     assert viewer.get("files/p1/export/..%2Fsummary.json").status_code == 404
 
 
+def test_without_a_throttle_the_page_names_the_moves_at_once_that_were_asked_for_last(
+    client: Client, site: Site
+) -> None:
+    site.run(site.plan("p1", unthrottled=True, max_moves_per_broker=8))
+    site.ledger.request_moves("p1", 2, "ann", check=lambda _: None)
+    assert "Without a throttle: 2 moves at once" in client("viewer").get("plans/p1").text
+
+
 def test_only_reports_may_style_themselves_and_none_may_run_a_script(
     client: Client, site: Site
 ) -> None:
