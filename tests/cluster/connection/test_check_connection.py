@@ -79,6 +79,7 @@ def test_a_refused_connection() -> None:
 
 def test_an_unknown_host() -> None:
     assert cause_of({"bootstrap.servers": "no-such-broker.invalid:9092"}) == "unknown_host"
+    assert cause_of({"bootstrap.servers": "broker..invalid:9092"}) == "unknown_host"
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
@@ -86,6 +87,18 @@ def test_a_broker_that_accepts_and_stays_silent(protocol: str) -> None:
     with listening() as silent:
         settings = {"bootstrap.servers": silent, "security.protocol": protocol}
         assert cause_of(settings, timeout_s=1.0) == "no_answer"
+
+
+def test_a_file_that_the_connection_names_and_that_is_not_there(tmp_path: Path) -> None:
+    with listening() as silent:
+        for name in ("ca", "certificate"):
+            settings = {"bootstrap.servers": silent, "security.protocol": "SSL"}
+            settings[f"ssl.{name}.location"] = str(tmp_path / "gone.pem")
+            with pytest.raises(ClusterUnreachableError, match=r"gone\.pem") as raised:
+                check_connection(Connection.from_settings(settings), BEYOND_PATIENCE_S)
+            assert raised.value.cause == "tls"
+            assert "or the file that it names" in raised.value.next_step
+            assert "trigger" not in str(raised.value)
 
 
 def test_an_expired_certificate(tmp_path: Path) -> None:

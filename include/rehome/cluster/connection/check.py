@@ -18,6 +18,7 @@ from rehome.cluster.connection.logins import KerberosLogin, Login, PasswordLogin
 from rehome.cluster.connection.settings import Connection
 from rehome.cluster.interface.error_codes import ErrorCode
 from rehome.cluster.interface.errors import ClusterUnreachableError, Unreachable
+from rehome.errors import InvalidRequestError, first_problems
 
 # The causes a person should hear of first: the further a server let us in, the more is known.
 _MOST_TELLING = (
@@ -78,6 +79,8 @@ def check_connection(connection: Connection, timeout_s: float = 5.0) -> str:
     deadline = time.monotonic() + timeout_s
     if connection.login is not None and connection.login.tokens is not None:
         connection.login.tokens.current(timeout_s)  # known by itself, whatever the brokers do
+    if connection.uses_tls:
+        _refuse_unusable_files(connection)
     answers: queue.SimpleQueue[str | ClusterUnreachableError] = queue.SimpleQueue()
     for host, port in connection.bootstrap_servers:
         # Daemon threads: name resolution cannot be bounded, but can be left behind.
@@ -106,6 +109,17 @@ def check_connection(connection: Connection, timeout_s: float = 5.0) -> str:
     raise _most_telling(failures)
 
 
+def _refuse_unusable_files(connection: Connection) -> None:
+    try:
+        connection.tls.context()
+    except InvalidRequestError as error:
+        raise ClusterUnreachableError(
+            f"The cluster cannot be reached ({Unreachable.TLS}): {first_problems(error.problems)}",
+            cause=Unreachable.TLS,
+            next_step="Correct the connection, or the file that it names.",
+        ) from error
+
+
 def _answer_of(
     connection: Connection, host: str, port: int, deadline: float
 ) -> str | ClusterUnreachableError:
@@ -130,10 +144,9 @@ def _walk(connection: Connection, host: str, port: int, deadline: float) -> str:
 def _dial(host: str, port: int, where: str, deadline: float) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
-        raise _failure(
-            Unreachable.UNKNOWN_HOST, f"{host} cannot be resolved ({error.strerror})"
-        ) from error
+    except (socket.gaierror, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        raise _failure(Unreachable.UNKNOWN_HOST, f"{host} cannot be resolved ({why})") from error
     last: OSError = OSError("no address")
     for family, kind, protocol, _, address in addresses:
         sock = socket.socket(family, kind, protocol)
