@@ -16,6 +16,7 @@ from rehome.clusters.clusters_file import ClustersFileError
 from rehome.domain.text import json_fault, json_in
 from rehome.errors import InvalidRequestError
 from rehome.fleet import clusters
+from rehome.hooks.connection_form import unread_variable
 from rehome.places.stores import EXTRAS, StoreLogin, abfss_login, gs_login, log_in, s3_login
 from rehome.places.uris import scheme_of
 from rehome.setting_problems import CORRECT_SETTINGS, env_name
@@ -96,7 +97,7 @@ def _overrides(_period: int) -> Mapping[str, Any]:
     try:
         connection = BaseHook.get_connection(LEDGER_CONNECTION)
     except AirflowNotFoundException:
-        pass  # the ledger is the one in the settings
+        _refuse_unread_connection()  # else the ledger is the one in the settings
     else:
         overrides["ledger_url"] = _sqlalchemy_url(connection)
     return overrides
@@ -119,6 +120,15 @@ def _of_variable() -> dict[str, Any]:
         )
     mask_secret(content)  # by the names in it, as Airflow does where it reads JSON
     return content
+
+
+def _refuse_unread_connection() -> None:
+    """See that the environment has no connection to the ledger, which Airflow would have found.
+
+    :raises InvalidRequestError: it has one.
+    """
+    if unread := unread_variable(LEDGER_CONNECTION):
+        raise InvalidRequestError([unread], next_step=CORRECT_SETTINGS)
 
 
 def _sqlalchemy_url(connection: Any) -> str:

@@ -86,7 +86,8 @@ class KafkaClusterHook(KafkaBaseHook):
         try:
             stored = self.get_connection(name)
         except AirflowNotFoundException:
-            raise InvalidConnectionError(name, ["There is no such connection."]) from None
+            problem = connection_form.unread_variable(name) or "There is no such connection."
+            raise InvalidConnectionError(name, [problem]) from None
         settings = connection_form.settings_of(name, stored)
         base = settings.get(connection_form.SAME_AS)
         if not base:

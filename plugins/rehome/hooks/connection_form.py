@@ -6,6 +6,7 @@ connection's extra, under the name that librdkafka has for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -189,6 +190,16 @@ def join_settings(
     if problems:
         raise InvalidConnectionError(name, problems)
     return {**others, **own}
+
+
+def unread_variable(name: str) -> str:
+    """What is wrong with the variable of the environment that has a connection which Airflow does
+    not find: it takes what it cannot read there for none. "" = there is none.
+    """
+    variable = f"AIRFLOW_CONN_{name.upper()}"
+    if not os.environ.get(variable):
+        return ""
+    return f"{variable} in the environment is no connection, neither as a URI nor as JSON."
 
 
 def without_own(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,17 @@ def test_a_connection_without_servers_is_reported_so(monkeypatch: pytest.MonkeyP
     assert "bootstrap.servers" in reported
 
 
+def test_a_connection_of_the_environment_that_airflow_cannot_read_is_named_and_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_ONE", '{"conn_type": "kafka",}')
+    with pytest.raises(InvalidConnectionError, match="AIRFLOW_CONN_KAFKA_ONE in the environment"):
+        KafkaClusterHook("kafka_one").connection  # noqa: B018 - read for what is wrong with it
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_ONE", "")
+    with pytest.raises(InvalidConnectionError, match="There is no such connection"):
+        KafkaClusterHook("kafka_one").connection  # noqa: B018
+
+
 @pytest.mark.parametrize("conn_type", ["postgres", "spark", "http", None])
 def test_nothing_is_read_from_a_connection_of_another_type(
     conn_type: str | None, monkeypatch: pytest.MonkeyPatch
@@ -153,6 +164,15 @@ def test_a_variable_that_is_no_json_object_is_refused_and_not_taken_for_none(
         installation.settings()
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", "")
     assert installation.settings() == Settings.load()
+
+
+@pytest.mark.usefixtures("fresh_settings")
+def test_a_connection_to_the_ledger_that_airflow_cannot_read_is_refused_and_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_REHOME_LEDGER", '{"conn_type": "postgres", "host": "db",}')
+    with pytest.raises(InvalidRequestError, match="AIRFLOW_CONN_REHOME_LEDGER in the environment"):
+        installation.settings()
 
 
 @pytest.mark.usefixtures("fresh_settings")
