@@ -62,14 +62,14 @@ FLOORS = """
     alerts.catalog
     alerts.kinds         clusters.watch_rules
     cluster.interface    domain.run
-    settings
+    settings             airflow_settings
     places_settings
     setting_types
     domain.request
     domain.plan
     domain
     setting_problems
-    airflow_settings     directory       private_files
+    directory            private_files
     field_descriptions   places          packaging     version
     errors
 """
