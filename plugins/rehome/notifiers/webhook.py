@@ -113,7 +113,7 @@ def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) 
         raise _PassingError(f"The server gave no answer within {TIMEOUT_S:g} s") from None
     except httpx.TransportError as error:
         raise _PassingError(f"The server cannot be reached ({type(error).__name__})") from None
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, UnicodeError):
         raise WebhookError("The connection's host is no URL") from None
     if answer.status_code == TOO_MANY or answer.is_server_error:
         raise _PassingError(f"The server answers {answer.status_code}")
@@ -126,18 +126,35 @@ def _headers(connection: Any, body: bytes, own_id: str) -> dict[str, str]:
     headers = {"content-type": "application/json", "webhook-id": message_id}
     headers["webhook-timestamp"] = at
     if connection.password:
-        headers["authorization"] = f"Bearer {connection.password}"
+        headers["authorization"] = f"Bearer {_token(connection)}"
     secret = connection.extra_dejson.get("signing_secret")
     if secret:
         mask_secret(secret)
         signed = b".".join((message_id.encode(), at.encode(), body))
-        digest = hmac.new(_key(str(secret)), signed, hashlib.sha256).digest()
+        digest = hmac.new(_key(connection, str(secret)), signed, hashlib.sha256).digest()
         headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
     return headers
 
 
-def _key(secret: str) -> bytes:
+def _token(connection: Any) -> str:
+    """The bearer token, which is a part of a line of the request."""
+    token = str(connection.password)
+    if not token.isascii() or not token.isprintable():
+        raise WebhookError(
+            f"Nothing is sent: the password of connection {connection.conn_id} cannot be sent "
+            "as a token. It has a line break, or a letter that is not ASCII"
+        )
+    return token
+
+
+def _key(connection: Any, secret: str) -> bytes:
     """Of ``whsec_`` and base64, as the specification writes secrets; or of any other text."""
-    if secret.startswith(SECRET_PREFIX):
+    if not secret.startswith(SECRET_PREFIX):
+        return secret.encode()
+    try:
         return base64.b64decode(secret.removeprefix(SECRET_PREFIX))
-    return secret.encode()
+    except ValueError:
+        raise WebhookError(
+            f"Nothing is sent: the signing_secret of connection {connection.conn_id} begins with "
+            f"{SECRET_PREFIX}, and what follows is no base64"
+        ) from None

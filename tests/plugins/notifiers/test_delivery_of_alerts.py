@@ -134,6 +134,29 @@ def test_a_server_that_is_not_there_is_reported_without_its_address(
     assert "the webhook of connection rehome_webhook: its host is no URL" in why
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"password": "t0ken\n"}, "of connection rehome_webhook cannot be sent as a token"),
+        ({"password": "t0kén"}, "of connection rehome_webhook cannot be sent as a token"),
+        (
+            {"extra": {"signing_secret": "whsec_t0ken"}},
+            "of connection rehome_webhook begins with whsec_, and what follows is no base64",
+        ),
+        ({"url": "https://hooks..example/t0ken"}, "The connection's host is no URL"),
+    ],
+)
+def test_what_cannot_be_sent_as_the_connection_has_it_is_named_and_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], why: str
+) -> None:
+    monkeypatch.setattr(webhook, "GIVE_UP_S", 0.1)
+    connect(monkeypatch, **{"url": "https://127.0.0.1:1", **more})
+    (reason,) = delivery.deliver(STALLED).values()
+    assert why in reason
+    assert "again and again" not in reason
+    assert "t0k" not in reason
+
+
 class HangingNotifier(BaseNotifier):
     """As of a provider without timeouts."""
 
