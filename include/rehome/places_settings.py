@@ -77,6 +77,16 @@ class PlacesSettings(BaseModel):
             repr=False,  # may hold a password
         ),
     ] = ""
+    ledger_is_connection: Annotated[
+        bool,
+        Field(
+            title="Ledger is the connection's",
+            description="Whether no other ledger is opened than that of the connection "
+            "rehome_ledger. Airflow says that there is none as well where a secrets backend does "
+            "not answer: tasks fail then. Only the environment can set it, that of every Airflow "
+            "component.",
+        ),
+    ] = False
     request_timeout_s: Annotated[
         types.Seconds,
         Field(title="Request timeout", description="Bound on each request to a broker."),

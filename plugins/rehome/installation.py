@@ -35,6 +35,7 @@ SETTINGS_LAST_S = 30
 _ONLY_OF_THE_ENVIRONMENT = {
     "clusters_file": "Airflow parses DAGs without the Variable.",
     "other_uri_schemes": "Jobs run without the Variable.",
+    "ledger_is_connection": "Where the connection is not found, the Variable may not be, either.",
 }
 LEDGER_CONNECTION = "rehome_ledger"
 
@@ -97,7 +98,8 @@ def _overrides(_period: int) -> Mapping[str, Any]:
     try:
         connection = BaseHook.get_connection(LEDGER_CONNECTION)
     except AirflowNotFoundException:
-        _refuse_unread_connection()  # else the ledger is the one in the settings
+        _refuse_unread_connection()
+        _refuse_other_ledger()  # else the ledger is the one in the settings
     else:
         overrides["ledger_url"] = _sqlalchemy_url(connection)
     return overrides
@@ -129,6 +131,19 @@ def _refuse_unread_connection() -> None:
     """
     if unread := unread_variable(LEDGER_CONNECTION):
         raise InvalidRequestError([unread], next_step=CORRECT_SETTINGS)
+
+
+def _refuse_other_ledger() -> None:
+    """:raises InvalidRequestError: the settings say that the ledger is that of the connection."""
+    if Settings.load({}).ledger_is_connection:
+        raise InvalidRequestError(
+            [
+                f"The connection {LEDGER_CONNECTION} is not found, and no other ledger is opened: "
+                f"{env_name('ledger_is_connection')} is set."
+            ],
+            next_step="See that the secrets backend answers and has the connection. Then clear the "
+            "task.",
+        )
 
 
 def _sqlalchemy_url(connection: Any) -> str:

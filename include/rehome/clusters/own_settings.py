@@ -17,6 +17,7 @@ OF_THE_INSTALLATION = (
     "warehouse_is_shared",
     "warehouse_connection",
     "ledger_url",
+    "ledger_is_connection",
     "alert_channels",
     "webhook_allow_http",
     "clusters_file",

@@ -124,6 +124,22 @@ def test_the_variable_overrides_settings_and_the_connection_the_ledger(
     assert found.ledger_url == "postgresql://rehome:p%40ss%2Fword@db.example.com:5432/ledger"
 
 
+@pytest.mark.usefixtures("fresh_settings")
+def test_no_other_ledger_is_opened_where_the_settings_say_that_it_is_the_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REHOME_LEDGER_URL", "sqlite:////elsewhere/ledger.db")
+    assert installation.settings().ledger_url == "sqlite:////elsewhere/ledger.db"
+    monkeypatch.setenv("REHOME_LEDGER_IS_CONNECTION", "true")
+    with pytest.raises(InvalidRequestError, match="rehome_ledger is not found, and no other"):
+        installation.settings()
+    connect(monkeypatch, "rehome_ledger", conn_type="postgres", host="db.example", schema="rehome")
+    assert installation.settings().ledger_url == "postgresql://db.example/rehome"
+    monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"ledger_is_connection": false}')
+    with pytest.raises(InvalidRequestError, match="sets ledger_is_connection, which has no effect"):
+        installation.settings()
+
+
 def test_airflow_is_asked_for_the_settings_once_for_all_that_a_task_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
