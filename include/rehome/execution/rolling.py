@@ -30,7 +30,7 @@ PATIENCE_S = 10.0
 larger ones may end for a day beside one that waits for a broker."""
 SLOW_STEP_S = 3.0
 """After a step that took more, half as many small moves may be in flight."""
-FIRST = 1_000
+AT_FIRST = 1_000
 """So many may be in flight at first: a broker takes replicas on one after the other, and who
 produces to it waits meanwhile. Two cores with four brokers take about four seconds for them."""
 FEW_LEFT = 0.25
@@ -74,7 +74,7 @@ def steps(
 def first(policy: Policy) -> Policy:
     """For a step that cannot know how many small moves brokers carry out at once."""
     most = policy.max_small_in_flight
-    return policy if most is None else replace(policy, max_small_in_flight=min(most, FIRST))
+    return policy if most is None else replace(policy, max_small_in_flight=min(most, AT_FIRST))
 
 
 def _small(plan: Plan, policy: Policy, partitions: Iterable[TopicPartition]) -> int:
