@@ -81,10 +81,10 @@ class PlacesSettings(BaseModel):
         bool,
         Field(
             title="Ledger is the connection's",
-            description="Whether no other ledger is opened than that of the connection "
-            "rehome_ledger. Airflow says that there is none as well where a secrets backend does "
-            "not answer: tasks fail then. Only the environment can set it, that of every Airflow "
-            "component.",
+            description="Whether Airflow's processes open no other ledger than that of the "
+            "connection rehome_ledger. Where a secrets backend does not answer, Airflow says that "
+            "there is no such connection: tasks fail then. Only the environment can set it, that "
+            "of every Airflow component.",
         ),
     ] = False
     request_timeout_s: Annotated[

@@ -99,7 +99,7 @@ def _overrides(_period: int) -> Mapping[str, Any]:
         connection = BaseHook.get_connection(LEDGER_CONNECTION)
     except AirflowNotFoundException:
         _refuse_unread_connection()
-        _refuse_other_ledger()  # else the ledger is the one in the settings
+        _refuse_other_ledger(overrides)  # else the ledger is the one in the settings
     else:
         overrides["ledger_url"] = _sqlalchemy_url(connection)
     return overrides
@@ -133,17 +133,20 @@ def _refuse_unread_connection() -> None:
         raise InvalidRequestError([unread], next_step=CORRECT_SETTINGS)
 
 
-def _refuse_other_ledger() -> None:
+def _refuse_other_ledger(overrides: Mapping[str, Any]) -> None:
     """:raises InvalidRequestError: the settings say that the ledger is that of the connection."""
-    if Settings.load({}).ledger_is_connection:
-        raise InvalidRequestError(
-            [
-                f"The connection {LEDGER_CONNECTION} is not found, and no other ledger is opened: "
-                f"{env_name('ledger_is_connection')} is set."
-            ],
-            next_step="See that the secrets backend answers and has the connection. Then clear the "
-            "task.",
-        )
+    if not Settings.load(overrides).ledger_is_connection:
+        return
+    variable = env_name("ledger_is_connection")
+    raise InvalidRequestError(
+        [
+            f"The connection {LEDGER_CONNECTION} is not found, and no other ledger is opened: "
+            f"{variable} is set."
+        ],
+        next_step=f"See that the connection {LEDGER_CONNECTION} exists and, if connections come "
+        f"from a secrets backend, that it answers; or take {variable} out of the environment. Then "
+        "clear the task.",
+    )
 
 
 def _sqlalchemy_url(connection: Any) -> str:

@@ -6,8 +6,7 @@ worker, would take a hundred times as long as the copies.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
@@ -58,13 +57,15 @@ def steps(
         yield done
         now = monotonic_s()
         started, ended = (_small(plan, policy, each) for each in (done.admitted, done.settled))
-        if started or ended:
+        if started | ended:
             news_at = now
         over = done.finished is not None or not backlog.has_small(policy.small_bytes)
         if over or now - news_at >= PATIENCE_S:
             return
         if at_once is not None:
-            at_once.follow(began, now, started, ended)
+            left = _small(plan, policy, backlog.admitted) - started - ended
+            is_reached = done.in_flight >= at_once.number
+            at_once.follow(began, now, started - ended, ended, len(left), is_reached=is_reached)
             policy = replace(policy, max_small_in_flight=at_once.number)
         took_s = now - began
         rest_s = REST_S if backlog.small_is_pending(policy.small_bytes) else REST_ALL_SENT_S
@@ -77,10 +78,10 @@ def first(policy: Policy) -> Policy:
     return policy if most is None else replace(policy, max_small_in_flight=min(most, AT_FIRST))
 
 
-def _small(plan: Plan, policy: Policy, partitions: Iterable[TopicPartition]) -> int:
-    """How many of these partitions have small moves."""
-    moves = (plan.by_partition[each] for each in partitions)
-    return sum(is_small_move(move, policy.small_bytes) for move in moves)
+def _small(plan: Plan, policy: Policy, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """Those of these partitions that have small moves."""
+    moves = plan.by_partition
+    return {each for each in partitions if is_small_move(moves[each], policy.small_bytes)}
 
 
 class _AtOnce:
@@ -94,28 +95,32 @@ class _AtOnce:
     def __init__(self, policy: Policy, most: int) -> None:
         self.number, self._most = policy.most_small, most
         self._least = min(self.number, policy.max_partitions_in_flight)
-        self._starts: deque[tuple[float, int]] = deque()
+        self._start_s: dict[TopicPartition, float] = {}
         self._halved_s = -inf
 
-    def follow(self, began_s: float, now_s: float, started: int, ended: int) -> None:
-        """Take in a step, and how many moves have started and ended by it. Those that began first
-        are taken to end first.
+    def follow(
+        self,
+        began_s: float,
+        now_s: float,
+        started: Collection[TopicPartition],
+        ended: Collection[TopicPartition],
+        left: int,
+        *,
+        is_reached: bool,
+    ) -> None:
+        """Take in a step, and which small moves it has started and seen to have ended. What an
+        earlier process has started says nothing when it ends.
 
-        :param began_s, now_s: its beginning and its end, of a monotonic clock.
+        :param began_s, now_s: the step's beginning and its end, of a monotonic clock.
+        :param left: small moves in flight that it has not started.
+        :param is_reached: whether as many moves are in flight now as may be.
         """
-        starts, some_ended = self._starts, ended > 0
-        oldest_s = starts[0][0] if starts else -inf
-        while ended and starts:
-            at_s, count = starts.popleft()
-            if count > ended:
-                starts.appendleft((at_s, count - ended))
-            ended = max(ended - count, 0)
-        left = sum(count for _, count in starts)
-        waits_since_s = starts[0][0] if starts else began_s
-        is_slow = began_s - waits_since_s > SLOW_S and waits_since_s > self._halved_s
+        took_s = [began_s - self._start_s.pop(each) for each in ended if each in self._start_s]
+        oldest_s = min(self._start_s.values(), default=began_s)
+        is_slow = began_s - oldest_s > SLOW_S and oldest_s > self._halved_s
+        is_quick = bool(took_s) and max(took_s) <= QUICK_S and left <= FEW_LEFT * self.number
         if is_slow or now_s - began_s > SLOW_STEP_S:
             self.number, self._halved_s = max(self.number // 2, self._least), began_s
-        elif some_ended and left <= FEW_LEFT * self.number and began_s - oldest_s <= QUICK_S:
+        elif is_quick and is_reached:
             self.number = min(2 * self.number, self._most)
-        if started:
-            starts.append((now_s, started))
+        self._start_s |= dict.fromkeys(started, now_s)

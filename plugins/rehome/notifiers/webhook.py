@@ -142,7 +142,8 @@ def _token(connection: Any) -> str:
     if not token.isascii() or not token.isprintable():
         raise WebhookError(
             f"Nothing is sent: the password of connection {connection.conn_id} cannot be sent "
-            "as a token. It has a line break, or a letter that is not ASCII"
+            "as a token. It has a letter that is not ASCII, or a control character such as a line "
+            "break"
         )
     return token
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,22 +20,39 @@ from tests.ledger.small_plans import make_plan, move
 SMALL = replace(POLICY, small_bytes=100, max_partitions_in_flight=200, max_small_in_flight=5000)
 DONE = MoveState.DONE
 NEWS = Advance(admitted=[TP[0]])
-ENDS = Advance(settled={TP[0]: DONE}, admitted=[TP[0]])
+MANY = 10_000
+FIRST_STARTS = Advance(admitted=[TP[0]], in_flight=MANY)
+OTHER_STARTS = Advance(admitted=[TP[1]], settled={TP[0]: DONE}, in_flight=MANY)
+ONE_STARTS = Advance(admitted=[TP[0]], settled={TP[1]: DONE}, in_flight=MANY)
+IN_TURN = [FIRST_STARTS, OTHER_STARTS, ONE_STARTS, OTHER_STARTS, ONE_STARTS]
+"""Each starts a move, after the one before has seen the other's end."""
 
 
 class Steps:
-    """Steps that take so many seconds each, of a plan whose moves never end."""
+    """Steps that take so many seconds each, and do what is given; then the plan has ended.
+
+    :ivar rest_s: the least between two steps.
+    """
 
     def __init__(
-        self, size_bytes: int, *took_s: float, done: Advance = NEWS, admitted: bool = False
+        self,
+        size_bytes: int,
+        *took_s: float,
+        done: Advance | Sequence[Advance] = NEWS,
+        admitted: Collection[int] = (),
+        moves: int = 2,
     ) -> None:
-        self.plan = make_plan("p", move("t", 0, (1, 2), (3, 2), size_bytes))
+        planned = [move("t", number, (1, 2), (3, 2), size_bytes) for number in range(moves)]
+        self.plan = make_plan("p", *planned)
         self.policies: list[Policy] = []
         self.at_s, self.rest_s = 0.0, 0.0
         self._took_s = iter(took_s)
-        state = MoveState.ADMITTED if admitted else MoveState.PENDING
-        self._view = running(self.plan, moves={m.partition: state for m in self.plan.moves})
-        self._done = done
+        states = {
+            m.partition: MoveState.ADMITTED if n in admitted else MoveState.PENDING
+            for n, m in enumerate(planned)
+        }
+        self._view = running(self.plan, moves=states)
+        self._done = iter([done] * len(took_s) if isinstance(done, Advance) else done)
 
     def advance(self, plan: Plan, *args: Any, backlog: Backlog) -> Advance:
         self.policies.append(args[2])
@@ -44,7 +61,7 @@ class Steps:
         if took_s is None:
             return Advance(finished=PlanState.DONE)
         self.at_s += took_s
-        return self._done
+        return next(self._done)
 
     def sleep(self, seconds: float) -> None:
         self.at_s += max(seconds, self.rest_s)
@@ -83,7 +100,7 @@ def test_after_a_slow_step_the_controller_rests_as_long_as_it_took(stepping: Any
 
 
 def test_where_all_small_moves_are_sent_the_next_step_takes_its_time(stepping: Any) -> None:
-    steps = stepping(100, 0.1, 0.1, admitted=True)
+    steps = stepping(100, 0.1, 0.1, admitted=(0, 1))
     steps.run(SMALL)
     assert steps.at_s == pytest.approx(
         0.1 + rolling.REST_ALL_SENT_S + 0.1 + rolling.REST_ALL_SENT_S
@@ -97,36 +114,55 @@ def test_without_news_what_is_left_waits_for_the_next_poll(stepping: Any) -> Non
 
 
 def test_larger_moves_that_end_are_no_news(stepping: Any) -> None:
-    large = move("t", 1, (1, 2), (3, 2), 101)
     steps = stepping(100, *[rolling.PATIENCE_S / 3] * 9, done=Advance(settled={TP[1]: DONE}))
-    steps.plan = make_plan("p", *steps.plan.moves, large)
+    small, large = steps.plan.moves[0], move("t", 1, (1, 2), (3, 2), 101)
+    steps.plan = make_plan("p", small, large)
     assert steps.run(SMALL)[-1].finished is None
     assert len(steps.policies) == 2
 
 
-def test_more_are_in_flight_as_long_as_few_are_left_soon_after_they_began(stepping: Any) -> None:
-    steps = stepping(100, *[0.1] * 5, done=ENDS)
+def test_more_are_in_flight_where_few_are_left_soon_after_they_began(stepping: Any) -> None:
+    steps = stepping(100, *[0.1] * 5, done=IN_TURN)
     steps.run(SMALL)
-    # The first that ends is of an earlier process: nothing is known of when it began.
     assert steps.at_once == [1000, 1000, 2000, 4000, 5000, 5000]
-    takes_long = stepping(100, *[rolling.SLOW_STEP_S] * 5, done=ENDS)
-    takes_long.run(SMALL)
-    assert takes_long.at_once == [1000] * 2 + [2000, 4000, 5000, 5000]
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        pytest.param([replace(each, in_flight=999) for each in IN_TURN], id="fewer_than_may_be"),
+        pytest.param([replace(each, settled={}) for each in IN_TURN], id="none_has_ended"),
+        pytest.param([OTHER_STARTS] * 5, id="what_ends_was_not_started_here"),
+    ],
+)
+def test_their_number_stays_where_brokers_do_not_wait_for_more(
+    stepping: Any, done: list[Advance]
+) -> None:
+    steps = stepping(100, *[0.1] * 5, done=done)
+    steps.run(SMALL)
+    assert steps.at_once == [1000] * 6
+
+
+def test_their_number_stays_where_others_are_in_flight_still(stepping: Any) -> None:
+    for left, number in ((250, 5000), (251, 1000)):
+        steps = stepping(100, *[0.1] * 5, done=IN_TURN, moves=300, admitted=range(2, left + 2))
+        steps.run(SMALL)
+        assert steps.at_once[-1] == number
 
 
 def test_what_ends_late_does_not_raise_their_number(stepping: Any) -> None:
-    steps = stepping(100, *[0.1] * 3, done=ENDS)
+    steps = stepping(100, *[0.1] * 5, done=IN_TURN)
     steps.rest_s = rolling.QUICK_S + 1
     steps.run(SMALL)
-    assert steps.at_once == [1000] * 4
+    assert steps.at_once == [1000] * 6
 
 
 def test_half_as_many_are_in_flight_where_some_take_long_or_the_controller_does(
     stepping: Any,
 ) -> None:
-    steps = stepping(100, *[2.0] * 9)
+    steps = stepping(100, *[2.0] * 9, done=[FIRST_STARTS, *[Advance(admitted=[TP[1]])] * 8])
     steps.run(SMALL)
-    # Some of the first wait since 2 s: once for them, and again for what began after that.
+    # One waits since 2 s; the next step after 10 s begins at 12.5 s. It counts once.
     assert steps.at_once == [1000] * 6 + [500] * 4
     slow = stepping(100, *[rolling.SLOW_STEP_S + 1] * 4)
     slow.run(SMALL)

@@ -127,9 +127,12 @@ def test_a_ledger_in_memory_is_refused() -> None:
 
 
 def test_what_is_no_url_of_a_database_is_refused_with_what_to_write() -> None:
-    for url in ("ledger", "postgresql://db.example:port/ledger", "postgresql+none://db/ledger"):
-        with pytest.raises(LedgerNotOpenError, match="Write its URL as sqlite:////path"):
+    for url in ("ledger", "postgresql://db.example:port/ledger", "postgresql://ann:p@ss:hush@db/x"):
+        with pytest.raises(LedgerNotOpenError, match="Write it as sqlite:////path") as raised:
             Ledger.open(url)
+        assert "hush" not in str(raised.value)
+    with pytest.raises(LedgerNotOpenError, match=r"dialects:postgresql\.none"):
+        Ledger.open("postgresql+none://db/ledger")
 
 
 def test_postgresql_is_reached_by_the_driver_that_rehome_brings(

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from rehome.domain.configs import ConfigResource
-from rehome.domain.kafka import PartitionState, ReplicaId, TopicPartition
+from rehome.domain.kafka import HighWatermark, PartitionState, ReplicaId, TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.event_kind import EventKind
+from rehome.domain.run.ledger_view import DataSeen
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from rehome.domain.run.states import MoveState, PlanState, Settle
@@ -125,6 +126,37 @@ def test_a_settled_move_never_changes_again(ledger: Ledger, plan: Plan) -> None:
     (start,) = [item for item in ledger.reassignments("p1") if item.partition == TP0]
     assert start.outcome is MoveState.DONE
     assert start.ended_at is not None
+
+
+def test_what_moves_became_is_recorded_together_as_one_by_one(ledger: Ledger) -> None:
+    moves = [move("t", number, (1, 2), (3, 2)) for number in range(450)]
+    plan = make_plan("p1", *moves)
+    ledger.create_plan(plan, {}, "file:///x", "run-1", "ann")
+    ledger.approve("p1", plan.plan_hash, "ann")
+    ledger.claim("p1")
+    done, lost, ended, back, refused, *others = (each.partition for each in moves)
+    ledger.admit("p1", [each for each in moves if each.partition != refused], seen(plan), 1000)
+    ledger.settle("p1", ended, MoveState.FAILED, "before")
+    ledger.record_data_seen("p1", {lost: DataSeen(HighWatermark(5, 1), range(5, 9))})
+    settlements = [
+        *(Settle(each, MoveState.DONE) for each in (done, lost, ended, *others)),
+        Settle(back, MoveState.PENDING, "taken back"),
+        Settle(refused, MoveState.FAILED, "no right"),
+        Settle(refused, MoveState.FAILED, "again"),
+    ]
+    recorded = [done, lost, *others, back, refused]
+    assert ledger.settle_all("p1", settlements) == recorded
+    states = {partition: each.state for partition, each in ledger.moves("p1").items()}
+    assert states == {
+        **dict.fromkeys((done, *others), MoveState.DONE),
+        **dict.fromkeys((lost, ended, refused), MoveState.FAILED),
+        back: MoveState.PENDING,
+    }
+    assert ledger.moves("p1")[refused].detail == "no right"
+    outcomes = {each.partition: each.outcome for each in ledger.reassignments("p1")}
+    assert (outcomes[done], outcomes[lost]) == (MoveState.DONE, MoveState.FAILED)
+    assert (outcomes[ended], outcomes[back]) == (MoveState.FAILED, MoveState.CANCELLED)
+    assert ledger.settle_all("p1", settlements) == [], "all of it had been recorded"
 
 
 def test_when_the_last_move_was_done_is_known(ledger: Ledger, plan: Plan) -> None:

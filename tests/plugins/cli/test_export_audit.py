@@ -121,7 +121,11 @@ def test_a_time_that_is_none_is_refused_with_what_to_write(
 def test_a_text_that_is_no_url_is_refused_without_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for no_url in ("secret", "postgresql://ann:secret@db.example:port/ledger"):
+    for no_url in (
+        "secret",
+        "postgresql://ann:secret@db.example:port/ledger",
+        "postgresql://ann:p@ss:secret@db.example/ledger",
+    ):
         asked = [*COMMAND, "--out", str(tmp_path / "out"), "--ledger", no_url]
         assert main(asked) == ExitCode.FAILED
         said = capsys.readouterr().err

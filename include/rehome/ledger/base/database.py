@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import (
     ArgumentError,
     InterfaceError,
@@ -77,8 +77,6 @@ def _remedy(error: BaseException | None) -> str:
     """What has to be seen to, by the database's own code: SQLite's, or PostgreSQL's SQLSTATE."""
     if isinstance(error, ImportError):
         return "Install the driver that its URL names"
-    if isinstance(error, ArgumentError | ValueError):
-        return f"Write its URL as {_URLS}"
     code, state = getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None)
     primary = None if code is None else code & 0xFF
     if primary == sqlite3.SQLITE_FULL or state == _DISK_FULL:
@@ -144,7 +142,7 @@ def open_engine(url: str, *, pooled: bool = False) -> Engine:
             if _is_file(engine):
                 _switch_to_wal(str(engine.url.database))
             _migrate(engine)
-    except (SQLAlchemyError, sqlite3.Error, OSError, ImportError, ValueError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError, ImportError) as error:
         raise LedgerNotOpenError(
             f"The ledger cannot be opened: {error}",
             state_left="What it holds is not known.",
@@ -163,7 +161,7 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
     a fork. A pool asks each connection whether it is alive still: they do not outlive a restart of
     the server.
     """
-    parsed = make_url(url)
+    parsed = _parsed(url)
     match parsed.get_backend_name():
         case "sqlite":
             if not parsed.database or parsed.database == ":memory:":
@@ -192,6 +190,23 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
                 next_step="Name an SQLite file or a PostgreSQL database.",
             )
     return engine
+
+
+def _parsed(url: str) -> URL:
+    """Nothing of what is no URL is quoted: it may hold a password.
+
+    :raises LedgerNotOpenError: it is none.
+    """
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        raise LedgerNotOpenError(
+            "The ledger cannot be opened: what names it is no URL",
+            state_left="Nothing was opened.",
+            next_step=f"Write it as {_URLS}; signs of a password such as @, : and / as %40, %3A "
+            "and %2F. It is what --ledger, the connection rehome_ledger or the setting ledger_url "
+            "gives.",
+        ) from None
 
 
 @lru_cache(maxsize=16)

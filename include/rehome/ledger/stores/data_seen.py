@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, tuple_, update
 
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.event_kind import EventKind
@@ -30,9 +30,11 @@ _OPEN_STARTS = select(
 ).where(_STARTS.plan_id == bindparam("of"), _STARTS.ended_at.is_(None))
 SEEN = ("high_watermark", "leader_epoch", "lost_from", "lost_until")
 """Columns of what was seen of a move's messages."""
-_OPEN_START = _OPEN_STARTS.where(
-    _STARTS.topic == bindparam("of_topic"), _STARTS.partition == bindparam("of_partition")
+_OPEN_STARTS_AT = _OPEN_STARTS.where(
+    tuple_(_STARTS.topic, _STARTS.partition).in_(bindparam("places", expanding=True))
 )
+_CHUNK = 200
+"""Partitions per statement: two parameters each, below every database's limit."""
 _READ = (
     update(REASSIGNMENTS)
     .where(
@@ -109,19 +111,28 @@ def data_of(row: RowMapping) -> DataSeen:
     return DataSeen(None if offset is None else HighWatermark(offset, epoch), lost)
 
 
-def open_starts(
-    connection: Connection, plan_id: str, of: TopicPartition | None = None
-) -> dict[TopicPartition, RowMapping]:
-    """What was seen of the reassignments that are not known to have ended: of one partition, or all
-    of the plan's.
-    """
-    if of is None:
-        cursor = connection.execute(_OPEN_STARTS, {"of": plan_id})
-    else:
-        place = {"of": plan_id, "of_topic": of.topic, "of_partition": of.partition}
-        cursor = connection.execute(_OPEN_START, place)
-    rows = cursor.mappings().all()
+def open_starts(connection: Connection, plan_id: str) -> dict[TopicPartition, RowMapping]:
+    """What was seen of a plan's reassignments that are not known to have ended."""
+    rows = connection.execute(_OPEN_STARTS, {"of": plan_id}).mappings()
     return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
+
+
+def open_starts_at(
+    connection: Connection, plan_id: str, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, RowMapping]:
+    """The same of some partitions."""
+    starts = {}
+    for places in chunks(partitions):
+        rows = connection.execute(_OPEN_STARTS_AT, {"of": plan_id, "places": places}).mappings()
+        starts |= {TopicPartition(row["topic"], row["partition"]): row for row in rows}
+    return starts
+
+
+def chunks(partitions: Collection[TopicPartition]) -> Iterator[list[tuple[str, int]]]:
+    """Partitions in order, so many at a time as one statement takes."""
+    ordered = sorted(partitions)
+    for at in range(0, len(ordered), _CHUNK):
+        yield [(each.topic, each.partition) for each in ordered[at : at + _CHUNK]]
 
 
 def step_of(row: RowMapping) -> MoveStep:

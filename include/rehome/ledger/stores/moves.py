@@ -34,7 +34,14 @@ from rehome.ledger.base.reassignment_rows import reassignment_of, started_row
 from rehome.ledger.base.records import MoveRecord, Reassignment
 from rehome.ledger.stores.copies.brought import add_taken_back, brought
 from rehome.ledger.stores.copies.move_views import OPEN_STATES
-from rehome.ledger.stores.data_seen import SEEN, open_starts, step_of, unless_lost
+from rehome.ledger.stores.data_seen import (
+    SEEN,
+    chunks,
+    open_starts,
+    open_starts_at,
+    step_of,
+    unless_lost,
+)
 from rehome.ledger.stores.events import write_event
 
 UNWELL = tuple(state for state in MoveState if state.ended and not state.well)
@@ -92,7 +99,6 @@ _OPEN_STARTS = (
     .where(PLANS.c.cluster_id == bindparam("of"), REASSIGNMENTS.c.ended_at.is_(None))
     .order_by(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition)
 )
-_CHUNK = 200  # partitions per statement: two parameters each, below every database's limit
 
 
 class MoveStore(Database):
@@ -157,9 +163,9 @@ class MoveStore(Database):
             if not _goes_on(connection, plan_id):
                 return False
             now = self._clock()
+            starts = open_starts_at(connection, plan_id, [move.partition for move in moves])
             for move in moves:
-                target = list(targets[move.partition])
-                row = open_starts(connection, plan_id, move.partition).get(move.partition)
+                target, row = list(targets[move.partition]), starts.get(move.partition)
                 if row is None or row["replicas_target"] == target:
                     continue
                 done = Settle(move.partition, MoveState.DONE)
@@ -179,9 +185,7 @@ class MoveStore(Database):
         """Record that the controller has accepted these; as of when."""
         with self.writing() as connection:
             now = self._clock()
-            ordered = sorted(partitions)
-            for at in range(0, len(ordered), _CHUNK):
-                places = [tuple(tp) for tp in ordered[at : at + _CHUNK]]
+            for places in chunks(partitions):
                 connection.execute(_SENT, {"of": plan_id, "places": places, "sent_at": now})
         return now
 
@@ -318,9 +322,8 @@ def _states(
     """Of the moves of these partitions. They stay until the transaction ends: writers take turns,
     see :func:`next_version`.
     """
-    states, ordered = {}, sorted(partitions)
-    for at in range(0, len(ordered), _CHUNK):
-        places = [tuple(partition) for partition in ordered[at : at + _CHUNK]]
+    states = {}
+    for places in chunks(partitions):
         for row in connection.execute(_STATES, {"of": plan_id, "places": places}):
             states[TopicPartition(row.topic, row.partition)] = MoveState(row.state)
     return states
@@ -341,8 +344,7 @@ def _settle(
     :returns: those of which that had not been recorded before.
     """
     partitions = {each.partition for each in settlements}
-    one = next(iter(partitions)) if len(partitions) == 1 else None
-    starts = open_starts(connection, plan_id, one)
+    starts = open_starts_at(connection, plan_id, partitions)
     states = _states(connection, plan_id, partitions)
     settled, changes, ends = [], [], []
     for settlement in settlements:

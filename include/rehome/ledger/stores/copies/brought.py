@@ -11,10 +11,9 @@ from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.run.progress import ReplicaState
 from rehome.domain.run.states import MoveState, Settle
 from rehome.ledger.base.models import MOVES, PLANS, REASSIGNMENTS, REPLICA_STATUSES
+from rehome.ledger.stores.data_seen import chunks
 from rehome.ledger.stores.planned_moves import move_of
 
-_CHUNK = 200
-"""Partitions per statement: two parameters each, below every database's limit."""
 _STATUSES = REPLICA_STATUSES.c
 _STARTED = (
     (REASSIGNMENTS.c.plan_id == MOVES.c.plan_id)
@@ -75,9 +74,7 @@ def brought(
     Moves that an earlier version of Rehome recorded without their targets are left out.
     """
     rows: dict[TopicPartition, list[RowMapping]] = {}
-    ordered = sorted(partitions)
-    for at in range(0, len(ordered), _CHUNK):
-        chunk = [tuple(partition) for partition in ordered[at : at + _CHUNK]]
+    for chunk in chunks(partitions):
         for row in connection.execute(_COPIES, {"of": plan_id, "partitions": chunk}).mappings():
             partition = TopicPartition(row["topic"], row["partition"])
             if row["replicas_target"] is not None:
