@@ -121,7 +121,7 @@ def open_starts_at(
     connection: Connection, plan_id: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, RowMapping]:
     """The same of some partitions."""
-    starts = {}
+    starts: dict[TopicPartition, RowMapping] = {}
     for places in chunks(partitions):
         rows = connection.execute(_OPEN_STARTS_AT, {"of": plan_id, "places": places}).mappings()
         starts |= {TopicPartition(row["topic"], row["partition"]): row for row in rows}
