@@ -100,9 +100,10 @@ def test_a_cancel_between_steps_brings_the_replicas_of_before_back_and_copies_no
     configure: Configure,
 ) -> None:
     topic = topics.create([[1, 2]])
-    topics.fill(topic, 3000)
+    # Ten seconds for each step: a busy machine needs some to look at the second.
+    topics.fill(topic, 10_000)
     configure(ConfigResource.topic(topic), MIN_ISR, "2")
-    plan = approved(move(topic, 0, (1, 2), (4, 3), 3_000_000))
+    plan = approved(move(topic, 0, (1, 2), (4, 3), 10_000_000))
     throttled(plan, SLOW_RATE)
     partition = TopicPartition(topic, 0)
 

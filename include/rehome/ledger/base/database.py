@@ -161,7 +161,7 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
     a fork. A pool asks each connection whether it is alive still: they do not outlive a restart of
     the server.
     """
-    parsed = _parsed(url)
+    parsed = _url(url)
     match parsed.get_backend_name():
         case "sqlite":
             if not parsed.database or parsed.database == ":memory:":
@@ -192,7 +192,7 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
     return engine
 
 
-def _parsed(url: str) -> URL:
+def _url(url: str) -> URL:
     """Nothing of what is no URL is quoted: it may hold a password.
 
     :raises LedgerNotOpenError: it is none.
