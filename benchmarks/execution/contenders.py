@@ -32,7 +32,7 @@ from rehome.execution.governor.control_loop import first_rate
 from rehome.execution.policy_from_request import policy_for
 from rehome.execution.poll import poll
 from rehome.execution.progress.eta import eta_errors
-from rehome.execution.rolling import first, steps
+from rehome.execution.rolling import for_first_step, steps
 from rehome.execution.throttle.set_up import clear_throttle, set_up_throttle
 from rehome.ledger.store import Ledger
 from rehome.settings import Settings
@@ -145,9 +145,8 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
     """To the plan's end; how often the worker was woken."""
     plan, cluster, backlog, woken = ground.plan, ground.own_cluster, Backlog(), 0
     others = bystanders(plan, cluster.describe_topics())
-    advance(
-        plan, ledger, cluster, first(policy)
-    )  # the task execute; then progress makes its first step
+    # The task execute; then progress makes its first step.
+    advance(plan, ledger, cluster, for_first_step(policy))
     if _stepped(plan, ledger, cluster, policy):
         return woken
     deadline = time.monotonic() + ground.timeout_s

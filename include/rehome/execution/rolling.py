@@ -31,7 +31,7 @@ SLOW_STEP_S = 3.0
 """After a step that took more, half as many small moves may be in flight."""
 AT_FIRST = 1_000
 """So many may be in flight at first: a broker takes replicas on one after the other, and who
-produces to it waits meanwhile. Two cores with four brokers take about four seconds for them."""
+produces to it waits meanwhile. Two cores with four brokers take four to seven seconds for them."""
 FEW_LEFT = 0.25
 """Of as many as may be in flight: with no more left than that, brokers wait for more."""
 QUICK_S, SLOW_S = 3.5, 8.0
@@ -48,7 +48,7 @@ def steps(
 
     :raises RehomeError: as :func:`~rehome.execution.advance.advance` does.
     """
-    backlog, most, policy = Backlog(), policy.max_small_in_flight, first(policy)
+    backlog, most, policy = Backlog(), policy.max_small_in_flight, for_first_step(policy)
     at_once = None if most is None else _AtOnce(policy, most)
     news_at = monotonic_s()
     while True:
@@ -72,8 +72,8 @@ def steps(
         sleep(rest_s if took_s <= SLOW_STEP_S else max(rest_s, took_s))
 
 
-def first(policy: Policy) -> Policy:
-    """For a step that cannot know how many small moves brokers carry out at once."""
+def for_first_step(policy: Policy) -> Policy:
+    """Of a step that cannot know how many small moves brokers carry out at once."""
     most = policy.max_small_in_flight
     return policy if most is None else replace(policy, max_small_in_flight=min(most, AT_FIRST))
 

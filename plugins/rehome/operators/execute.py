@@ -49,7 +49,8 @@ class StartReassignmentOperator(ClusterOperator):
             context.gateway() as cluster,
             drivers.driving(context, cluster, record) as lease,
         ):
-            done = advance(plan, lease.ledger, lease.cluster, rolling.first(policy))
+            first = rolling.for_first_step(policy)
+            done = advance(plan, lease.ledger, lease.cluster, first)
             metrics = extras().metrics.of_plan(plan, policy, context.settings)
             metrics.note_step(done)
             metrics.note_copies(context.ledger, PaceFollower(context.ledger, plan.plan_id))

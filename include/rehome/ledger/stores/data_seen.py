@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.ledger_view import DataSeen, MoveStep
 from rehome.domain.run.states import MoveState, Settle
-from rehome.ledger.base.database import Database
+from rehome.ledger.base.database import Database, chunks
 from rehome.ledger.base.models import REASSIGNMENTS
 from rehome.ledger.stores.events import write_event
 
@@ -33,8 +33,6 @@ SEEN = ("high_watermark", "leader_epoch", "lost_from", "lost_until")
 _OPEN_STARTS_AT = _OPEN_STARTS.where(
     tuple_(_STARTS.topic, _STARTS.partition).in_(bindparam("places", expanding=True))
 )
-_CHUNK = 200
-"""Partitions per statement: two parameters each, below every database's limit."""
 _READ = (
     update(REASSIGNMENTS)
     .where(
@@ -126,13 +124,6 @@ def open_starts_at(
         rows = connection.execute(_OPEN_STARTS_AT, {"of": plan_id, "places": places}).mappings()
         starts |= {TopicPartition(row["topic"], row["partition"]): row for row in rows}
     return starts
-
-
-def chunks(partitions: Collection[TopicPartition]) -> Iterator[list[tuple[str, int]]]:
-    """Partitions in order, so many at a time as one statement takes."""
-    ordered = sorted(partitions)
-    for at in range(0, len(ordered), _CHUNK):
-        yield [(each.topic, each.partition) for each in ordered[at : at + _CHUNK]]
 
 
 def step_of(row: RowMapping) -> MoveStep:

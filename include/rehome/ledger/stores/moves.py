@@ -28,7 +28,7 @@ from rehome.domain.run.ledger_view import (
 )
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
-from rehome.ledger.base.database import Database
+from rehome.ledger.base.database import Database, chunks
 from rehome.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
 from rehome.ledger.base.reassignment_rows import reassignment_of, started_row
 from rehome.ledger.base.records import MoveRecord, Reassignment
@@ -36,7 +36,6 @@ from rehome.ledger.stores.copies.brought import add_taken_back, brought
 from rehome.ledger.stores.copies.move_views import OPEN_STATES
 from rehome.ledger.stores.data_seen import (
     SEEN,
-    chunks,
     open_starts,
     open_starts_at,
     step_of,

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, RowMapping, bindparam, select, tuple_, update
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.run.progress import ReplicaState
 from rehome.domain.run.states import MoveState, Settle
+from rehome.ledger.base.database import chunks
 from rehome.ledger.base.models import MOVES, PLANS, REASSIGNMENTS, REPLICA_STATUSES
-from rehome.ledger.stores.data_seen import chunks
 from rehome.ledger.stores.planned_moves import move_of
 
 _STATUSES = REPLICA_STATUSES.c
