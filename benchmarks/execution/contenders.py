@@ -146,7 +146,7 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
     plan, cluster, backlog, woken = ground.plan, ground.own_cluster, Backlog(), 0
     others = bystanders(plan, cluster.describe_topics())
     # The task execute; then progress makes its first step.
-    advance(plan, ledger, cluster, for_first_step(policy))
+    advance(plan, ledger, cluster, for_first_step(policy, plan))
     if _stepped(plan, ledger, cluster, policy):
         return woken
     deadline = time.monotonic() + ground.timeout_s

@@ -26,12 +26,13 @@ from rehome.domain.run.flows import (
 )
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
-from rehome.domain.run.pace import SMALL_STEP_S
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
-from rehome.execution.admission.backlog import Backlog
+from rehome.execution.admission.backlog import Backlog, is_small_move
+from rehome.execution.admission.small_costs import MOVE_S, mean_cost
 from rehome.execution.decide import decide
+from rehome.execution.estimate.projection import SMALL_STEP_S
 from rehome.execution.governor.control_loop import first_rate
 from rehome.execution.progress.flow_samples import Copied, flow_sample
 from rehome.execution.stall import held_up
@@ -117,6 +118,7 @@ class Simulation:
         self._strain: Strain | None = None
         self.rates = [RateChange(start, self._rate, target, target, RateReason.SET_UP, "set up")]
         cluster.set_rate(self._rate * self._delivered_part)
+        self._small_s = 0.0  # what brokers take for the small moves that the last step has started
         self._backlog = self._indexed()
 
     @property
@@ -134,7 +136,7 @@ class Simulation:
             if self.state is not PlanState.RUNNING:
                 return self.state
             if self._backlog.has_small(self.policy.small_bytes):
-                self._flow_for(SMALL_STEP_S)  # the worker stays
+                self._flow_for(max(SMALL_STEP_S, self._small_s))  # the worker stays
                 continue
             self._flow_for(self.policy.poll_interval_s)
             self._await_worker()
@@ -150,6 +152,7 @@ class Simulation:
     def poll(self) -> list[Decision]:
         """One step as in production: observe, decide, act. Dies where the journal says."""
         self.polls += 1
+        self._small_s = 0.0
         seen, actions = self._poll()
         try:
             for action in actions:
@@ -219,7 +222,10 @@ class Simulation:
 
     def _admit(self, partitions: Collection[TopicPartition], seen: Observation) -> None:
         self._record(partitions, MoveState.ADMITTED, seen)
-        refused = set(self.cluster.reassign(self._moves(partitions)))
+        moves = self._moves(partitions)
+        refused = set(self.cluster.reassign(moves))
+        small = [move for move in moves if is_small_move(move, self.policy.small_bytes)]
+        self._small_s = MOVE_S * mean_cost(small) * len(small)
         for partition in partitions:
             if partition in refused:
                 self._record([partition], MoveState.FAILED, seen)

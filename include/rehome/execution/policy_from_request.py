@@ -25,7 +25,7 @@ def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
     return at_least if request.throttle_max is None else min(at_least, request.throttle_max)
 
 
-MOST_SMALL_IN_FLIGHT = 2_000
+MOST_SMALL_IN_FLIGHT = 5_000
 """Of moves that take no slot, where the limit of partitions in flight is the default."""
 
 

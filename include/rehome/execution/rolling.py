@@ -6,34 +6,38 @@ worker, would take a hundred times as long as the copies.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 from math import inf
 
 from rehome.domain.clock import Clock, monotonic_s, sleep, utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
+from rehome.domain.run.states import MoveState
 from rehome.execution import advance as stepping
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.admission.backlog import Backlog, is_small_move
+from rehome.execution.admission.small_costs import MOVE_S, mean_cost
 from rehome.execution.advance import Advance
 from rehome.ledger.store import Ledger
 
 REST_S = 0.5
-"""Between two steps; after a slow one at least as long as it took: most of that were answers."""
-REST_ALL_SENT_S = 2.0
-"""Where nothing more is to start, a step only sees what has ended: brokers keep their time."""
+"""Between two looks at what is in flight."""
+WAIT_S = 5.0
+"""At least so long the next step waits for most of what is in flight: it asks every broker, which
+have to answer while they take replicas on. Meanwhile only the controller is asked."""
 PATIENCE_S = 10.0
 """So long without a small move that starts or ends, then what is left waits for the next poll:
 larger ones may end for a day beside one that waits for a broker."""
 SLOW_STEP_S = 3.0
 """After a step that took more, half as many small moves may be in flight."""
-AT_FIRST = 1_000
-"""So many may be in flight at first: a broker takes replicas on one after the other, and who
-produces to it waits meanwhile. Two cores with four brokers take four to seven seconds for them."""
+AT_FIRST = 5_000
+"""So many may be in flight at first, fewer of large topics: brokers take replicas on one after the
+other, and who produces to them waits meanwhile (docs/decisions/155)."""
 FEW_LEFT = 0.25
-"""Of as many as may be in flight: with no more left than that, brokers wait for more."""
+"""Of as many as are in flight, or may be: with no more left than that, brokers wait for more."""
 QUICK_S, SLOW_S = 3.5, 8.0
 """Where few are left so soon after they began, twice as many may be in flight; where some take
 longer than the second, half as many."""
@@ -48,40 +52,74 @@ def steps(
 
     :raises RehomeError: as :func:`~rehome.execution.advance.advance` does.
     """
-    backlog, most, policy = Backlog(), policy.max_small_in_flight, for_first_step(policy)
+    small = {m.partition for m in plan.moves if is_small_move(m, policy.small_bytes)}
+    backlog, most, policy = Backlog(), policy.max_small_in_flight, for_first_step(policy, plan)
     at_once = None if most is None else _AtOnce(policy, most)
+    wait = _Wait(plan, ledger, cluster, policy.window_end, clock)
+    if small:  # the task before has started some just now, or a worker that has died
+        states = ledger.view_of_open(plan.plan_id).moves
+        wait.until_most_end({p for p in small if states.get(p) is MoveState.ADMITTED})
     news_at = monotonic_s()
     while True:
         began = monotonic_s()
         done = stepping.advance(plan, ledger, cluster, policy, clock, backlog=backlog)
         yield done
         now = monotonic_s()
-        started, ended = (_small(plan, policy, each) for each in (done.admitted, done.settled))
+        started, ended = small.intersection(done.admitted), small.intersection(done.settled)
         if started | ended:
             news_at = now
         over = done.finished is not None or not backlog.has_small(policy.small_bytes)
-        if over or now - news_at >= PATIENCE_S:
+        if over or began - news_at >= PATIENCE_S:
             return
+        left = small.intersection(backlog.admitted) - started - ended
         if at_once is not None:
-            left = _small(plan, policy, backlog.admitted) - started - ended
             is_reached = done.in_flight >= at_once.number
             at_once.follow(began, now, started - ended, ended, len(left), is_reached=is_reached)
             policy = replace(policy, max_small_in_flight=at_once.number)
-        took_s = now - began
-        rest_s = REST_S if backlog.small_is_pending(policy.small_bytes) else REST_ALL_SENT_S
-        sleep(rest_s if took_s <= SLOW_STEP_S else max(rest_s, took_s))
+        sleep(REST_S)
+        wait.until_most_end(left | (started - ended), now - began)
 
 
-def for_first_step(policy: Policy) -> Policy:
+def for_first_step(policy: Policy, plan: Plan) -> Policy:
     """Of a step that cannot know how many small moves brokers carry out at once."""
     most = policy.max_small_in_flight
-    return policy if most is None else replace(policy, max_small_in_flight=min(most, AT_FIRST))
+    if most is None:
+        return policy
+    small = [move for move in plan.moves if is_small_move(move, policy.small_bytes)]
+    number = min(most, max(1, round(AT_FIRST / mean_cost(small))))
+    return replace(policy, max_small_in_flight=number)
 
 
-def _small(plan: Plan, policy: Policy, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-    """Those of these partitions that have small moves."""
-    moves = plan.by_partition
-    return {each for each in partitions if is_small_move(moves[each], policy.small_bytes)}
+@dataclass(frozen=True)
+class _Wait:
+    """For what is in flight, by looks at the controller alone.
+
+    :param window_end: it ends then; None = there is none.
+    """
+
+    plan: Plan
+    ledger: Ledger
+    cluster: OwnCluster
+    window_end: datetime | None
+    clock: Clock
+
+    def until_most_end(self, in_flight: Collection[TopicPartition], took_s: float = 0.0) -> None:
+        """Or until the plan is to stop, or for as long as they may take.
+
+        :param took_s: what the last step took: where that is long, the next one waits as long.
+        """
+        cost = mean_cost([self.plan.by_partition[partition] for partition in in_flight])
+        until_s = monotonic_s() + max(WAIT_S, took_s, MOVE_S * cost * len(in_flight))
+        while monotonic_s() < until_s and not self._is_to_stop():
+            left = self.cluster.list_reassignments().keys() & in_flight
+            if len(left) <= FEW_LEFT * len(in_flight):
+                return
+            sleep(REST_S)
+
+    def _is_to_stop(self) -> bool:
+        record, end = self.ledger.plan(self.plan.plan_id), self.window_end
+        is_over = end is not None and self.clock() >= end
+        return is_over or record.pause_requested or record.cancel_requested
 
 
 class _AtOnce:

@@ -49,7 +49,7 @@ class StartReassignmentOperator(ClusterOperator):
             context.gateway() as cluster,
             drivers.driving(context, cluster, record) as lease,
         ):
-            first = rolling.for_first_step(policy)
+            first = rolling.for_first_step(policy, plan)
             done = advance(plan, lease.ledger, lease.cluster, first)
             metrics = extras().metrics.of_plan(plan, policy, context.settings)
             metrics.note_step(done)

@@ -24,6 +24,7 @@ from rehome.execution.actions import Decision
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.admission.fair_share import Copy, copies_of, grant
 from rehome.execution.admission.slots import Direction, Slot
+from rehome.execution.admission.small_costs import MOVE_S
 from rehome.execution.decide import decide
 from rehome.execution.estimate import projection
 from rehome.execution.estimate.projection import Course, play_out
@@ -325,3 +326,19 @@ def test_a_copy_that_ends_leaves_its_share_to_others() -> None:
     assert passed[Slot(Direction.OUT, 1)] == 250
     assert passed[Slot(Direction.IN, 3)] == 1000
     assert not grant([], 10, lambda _: 100)
+
+
+def test_small_moves_take_what_brokers_do_for_each_and_longer_where_topics_are_large() -> None:
+    """They change its metadata one after the other, however many are in flight."""
+    small = replace(POLICY, small_bytes=100, max_small_in_flight=50, reaction_s=10.0)
+
+    def of(partitions: int) -> float:
+        plan = make_plan("p", *(move("t", n, (1,), (3,), 0) for n in range(partitions)))
+        return left_s(plan, seen(plan), small, RATE)
+
+    few_s = 40 * MOVE_S  # all of them start at once
+    assert of(40) == pytest.approx(few_s)
+    assert of(2_000) == pytest.approx(2_000 * 20 * MOVE_S, rel=0.02)
+    large = move("u", 0, (1,), (3,), 60 * RATE)
+    both = make_plan("p", large, *(move("t", n, (1,), (3,), 0) for n in range(40)))
+    assert left_s(both, seen(both), small, RATE) == pytest.approx(60, abs=0.1)

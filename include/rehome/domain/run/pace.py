@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 MOVES_PER_SLOT = 10
 """Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""
 
-SMALL_STEP_S = 1.0
-"""About so long after one step the next one starts small moves: see ``execution.rolling``."""
-
 
 def is_small(left_bytes: int, small_bytes: int) -> bool:
     """Whether what sends so many bytes through a broker takes no slot of it.

@@ -106,6 +106,7 @@ class _Admitting:
         self._in_use = in_use
         self._used = in_use.slots
         self._slots = policy.max_moves_per_broker * WHOLE_SLOT
+        self._small_apart = policy.max_small_in_flight is not None
         self._most_small = policy.most_small
         self._usable = {
             broker: broker_room_bytes(disks, policy.kept_free(broker))
@@ -145,7 +146,7 @@ class _Admitting:
                 if slot is not None and self._shut.get(slot, FOR_SLOT) != FOR_SLOT:
                     continue
                 for filed in waiting.moves if slot is None else waiting.small(small_bytes):
-                    if self._in_use.moves >= self._most_small:
+                    if self._small_in_use >= self._most_small:
                         self._waits.add(FOR_IN_FLIGHT_LIMIT)
                         return
                     yield filed
@@ -206,8 +207,13 @@ class _Admitting:
     def _are_enough(self) -> bool:
         """Whether no more may be in flight, small ones aside."""
         in_use = self._in_use
-        small = in_use.small if self._most_small > self._policy.max_partitions_in_flight else 0
+        small = in_use.small if self._small_apart else 0
         return in_use.moves - small >= self._policy.max_partitions_in_flight
+
+    @property
+    def _small_in_use(self) -> int:
+        """Moves in flight that take places which small ones may have."""
+        return self._in_use.small if self._small_apart else self._in_use.moves
 
     def consider_again(self, move: Move) -> None:
         """:meth:`consider` a move that is not in the backlog any more."""

@@ -25,6 +25,7 @@ from rehome.domain.time_range import TimeRange
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.admission.fair_share import BytesPerS
 from rehome.execution.admission.slots import Slot
+from rehome.execution.admission.small_costs import MOVE_S, QUICK_MOVE_S
 from rehome.execution.estimate.airflow_times import AirflowTimes
 from rehome.execution.estimate.projection import Course, play_out
 
@@ -83,9 +84,11 @@ def before_start(plan: Plan, observation: Observation, terms: Beforehand) -> Tim
     round_bytes = min(policy.max_moves_per_broker, len(plan.moves)) * FETCH_BYTES
     burst_s = min(max(BURST_S, round_bytes / terms.rate_bytes_per_s), QUOTA_WINDOW_S)
     least = round_bytes / QUOTA_WINDOW_S
-    fast = _all_of(plan, observation, often, pace, _delivered_rates(terms, FASTEST_PART, least))
+    fast_rates = _delivered_rates(terms, FASTEST_PART, least)
+    fast = _all_of(plan, observation, often, pace, fast_rates, QUICK_MOVE_S)
     grown = _grown(plan, observation, terms.growth_bytes_per_s, fast.seconds)
-    slow = _all_of(plan, grown, rarely, pace, _delivered_rates(terms, SLOWEST_PART))
+    slow_rates = _delivered_rates(terms, SLOWEST_PART)
+    slow = _all_of(plan, grown, rarely, pace, slow_rates, MOVE_S)
     if not (fast.whole and slow.whole):
         return None
     ungoverned_s = min(slow.seconds, GOVERNED_AFTER_S) * (SLOWEST_PART / UNGOVERNED_PART - 1)
@@ -132,8 +135,13 @@ def _grown(
 
 
 def _all_of(
-    plan: Plan, observation: Observation, policy: Policy, pace: Pace, bytes_per_s: BytesPerS
+    plan: Plan,
+    observation: Observation,
+    policy: Policy,
+    pace: Pace,
+    bytes_per_s: BytesPerS,
+    small_move_s: float,
 ) -> Course:
     states = dict.fromkeys(plan.by_partition, MoveState.PENDING)
     backlog = Backlog.of(plan, LedgerView(PlanState.RUNNING, states), observation)
-    return play_out(backlog, (), observation, policy, pace, bytes_per_s)
+    return play_out(backlog, (), observation, policy, pace, bytes_per_s, small_move_s)

@@ -19,13 +19,14 @@ from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
-from rehome.domain.run.pace import SMALL_STEP_S, Pace
+from rehome.domain.run.pace import Pace
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.admission.admit import admit
-from rehome.execution.admission.backlog import Admitted, Backlog
+from rehome.execution.admission.backlog import Admitted, Backlog, is_small_move
 from rehome.execution.admission.fair_share import BytesPerS, Copies, Copy, CopyId, copies_of
 from rehome.execution.admission.slots import Direction, InUse, Slot, slots_of
+from rehome.execution.admission.small_costs import MOVE_S, mean_cost
 
 WORK = 1_000_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""
@@ -33,6 +34,8 @@ STEP_WORK = 150
 """What settling the shares anew takes, and one more for each copy."""
 START_WORK = 40
 """What starting a move takes besides; it bounds nothing, and decides how soon to play out anew."""
+SMALL_STEP_S = 1.0
+"""About so long after one step the next one starts small moves: see ``execution.rolling``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ def play_out(
     policy: Policy,
     pace: Pace,
     bytes_per_s: BytesPerS,
+    small_move_s: float = MOVE_S,
 ) -> Course:
     """Let everything that is left be copied, or so much of it that the rest can be estimated from
     that.
@@ -64,8 +68,10 @@ def play_out(
     :param policy: its reaction is the time until the next step, as measured.
     :param pace: what `decide` admits moves by; its reaction is that of the settings.
     :param bytes_per_s: what brokers deliver.
+    :param small_move_s: what they take for a small move, of a topic that is not large.
     """
-    return _Playout(backlog, in_flight, observation, policy, pace, bytes_per_s).run()
+    course = _Playout(backlog, in_flight, observation, policy, pace, bytes_per_s, small_move_s)
+    return course.run()
 
 
 class _Flying(NamedTuple):
@@ -93,6 +99,7 @@ class _Playout:
         policy: Policy,
         pace: Pace,
         bytes_per_s: BytesPerS,
+        small_move_s: float,
     ) -> None:
         self._sizes, self._future_sizes = dict(observation.sizes), dict(observation.future_sizes)
         self._observation = replace(
@@ -109,7 +116,11 @@ class _Playout:
         self._waiting_moves: dict[
             TopicPartition, Admitted
         ] = {}  # who waits for a dead broker or a leader
-        self._now_s = 0.0
+        self._now_s = self._small_until_s = 0.0
+        in_flight, small_bytes = list(in_flight), policy.small_bytes
+        open_moves = (*(each.move for each in in_flight), *backlog.pending_moves())
+        small = [move for move in open_moves if is_small_move(move, small_bytes)]
+        self._small_move_s = small_move_s * mean_cost(small)
         self._work = self._starts = 0
         self._ended: list[tuple[float, int]] = []  # seconds and bytes of each such move
         for admitted_move in in_flight:
@@ -124,7 +135,8 @@ class _Playout:
             started = self._backlog.pending_count and self._decide()
             if not started and self._copies.next_end_s() == inf:
                 whole = self._whole and not self._backlog.pending_count
-                return Course(self._now_s, whole, self._work_taken())
+                ends_s = max(self._now_s, self._small_until_s)
+                return Course(ends_s, whole, self._work_taken())
             self._copy_until(self._next_poll_s())
         return Course(self._now_s + self._rest_s(began_with), self._whole, self._work_taken())
 
@@ -157,7 +169,7 @@ class _Playout:
         every_s = self._policy.reaction_s
         sizes = np.array(list(self._backlog.pending_sizes()), np.float64)
         small = sizes <= self._policy.small_bytes if self._policy.small_bytes else sizes < 0
-        small_s = np.count_nonzero(small) * SMALL_STEP_S / self._policy.most_small
+        small_s = np.count_nonzero(small) * self._small_move_s
         sizes = sizes[~small]
         places_s = sizes * np.resize(took_s / took_bytes, len(sizes))
         if every_s:
@@ -225,6 +237,8 @@ class _Playout:
     def _start(self, admitted_move: Admitted) -> None:
         self._starts += 1
         move, slots = admitted_move.move, slots_of(admitted_move.move, self._observation)
+        if is_small_move(move, self._policy.small_bytes):  # brokers make one after the other
+            self._small_until_s = max(self._small_until_s, self._now_s) + self._small_move_s
         copies = list(copies_of(move, self._observation))
         if len(copies) < sum(slot.direction is not Direction.OUT for slot in slots):
             self._waiting_moves[move.partition] = admitted_move
@@ -250,7 +264,7 @@ class _Playout:
         if not every_s:
             return self._now_s + shrinks_s
         if self._backlog.small_is_pending(self._policy.small_bytes):
-            return self._now_s + min(every_s, SMALL_STEP_S)
+            return max(self._now_s + min(every_s, SMALL_STEP_S), self._small_until_s)
         due = ceil((self._now_s + shrinks_s) / every_s + 1e-9)
         return max(due, round(self._now_s / every_s) + 1) * every_s
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -29,7 +29,6 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import NullPool
 
 from rehome.domain.clock import Clock, monotonic_s, sleep, utc_now
-from rehome.domain.kafka import TopicPartition
 from rehome.errors import RehomeError
 from rehome.ledger.base.fencing import Lease, renew
 from rehome.private_files import close_file, folder, private_file
@@ -40,8 +39,6 @@ POOLED, POOLED_S = 3, 600
 PASS_THROUGH = "commit 4b21452f of Rehome's repository"
 """The last version that upgrades ledgers from before the baseline."""
 _URLS = "sqlite:////path/to/ledger.db or postgresql://user@host/database"
-_CHUNK = 200
-"""Partitions per statement: two parameters each, below every database's limit."""
 _DISK_FULL = "53100"
 _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _VERSION = "SELECT version_num FROM alembic_version"
@@ -337,10 +334,3 @@ def newest_schema() -> str:
     Alembic would compile each of them to know it, whenever a ledger is opened.
     """
     return max(path.name[:4] for path in _MIGRATIONS.glob("versions/[0-9]*.py"))
-
-
-def chunks(partitions: Collection[TopicPartition]) -> Iterator[list[tuple[str, int]]]:
-    """Partitions in order, as many at a time as one statement takes."""
-    ordered = sorted(partitions)
-    for at in range(0, len(ordered), _CHUNK):
-        yield [(each.topic, each.partition) for each in ordered[at : at + _CHUNK]]

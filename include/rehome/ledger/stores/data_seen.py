@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, update
 
 from rehome.domain.kafka import HighWatermark, TopicPartition
 from rehome.domain.run.event_kind import EventKind
 from rehome.domain.run.ledger_view import DataSeen, MoveStep
 from rehome.domain.run.states import MoveState, Settle
-from rehome.ledger.base.database import Database, chunks
+from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import REASSIGNMENTS
+from rehome.ledger.base.partition_chunks import at_partitions, chunks
 from rehome.ledger.stores.events import write_event
 
 _STARTS = REASSIGNMENTS.c
@@ -30,9 +31,7 @@ _OPEN_STARTS = select(
 ).where(_STARTS.plan_id == bindparam("of"), _STARTS.ended_at.is_(None))
 SEEN = ("high_watermark", "leader_epoch", "lost_from", "lost_until")
 """Columns of what was seen of a move's messages."""
-_OPEN_STARTS_AT = _OPEN_STARTS.where(
-    tuple_(_STARTS.topic, _STARTS.partition).in_(bindparam("places", expanding=True))
-)
+_OPEN_STARTS_AT = _OPEN_STARTS.where(at_partitions(_STARTS.topic, _STARTS.partition))
 _READ = (
     update(REASSIGNMENTS)
     .where(
@@ -120,8 +119,8 @@ def open_starts_at(
 ) -> dict[TopicPartition, RowMapping]:
     """The same of some partitions."""
     starts: dict[TopicPartition, RowMapping] = {}
-    for places in chunks(partitions):
-        rows = connection.execute(_OPEN_STARTS_AT, {"of": plan_id, "places": places}).mappings()
+    for chunk in chunks(partitions):
+        rows = connection.execute(_OPEN_STARTS_AT, {"of": plan_id} | chunk).mappings()
         starts |= {TopicPartition(row["topic"], row["partition"]): row for row in rows}
     return starts
 

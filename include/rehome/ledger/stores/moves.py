@@ -13,7 +13,6 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    tuple_,
     update,
 )
 
@@ -28,8 +27,9 @@ from rehome.domain.run.ledger_view import (
 )
 from rehome.domain.run.observation import Observation
 from rehome.domain.run.states import MoveState, PlanState, Settle
-from rehome.ledger.base.database import Database, chunks
+from rehome.ledger.base.database import Database
 from rehome.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
+from rehome.ledger.base.partition_chunks import at_partitions, chunks
 from rehome.ledger.base.reassignment_rows import reassignment_of, started_row
 from rehome.ledger.base.records import MoveRecord, Reassignment
 from rehome.ledger.stores.copies.brought import add_taken_back, brought
@@ -76,7 +76,7 @@ _CHANGE = update(MOVES).where(
 _LEAVE = _CHANGE.where(MOVES.c.state == bindparam("left_state"))
 _STATES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state).where(
     MOVES.c.plan_id == bindparam("of"),
-    tuple_(MOVES.c.topic, MOVES.c.partition).in_(bindparam("places", expanding=True)),
+    at_partitions(MOVES.c.topic, MOVES.c.partition),
 )
 _STARTED = insert(REASSIGNMENTS)
 _OPEN = update(REASSIGNMENTS).where(
@@ -87,9 +87,7 @@ _END = _OPEN.where(
     REASSIGNMENTS.c.partition == bindparam("number"),
 )
 _SENT = _OPEN.where(
-    tuple_(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition).in_(
-        bindparam("places", expanding=True)
-    ),
+    at_partitions(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition),
     REASSIGNMENTS.c.sent_at.is_(None),
 )
 _OPEN_STARTS = (
@@ -184,8 +182,8 @@ class MoveStore(Database):
         """Record that the controller has accepted these; as of when."""
         with self.writing() as connection:
             now = self._clock()
-            for places in chunks(partitions):
-                connection.execute(_SENT, {"of": plan_id, "places": places, "sent_at": now})
+            for chunk in chunks(partitions):
+                connection.execute(_SENT, {"of": plan_id, "sent_at": now} | chunk)
         return now
 
     def settle(
@@ -322,8 +320,8 @@ def _states(
     see :func:`next_version`.
     """
     states = {}
-    for places in chunks(partitions):
-        for row in connection.execute(_STATES, {"of": plan_id, "places": places}):
+    for chunk in chunks(partitions):
+        for row in connection.execute(_STATES, {"of": plan_id} | chunk):
             states[TopicPartition(row.topic, row.partition)] = MoveState(row.state)
     return states
 

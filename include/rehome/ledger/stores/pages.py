@@ -17,10 +17,9 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    tuple_,
 )
 
-from rehome.domain.kafka import BrokerId
+from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.run.ledger_view import MoveSums
 from rehome.domain.run.progress import ReplicaStatus
@@ -49,6 +48,7 @@ from rehome.ledger.base.paging import (
     PlanFilter,
     PlanLine,
 )
+from rehome.ledger.base.partition_chunks import at_partitions, chunks
 from rehome.ledger.base.plan_rows import record_of
 from rehome.ledger.base.reassignment_rows import reassignment_of
 from rehome.ledger.base.records import Event, Reassignment, ThrottleState
@@ -57,6 +57,22 @@ from rehome.ledger.stores.events import event_of
 from rehome.ledger.stores.planned_moves import move_of
 from rehome.ledger.stores.samples import newest_samples, status_of
 
+_STARTS = (
+    select(REASSIGNMENTS)
+    .where(
+        REASSIGNMENTS.c.plan_id == bindparam("of"),
+        at_partitions(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition),
+    )
+    .order_by(REASSIGNMENTS.c.started_at)
+)
+_STATUSES = (
+    select(REPLICA_STATUSES)
+    .where(
+        REPLICA_STATUSES.c.plan_id == bindparam("of"),
+        at_partitions(REPLICA_STATUSES.c.topic, REPLICA_STATUSES.c.partition),
+    )
+    .order_by(REPLICA_STATUSES.c.broker)
+)
 _FLYING = (
     select(MOVES, REASSIGNMENTS.c.first_leader)
     .outerjoin(
@@ -166,7 +182,7 @@ class PageStore(Database):
             if counts is None:
                 counts = _counts(connection, plan_id, move_filter)
             rows = _move_rows(connection, plan_id, move_filter, offset, limit, counts)
-            partitions = [(row["topic"], row["partition"]) for row in rows]
+            partitions = [TopicPartition(row["topic"], row["partition"]) for row in rows]
             starts = _starts(connection, plan_id, partitions)
             statuses = _statuses(connection, plan_id, partitions)
             lines = [
@@ -350,29 +366,23 @@ def _count(connection: Connection, query: Select[Any]) -> int:
 
 
 def _starts(
-    connection: Connection, plan_id: str, partitions: Collection[tuple[str, int]]
-) -> Mapping[tuple[str, int], Reassignment]:
+    connection: Connection, plan_id: str, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, Reassignment]:
     """The newest reassignment of each partition."""
-    starts = REASSIGNMENTS.c
-    query = select(REASSIGNMENTS).where(
-        starts.plan_id == plan_id,
-        # For SQLite's sake, whose index serves single columns only.
-        starts.topic.in_({topic for topic, _ in partitions}),
-        starts.partition.in_({partition for _, partition in partitions}),
-        tuple_(starts.topic, starts.partition).in_(partitions),
-    )
-    rows = connection.execute(query.order_by(starts.started_at)).mappings()
-    return {(row["topic"], row["partition"]): reassignment_of(row) for row in rows}
+    newest: dict[TopicPartition, Reassignment] = {}
+    for chunk in chunks(partitions):
+        for row in connection.execute(_STARTS, {"of": plan_id} | chunk).mappings():
+            newest[TopicPartition(row["topic"], row["partition"])] = reassignment_of(row)
+    return newest
 
 
 def _statuses(
-    connection: Connection, plan_id: str, partitions: Collection[tuple[str, int]]
-) -> Mapping[tuple[str, int], list[ReplicaStatus]]:
-    replicas = REPLICA_STATUSES.c
-    query = select(REPLICA_STATUSES).where(
-        replicas.plan_id == plan_id, tuple_(replicas.topic, replicas.partition).in_(partitions)
-    )
-    statuses: dict[tuple[str, int], list[ReplicaStatus]] = {}
-    for row in connection.execute(query.order_by(replicas.broker)).mappings():
-        statuses.setdefault((row["topic"], row["partition"]), []).append(status_of(row))
+    connection: Connection, plan_id: str, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, list[ReplicaStatus]]:
+    """By broker."""
+    statuses: dict[TopicPartition, list[ReplicaStatus]] = {}
+    for chunk in chunks(partitions):
+        for row in connection.execute(_STATUSES, {"of": plan_id} | chunk).mappings():
+            partition = TopicPartition(row["topic"], row["partition"])
+            statuses.setdefault(partition, []).append(status_of(row))
     return statuses

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection, RowMapping, bindparam, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from rehome.domain.kafka import BrokerId, TopicPartition
 from rehome.domain.run.progress import ReplicaState
 from rehome.domain.run.states import MoveState, Settle
-from rehome.ledger.base.database import chunks
 from rehome.ledger.base.models import MOVES, PLANS, REASSIGNMENTS, REPLICA_STATUSES
+from rehome.ledger.base.partition_chunks import at_partitions, chunks
 from rehome.ledger.stores.planned_moves import move_of
 
 _STATUSES = REPLICA_STATUSES.c
@@ -21,26 +21,26 @@ _STARTED = (
     & (REASSIGNMENTS.c.partition == MOVES.c.partition)
     & REASSIGNMENTS.c.ended_at.is_(None)
 )
-_READ_SINCE = (
+_READ = (
     (_STATUSES.plan_id == MOVES.c.plan_id)
     & (_STATUSES.topic == MOVES.c.topic)
     & (_STATUSES.partition == MOVES.c.partition)
-    & (_STATUSES.status_at >= REASSIGNMENTS.c.started_at)
 )
 _COPIES = (
     select(
         MOVES,
         REASSIGNMENTS.c.started_at,
         _STATUSES.broker,
+        _STATUSES.status_at,
         _STATUSES.standing,
         _STATUSES.size_bytes.label("copied_bytes"),
         _STATUSES.bytes_behind,
     )
     .outerjoin(REASSIGNMENTS, _STARTED)
-    .outerjoin(REPLICA_STATUSES, _READ_SINCE)
+    .outerjoin(REPLICA_STATUSES, _READ)
     .where(
         MOVES.c.plan_id == bindparam("of"),
-        tuple_(MOVES.c.topic, MOVES.c.partition).in_(bindparam("partitions", expanding=True)),
+        at_partitions(MOVES.c.topic, MOVES.c.partition),
     )
 )
 
@@ -75,7 +75,7 @@ def brought(
     """
     rows: dict[TopicPartition, list[RowMapping]] = {}
     for chunk in chunks(partitions):
-        for row in connection.execute(_COPIES, {"of": plan_id, "partitions": chunk}).mappings():
+        for row in connection.execute(_COPIES, {"of": plan_id} | chunk).mappings():
             partition = TopicPartition(row["topic"], row["partition"])
             if row["replicas_target"] is not None:
                 rows.setdefault(partition, []).append(row)
@@ -100,10 +100,13 @@ def add_taken_back(
 
 def _brought(rows: Collection[RowMapping]) -> Brought:
     first = next(iter(rows))
-    if first["started_at"] is None:
+    started_at = first["started_at"]
+    if started_at is None:
         return Brought(0, 0)
     move = move_of(first)
-    read = {row["broker"]: row for row in rows if row["copied_bytes"] is not None}
+    # Compared here: by its index on times, SQLite would read all statuses of the plan for each row.
+    since = [row for row in rows if row["status_at"] is not None and row["status_at"] >= started_at]
+    read = {row["broker"]: row for row in since if row["copied_bytes"] is not None}
     copies = (*move.adding, *move.relocating)
     return Brought(
         sum(_so_far(read, move.adding, move.relocating)),

@@ -1,0 +1,33 @@
+"""What small moves cost brokers, which is hardly ever the bytes that they copy.
+
+Each changes the metadata of its partition a few times, and at each change every broker makes a new
+table of its topic's partitions: so a move costs the more, the larger its topic is
+(docs/decisions/155).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rehome.domain.plan.move import Move
+
+MOVE_S = 0.0026
+"""What four brokers on two cores take for a move of a topic of up to ``TOPIC_PARTITIONS``, where
+thousands are in flight; brokers on cores of their own take ``QUICK_MOVE_S``, or less."""
+QUICK_MOVE_S = 0.0005
+TOPIC_PARTITIONS = 100
+
+
+def mean_cost(moves: Collection[Move]) -> float:
+    """Of a move on average; 1 = that of a topic of up to ``TOPIC_PARTITIONS``. A topic has at least
+    as many partitions as the highest number of one that moves says.
+
+    :param moves: the small ones of a plan; 1 where there are none.
+    """
+    if not moves:
+        return 1.0
+    highest: dict[str, int] = {}
+    for topic, number in (move.partition for move in moves):
+        highest[topic] = max(number, highest.get(topic, 0))
+    costs = {t: max(1.0, (number + 1) / TOPIC_PARTITIONS) for t, number in highest.items()}
+    return sum(costs[move.partition.topic] for move in moves) / len(moves)
