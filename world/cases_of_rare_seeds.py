@@ -290,3 +290,61 @@ GONE_BEHIND_A_FULL_DISK = Script(
     quiet_s=400.0,
 )
 """Seed 40028: the topic of a move that waits for a disk is deleted, and nothing reads it again."""
+
+LEDGER_REPLACED_UNDER_A_CALL = Script(
+    64032,
+    4,
+    (Topic("u", ((1, 4), (2, 1), (4, 2)), 120_000_000, inflow=200_000),),
+    (
+        Plan(
+            *("A", (("u", 1, (1, 4)),)),
+            slots=2,
+            own=((1, 5_000_000, 500_000), (3, 500_000, 5_000_000)),
+        ),
+    ),
+    does=(
+        Do(4.9, "A", What.START, (0,)),
+        Do(32.4, "A", What.MARK, ("success",)),
+        Do(35.1, "A", What.LEDGER_NEW),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 64032: the ledger is replaced while the call that empties a list is under way."""
+
+CHANGED_WHILE_A_BROKER_WAS_SILENT = Script(
+    64522,
+    3,
+    (Topic("t", ((3,), (3,), (3,)), 5_000_000),),
+    (
+        Plan("A", (("t", 0, (2,)),), slots=2),
+        Plan("B", (("t", 1, (2,)),), 5_000_000, slots=1, own=((3, 500_000, 5_000_000),)),
+    ),
+    does=(
+        Do(14.4, "A", What.START, (0,)),
+        Do(16.2, "admin", What.SET_RATE, (3, RATES[1], 5_000_000)),
+        Do(34.2, "admin", What.TOOL_EXECUTE, ("t", 0, (1,), 500_000)),
+    ),
+    strikes=(Strike("A", 142, Blow.BROKER_ANSWER_LOST),),
+    quiet_s=400.0,
+)
+"""Seed 64517: one broker's answer is waited for, and another one's throttle changes meanwhile."""
+
+PLANNED_BESIDE_ANOTHER_REHOME = Script(
+    64995,
+    4,
+    (Topic("t", ((1,), (3,), (3,)), 120_000_000),),
+    (Plan("A", (("t", 2, (1,)),), 1_000_000, slots=1),),
+    does=(Do(11.4, "A", What.START, (0,)),),
+    watches=(
+        Watch(
+            *("W", "propose"),
+            every_s=120,
+            grace_s=150,
+            window_s=(120, 120),
+            rate=5_000_000,
+            later=((360, 120), (600, 120)),
+            approval=True,
+        ),
+    ),
+)
+"""Seed 64995: the gate on a snapshot refuses to plan while another Rehome moves partitions."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rehome.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from rehome.domain.kafka import ReplicaId, Replicas, TopicPartition
@@ -33,6 +34,7 @@ class ConfigWrite:
         None = there was no reading.
     :param asked: the value that was asked for: of a list, items to add or to take away.
     :param listed: number of the process's last reading of what is in flight; None = there was none.
+    :param sent_at: when the call for it left its process; None = not known.
     """
 
     number: int
@@ -47,6 +49,7 @@ class ConfigWrite:
     read: int | None
     asked: str | None = None
     listed: int | None = None
+    sent_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,14 @@ class DirAsked:
     before: str | None
 
 
+class _Call(NamedTuple):
+    """A call that changes configs and has not been answered."""
+
+    owner: str
+    changes: dict[ConfigKey, ConfigChange]
+    sent_at: float
+
+
 @dataclass
 class History:
     """Everything that was asked, in order."""
@@ -117,7 +128,7 @@ class History:
     _listed: dict[str, int] = field(default_factory=dict)
     _reads: dict[tuple[str, ConfigResource], int] = field(default_factory=dict)
     _configs: dict[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
-    _open: dict[str, tuple[str, dict[ConfigKey, ConfigChange]]] = field(default_factory=dict)
+    _open: dict[str, _Call] = field(default_factory=dict)
     _topics: dict[str, str] = field(default_factory=dict)
     _scanned: int = 0
     _numbers: list[int] = field(default_factory=list)
@@ -179,9 +190,12 @@ class History:
             asked = Alter(self._next(), at, owner, process, partition, chosen, seen, size)
             self.alters.append(asked)
 
-    def asks(self, owner: str, process: str, changes: Sequence[ConfigChange]) -> None:
+    def asks(
+        self, owner: str, process: str, changes: Sequence[ConfigChange], sent_at: float
+    ) -> None:
         """A process is about to have these changed; one call may take long, and others act."""
-        self._open[process] = (owner, {(each.resource, each.key): each for each in changes})
+        by_key = {(each.resource, each.key): each for each in changes}
+        self._open[process] = _Call(owner, by_key, sent_at)
 
     def acted(self, owner: str, process: str, at: float) -> None:
         """The world has carried a call out: what is new in the log is the caller's, unless another
@@ -203,7 +217,8 @@ class History:
 
     def _appends(self, process: str) -> list[ConfigChange]:
         """What it has asked to be put on lists; it asks no more."""
-        _, asked = self._open.pop(process, ("", {}))
+        call = self._open.pop(process, None)
+        asked = {} if call is None else call.changes
         return [each for each in asked.values() if each.operation is ConfigOperation.APPEND]
 
     def _changed_nothing(self, at: float, owner: str, process: str, change: ConfigChange) -> None:
@@ -246,20 +261,20 @@ class History:
         for key in sorted(before.keys() | after.keys()):
             was, now = before.get(key), after.get(key)
             if was != now:
-                owner, process, asked = self._asker(who, (resource, key))
+                process = self._asker(who[1], (resource, key))
+                call = self._open.get(process)
+                owner = call.owner if call else who[0]
+                asked = call.changes.get((resource, key)) if call else None
                 read = self._reads.get((process, resource))
                 how, value = (asked.operation, asked.value) if asked else (None, None)
                 what = (resource, key, was, now, how, read, value, self._listed.get(process))
-                self.writes.append(ConfigWrite(self._next(), at, owner, process, *what))
+                sent_at = call.sent_at if call else None
+                self.writes.append(ConfigWrite(self._next(), at, owner, process, *what, sent_at))
 
-    def _asker(
-        self, caller: tuple[str, str], key: ConfigKey
-    ) -> tuple[str, str, ConfigChange | None]:
-        owner, process = caller
-        for name in (process, *sorted(self._open)):
-            if name in self._open and key in self._open[name][1]:
-                return self._open[name][0], name, self._open[name][1][key]
-        return owner, process, None
+    def _asker(self, process: str, key: ConfigKey) -> str:
+        """The process whose call that has not been answered asks for this key."""
+        asking = (name for name in (process, *sorted(self._open)) if name in self._open)
+        return next((name for name in asking if key in self._open[name].changes), process)
 
 
 def items(value: str | None) -> list[str]:

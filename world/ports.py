@@ -47,10 +47,11 @@ class Wire:
     def _before(self, call: Call, args: tuple[Any, ...]) -> Fault | None:
         self._history.called(self._owner, call.api)
         said = f"{call.api} {canonical(args)}" if self._scheduler.trace.kept else call.api
+        sent_at = self._scheduler.at_s
         self._scheduler.point(Point.CALL, said, self._latency_s())
         self.made[self._process()] += 1
         if call is Call.ALTER_CONFIGS and not args[1]:
-            self._history.asks(self._owner, self._process(), args[0])
+            self._history.asks(self._owner, self._process(), args[0], sent_at)
         if call is Call.ALTER_REPLICA_LOG_DIRS:
             self._note_dirs(args[0])
         if call is Call.ALTER_REASSIGNMENTS:  # what the call itself does, nobody else acts in

@@ -129,12 +129,13 @@ def _went_well(run: DagRun) -> bool:
 
 def _refused(stage: Stage) -> dict[str, Sequence[str]]:
     """What gates have refused, and should not have: any plan of the planner's, and a snapshot where
-    nothing has happened.
+    nothing has happened. Of another Rehome, which plans meanwhile, moves are in flight.
     """
     sites = [rehome.installation for rehome in stage.rehomes.values()]
     refused = [site.gate_refused for site in sites]
     if _only_started(stage):
-        refused += [site.snapshots_refused for site in sites]
+        starting = [stage.rehomes[plan.of] for plan in stage.script.plans]
+        refused += [rehome.installation.snapshots_refused for rehome in starting]
     return {plan_id: rules for each in refused for plan_id, rules in each.items()}
 
 

@@ -222,7 +222,8 @@ class Configs:
         known = self.keys.setdefault(where, KeyHistory.beginning(where, None))
         before = known.last
         foreign = write.owner == OTHERS or self.lets(write)
-        owner = self.ledgers.of(write.owner, write.at)
+        # What was under way when the ledger was replaced, is of the one before.
+        owner = self.ledgers.of(write.owner, write.at if write.sent_at is None else write.sent_at)
         wanted = _wanted(known, before, write) if foreign else before.wanted
         seen = wanted if foreign else _seen(known, before, write)
         ours = {each: set(values) for each, values in before.ours.items()}

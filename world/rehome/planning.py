@@ -42,7 +42,7 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
     request = parse_request(out.read_json("request.json"), recorded=True)
     try:
         written = by_hand(plan_id)
-        if site.scripts[plan_id].tried_out:
+        if written is None or site.scripts[plan_id].tried_out:
             _judge_snapshot(site, args, out, request)
         plan = written or _planned(site, args, plan_id, request)
     except RehomeError as error:

@@ -63,7 +63,7 @@ def listed(value: str) -> History:
 
 
 def append(history: History, items: str) -> None:
-    history.asks("A", "A:task", [ConfigChange(*LIST, ConfigOperation.APPEND, items)])
+    history.asks("A", "A:task", [ConfigChange(*LIST, ConfigOperation.APPEND, items)], 0.0)
 
 
 def of_a(history: History) -> list[tuple[str | None, str | None, str | None]]:

@@ -132,7 +132,8 @@ def settle_what_can_be(
     """As :func:`read_what_can_be`, until two readings of each resource agree.
 
     Any broker may answer, and one under load can be behind the controller for a moment: an
-    outdated value must not be journalled as the earlier one.
+    outdated value must not be journalled as the earlier one. Where a broker does not answer, the
+    others' answers are as old as its time limit is long: they are read once more.
 
     :raises ThrottleError: the configurations keep changing.
     """
@@ -144,7 +145,8 @@ def settle_what_can_be(
         pause(SETTLE_S)
         again, unread_now = read_what_can_be(cluster, last.keys(), keys)
         unread |= unread_now
-        agreed = {where: configs for where, configs in again.items() if configs == last[where]}
+        same = {where: configs for where, configs in again.items() if configs == last[where]}
+        agreed = {} if unread_now else same
         settled |= agreed
         timeout.note_answer(progress=bool(agreed) or len(again) < len(last))
         last = {where: configs for where, configs in again.items() if where not in agreed}
