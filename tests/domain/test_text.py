@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from rehome.domain.kafka import TopicPartition
 from rehome.domain.resources import Resource
 from rehome.domain.text import (
     amount_text,
@@ -16,6 +17,7 @@ from rehome.domain.text import (
     duration_text,
     join_names,
     minute_text,
+    names_by_value,
     rate_in,
     second_text,
 )
@@ -81,3 +83,10 @@ def test_one_is_singular_and_many_are_not() -> None:
 def test_names_are_listed_with_an_and_before_the_last() -> None:
     assert [join_names("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert [brokers_text([3]), brokers_text([3, 4])] == ["broker 3", "brokers 3 and 4"]
+
+
+def test_partitions_with_the_same_value_are_named_together() -> None:
+    values = {TopicPartition("t", number): "done" for number in range(4)}
+    values[TopicPartition("u", 0)] = "gone"
+    assert names_by_value(values, most=3) == {"done": "t-0, t-1, t-2 and 1 more", "gone": "u-0"}
+    assert names_by_value({}) == {}

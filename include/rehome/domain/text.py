@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from rehome.domain.kafka import BrokerError, TopicPartition
 from rehome.domain.resources import LED, MEASURED_AS, RATES, Resource
 
+V = TypeVar("V", bound=Hashable)
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 MOST = 2**63 - 1
 """Bytes, and bytes per second, that Kafka and the ledger can hold."""
@@ -163,6 +164,14 @@ def first_names(
     shown = names[:most]
     more = (len(names) if count is None else count) - len(shown)
     return separator.join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def names_by_value(values: Mapping[TopicPartition, V], most: int = 50) -> dict[V, str]:
+    """Partitions with the same value, named together; of more than ``most`` the first ones."""
+    names: dict[V, list[str]] = {}
+    for name, value in values.items():
+        names.setdefault(value, []).append(str(name))
+    return {value: first_names(each, most=most) for value, each in names.items()}
 
 
 def brokers_text(brokers: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rehome.domain.run.states import PlanState
-from rehome.domain.text import count_text
+from rehome.domain.text import count_text, names_by_value
 from rehome.execution.policy_from_request import policy_for
 from rehome.links import PlanPageLink
 from rehome.operators import assets
@@ -60,7 +60,7 @@ class StartReassignmentOperator(ClusterOperator):
             started = count_text(len(done.admitted), "move")
             before = done.on_their_way
             self.log.info("%s started; on their way before that: %d", started, before)
-        for partition, error in done.errors.items():
-            self.log.error("%s: %s", partition, error)
+        for error, names in names_by_value(done.errors).items():
+            self.log.error("%s: %s", error, names)
         for cause in done.holds:
             self.log.info("Held back: %s", cause)

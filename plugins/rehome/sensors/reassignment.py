@@ -12,7 +12,7 @@ from rehome.cluster.interface.errors import ClusterError, MissingRightError
 from rehome.domain.clock import sleep, utc_now
 from rehome.domain.run.causes.error_kind import ErrorKind
 from rehome.domain.run.states import PlanState
-from rehome.domain.text import count_text
+from rehome.domain.text import count_text, names_by_value
 from rehome.execution.observation.foreign_reassignments import Watched
 from rehome.execution.policy_from_request import policy_for
 from rehome.execution.stall import overdue
@@ -132,10 +132,10 @@ class ReassignmentSensor(ClusterOperator):
     def _tell(self, done: Advance) -> None:
         if done.progress is not None:
             self.log.info("\n%s", done.progress.table())
-        for partition, state in done.settled.items():
-            self.log.info("%s: %s", partition, state)
-        for partition, error in done.errors.items():
-            self.log.error("%s: %s", partition, error)
+        for state, names in names_by_value(done.settled).items():
+            self.log.info("%s: %s", state, names)
+        for error, names in names_by_value(done.errors).items():
+            self.log.error("%s: %s", error, names)
         for cause in done.holds:
             self.log.info("Held back: %s", cause)
 
