@@ -140,15 +140,19 @@ def topic_bands(
     row[topics] = np.arange(len(topics))
     row = row[arrays.topic_of]
     spread = _Spread(layout, tree, partitions, brokers, row, len(topics))
-    led, size = _counts(row, layout.origin[:, :1], spread.shape), np.where(brokers, capacity, 0.0)
+    led = _led_by(brokers, row, layout.origin[:, 0], len(topics))
+    size = np.where(brokers, capacity, 0.0)
     low, high, led_low, led_high = (np.empty(spread.shape, np.int64) for _ in range(4))
     fair, gone = np.empty((len(topics), len(brokers))), ~tree.hosts & brokers
-    for some in _topics_at_once(fair.shape):
-        share, fair[some], least, most = spread.shares(some, size)
+    first, kind = spread.kinds(led)
+    for some in _topics_at_once((len(first), len(brokers))):
+        share, fair_share, least, most = spread.shares(first[some], size)
         lowest, highest = band(share, tolerance)
-        low[some] = np.minimum(lowest, most)
-        high[some] = np.maximum(highest, least)
-        led_low[some], led_high[some] = band(_led_shares(led[some], brokers, size), tolerance)
+        led_band = band(_parts(led[first[some]].astype(float), size), tolerance)
+        of_kinds = fair_share, np.minimum(lowest, most), np.maximum(highest, least), *led_band
+        mine = np.flatnonzero((kind >= some.start) & (kind < some.stop))
+        for side, of_kind in zip((fair, low, high, led_low, led_high), of_kinds, strict=True):
+            side[mine] = of_kind[kind[mine] - some.start]
     low[:-1][few], led_low[:-1][few], led_high[:-1][few] = 0, 0, ANY
     high[:, gone], led_high[:, gone] = 0, 0
     for lowest, highest in ((low, high), (led_low, led_high)):
@@ -258,9 +262,11 @@ def _counts(row: Ints, rows: Rows, shape: tuple[int, ...]) -> Ints:
     return counts
 
 
-def _led_shares(led: Ints, brokers: Mask, size: Floats) -> Floats:
-    """(T, B) what each broker should lead, by size, of what those that take part lead."""
-    return _parts(np.where(brokers, led, 0).sum(axis=1).astype(float), size)
+def _led_by(brokers: Mask, row: Ints, leaders: Rows, topics: int) -> Ints:
+    """(T,) how many partitions of each topic are led by these brokers."""
+    mine = (leaders != NONE) & brokers[leaders]
+    led: Ints = np.bincount(row[mine], minlength=topics + 1)[:-1]
+    return led
 
 
 def _topics_at_once(shape: tuple[int, ...]) -> list[slice]:
@@ -296,8 +302,22 @@ class _Spread:
         number = row[movable] * width + replica_counts(layout.origin[movable])
         of_count = np.bincount(number, minlength=topics * width).reshape(topics, width)
         self._of_count = of_count.astype(float)
+        self._free = bool((brokers & self._takes).all() and not self._stays[:-1].any())
 
-    def shares(self, some: slice, capacity: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def kinds(self, led: Ints) -> tuple[Ints, Ints]:
+        """(n,) the first topic of each kind, and (T,) the kind of each topic: the bands of a kind
+        are the same. Where all replicas may go anywhere, they depend on how many there are.
+
+        :param led: (T,) how many partitions of each topic are led.
+        """
+        if not self._free:
+            every = np.arange(len(led))
+            return every, every
+        numbers = np.column_stack([self._of_count, led])
+        _, first, kind = np.unique(numbers, axis=0, return_index=True, return_inverse=True)
+        return first, kind.reshape(-1)
+
+    def shares(self, some: Ints, capacity: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """(n, B) share of each broker of some topics, as close to its fair share as possible; the
         fair share; and the least and most replicas that a broker can hold.
         """
