@@ -81,6 +81,6 @@ def goal_of(case: People) -> Goal:
         headroom=arrays.brokers.headroom_bytes.astype(float),
         rack=racks if any(paths) else np.arange(len(hosts)),
         topic_of=spread.row if spread is not None else np.zeros(len(arrays.rows), np.int64),
-        topic_low=spread.low[:-1] if spread is not None else none,
-        topic_high=spread.high[:-1] if spread is not None else none,
+        topic_low=spread.low[:-1].astype(np.int64) if spread is not None else none,
+        topic_high=spread.high[:-1].astype(np.int64) if spread is not None else none,
     )

@@ -11,6 +11,10 @@ Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 
 
+CellCounts = npt.NDArray[np.int32]
+"""A number for each topic on each broker: there are millions of them."""
+
+
 Mask = npt.NDArray[np.bool_]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from rehome.domain.array_types import NONE, CellCounts, Floats, Ints, Mask, Rows
 from rehome.domain.request.request import MAY_SHARE_A_BROKER, MOST_TOPIC_CELLS
 from rehome.planning.model.arrays import ClusterArrays, replica_counts
 from rehome.planning.model.layout import Layout
@@ -48,21 +48,21 @@ class TopicBands:
 
     topics: Ints
     row: Ints
-    low: Ints
-    high: Ints
-    led_low: Ints
-    led_high: Ints
+    low: CellCounts
+    high: CellCounts
+    led_low: CellCounts
+    led_high: CellCounts
     fair: Floats
     tolerance: float
     few: Mask
     leaders_only: bool = False
     even: TopicBands | None = None
 
-    def counts(self, rows: Rows) -> Ints:
+    def counts(self, rows: Rows) -> CellCounts:
         """(T + 1, B) replicas of each topic on each broker under (P, R) rows."""
         return _counts(self.row, rows, self.low.shape)
 
-    def leaders(self, rows: Rows) -> Ints:
+    def leaders(self, rows: Rows) -> CellCounts:
         """(T + 1, B) leaders of each topic on each broker."""
         return _counts(self.row, rows[:, :1], self.low.shape)
 
@@ -71,19 +71,19 @@ class TopicBands:
         return total_beyond(self.counts(rows), self.low, self.high)
 
 
-def beyond(counts: Ints, low: Ints, high: Ints) -> Ints:
+def beyond(counts: CellCounts, low: CellCounts, high: CellCounts) -> CellCounts:
     """How far counts are outside of their bands."""
-    outside: Ints = np.subtract(counts, high)
+    outside: CellCounts = np.subtract(counts, high)
     np.maximum(outside, low - counts, out=outside)
     return np.maximum(outside, 0, out=outside)
 
 
-def total_beyond(counts: Ints, low: Ints, high: Ints) -> int:
+def total_beyond(counts: CellCounts, low: CellCounts, high: CellCounts) -> int:
     """The sum of it."""
     return int(cells_beyond(counts, low, high)[1].sum())
 
 
-def cells_beyond(counts: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def cells_beyond(counts: CellCounts, low: CellCounts, high: CellCounts) -> tuple[Ints, CellCounts]:
     """The cells that are outside of their bands, ascending, and how far: computed in parts that fit
     the processor's cache.
     """
@@ -142,17 +142,21 @@ def topic_bands(
     spread = _Spread(layout, tree, partitions, brokers, row, len(topics))
     led = _led_by(brokers, row, layout.origin[:, 0], len(topics))
     size = np.where(brokers, capacity, 0.0)
-    low, high, led_low, led_high = (np.empty(spread.shape, np.int64) for _ in range(4))
+    low, high, led_low, led_high = (np.empty(spread.shape, np.int32) for _ in range(4))
     fair, gone = np.empty((len(topics), len(brokers))), ~tree.hosts & brokers
     first, kind = spread.kinds(led)
     for some in _topics_at_once((len(first), len(brokers))):
         share, fair_share, least, most = spread.shares(first[some], size)
         lowest, highest = band(share, tolerance)
+        np.minimum(lowest, most, out=lowest, casting="unsafe")
+        np.maximum(highest, least, out=highest, casting="unsafe")
         led_band = band(_parts(led[first[some]].astype(float), size), tolerance)
-        of_kinds = fair_share, np.minimum(lowest, most), np.maximum(highest, least), *led_band
         mine = np.flatnonzero((kind >= some.start) & (kind < some.stop))
-        for side, of_kind in zip((fair, low, high, led_low, led_high), of_kinds, strict=True):
-            side[mine] = of_kind[kind[mine] - some.start]
+        of_mine = kind[mine] - some.start
+        fair[mine] = fair_share[of_mine]
+        of_kinds = lowest, highest, *led_band
+        for side, of_kind in zip((low, high, led_low, led_high), of_kinds, strict=True):
+            side[mine] = of_kind[of_mine]
     low[:-1][few], led_low[:-1][few], led_high[:-1][few] = 0, 0, ANY
     high[:, gone], led_high[:, gone] = 0, 0
     for lowest, highest in ((low, high), (led_low, led_high)):
@@ -210,7 +214,7 @@ def _join_bands(parts: list[TopicBands | None]) -> TopicBands | None:
         row[mine] = part.row[mine] + start
         start += len(part.topics)
 
-    def stack(name: str) -> Ints:
+    def stack(name: str) -> CellCounts:
         sides = [getattr(part, name) for part in bands]
         return np.vstack([*(side[:-1] for side in sides), sides[0][-1:]])
 
@@ -244,9 +248,9 @@ def _topics_with_bands(arrays: ClusterArrays, partitions: Mask, brokers: int) ->
     return np.flatnonzero(banded), ~large[banded]
 
 
-def band(share: Floats, tolerance: float) -> tuple[Ints, Ints]:
+def band(share: Floats, tolerance: float) -> tuple[CellCounts, CellCounts]:
     """Least and most replicas within the tolerance of shares, or within one replica."""
-    low, high = (np.empty(share.shape, np.int64) for _ in range(2))
+    low, high = (np.empty(share.shape, np.int32) for _ in range(2))
     for part, least, most in zip(share, low, high, strict=True):
         slack = np.maximum(1.0, tolerance * part) + ROUNDING
         least[:] = np.maximum(np.ceil(part - slack), 0)
@@ -254,12 +258,12 @@ def band(share: Floats, tolerance: float) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _counts(row: Ints, rows: Rows, shape: tuple[int, ...]) -> Ints:
+def _counts(row: Ints, rows: Rows, shape: tuple[int, ...]) -> CellCounts:
     cells = (row * shape[1])[:, None] + rows
     is_replica = rows != NONE
     replica_cells = cells.reshape(-1) if is_replica.all() else cells[is_replica]
-    counts: Ints = np.bincount(replica_cells, minlength=shape[0] * shape[1]).reshape(shape)
-    return counts
+    counts = np.bincount(replica_cells, minlength=shape[0] * shape[1])
+    return counts.reshape(shape).astype(np.int32)
 
 
 def _led_by(brokers: Mask, row: Ints, leaders: Rows, topics: int) -> Ints:

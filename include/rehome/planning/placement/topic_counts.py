@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Ints, Mask, Rows
+from rehome.domain.array_types import NONE, CellCounts, Ints, Mask, Rows
 from rehome.planning.model.topic_bands import TopicBands, beyond, cells_beyond, total_beyond
 from rehome.planning.placement.stable_order import turn
 
@@ -17,7 +17,7 @@ class TopicCounts:
     :ivar rows, brokers: T + 1 and B, see TopicBands.
     """
 
-    def __init__(self, row: Ints, counts: Ints, low: Ints, high: Ints) -> None:
+    def __init__(self, row: Ints, counts: CellCounts, low: CellCounts, high: CellCounts) -> None:
         self._row = row
         self.rows, self.brokers = len(counts), counts.shape[1]
         self.replicas, self.low, self.high = (of.reshape(-1) for of in (counts, low, high))
@@ -169,7 +169,7 @@ class TopicCounts:
         """The cells that are outside of their bands, ascending."""
         return cells_beyond(self.replicas, self.low, self.high)[0]
 
-    def beyond(self, cells: Ints) -> Ints:
+    def beyond(self, cells: Ints) -> CellCounts:
         """(n,) distance of these cells to their bands, in replicas."""
         return beyond(self.replicas[cells], self.low[cells], self.high[cells])
 

@@ -151,7 +151,8 @@ def _spread(
     worse: Mask = after.moving(partition, target, source) > 0
     before = TopicCounts.of_replicas(problem.spread, problem.layout.origin)
     source_replicas, has = (
-        before.replicas[before.cells(partition, broker)] for broker in (source, target)
+        before.replicas[before.cells(partition, broker)].astype(np.int64)
+        for broker in (source, target)
     )
     return worse, (source_replicas, has)
 

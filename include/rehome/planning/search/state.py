@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from rehome.domain.array_types import NONE, UNLIMITED, CellCounts, Floats, Ints, Mask, Rows
 from rehome.planning.effort.optional_parts import FAST, Parts
 from rehome.planning.effort.work import SearchWork
 from rehome.planning.limits.cap_constraint import CapConstraint
@@ -67,7 +67,7 @@ class Problem:
         return len(self.weights) > 3
 
 
-State = tuple[Rows, Floats, Floats, PackedCopies, Ints | None]
+State = tuple[Rows, Floats, Floats, PackedCopies, CellCounts | None]
 """Rows, loads, incoming bytes, packing, and topic counts."""
 
 

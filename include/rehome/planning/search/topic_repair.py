@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.array_types import NONE, CellCounts, Floats, Ints, Mask
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.placement.compatible_moves import compatible
 from rehome.planning.placement.stable_order import (
@@ -62,12 +62,13 @@ class TopicRepair:
     def run(self) -> bool:
         """Returns whether any replica moved."""
         search, counts = self._search, self._search.topic_counts
-        if counts is None or not counts.outside():
+        outside = np.zeros(0, np.int64) if counts is None else counts.cells_outside()
+        if counts is None or not len(outside):
             return False
         if search.flat.size <= REBALANCE.small:
             return _one_by_one(search, counts)
         self._rounds = self._rounds or _Rounds(search, counts)
-        return self._rounds.run()
+        return self._rounds.run(outside)
 
 
 def _one_by_one(search: Search, counts: TopicCounts) -> bool:
@@ -175,8 +176,7 @@ def _away_from_donors(search: Search, replicas: Ints, home: Ints) -> Mask:
 class _Rounds:
     """Rounds of many moves, for large clusters.
 
-    :ivar domain: (B,) domain of each broker; ``group``: (T · B,) topic and domain of each cell:
-        replicas stay within a group.
+    :ivar domain: (B,) domain of each broker: replicas stay within a *group*, a topic in a domain.
     :ivar topic_replicas, low, high: (T, B) counts and bands of topics with bands.
     :ivar movable: replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
         smallest first.
@@ -198,8 +198,6 @@ class _Rounds:
             side.reshape(counts.rows, -1)[:-1]
             for side in (counts.replicas, counts.low, counts.high)
         )
-        row = np.arange(counts.rows - 1)[:, None]
-        self._group: Ints = (row * self._domains + domain).reshape(-1)
         self._full, self._empty = (np.zeros(counts.brokers, bool) for _ in range(2))
         movable = problem.partitions & counts.has_bands(np.arange(len(problem.partitions)))
         partitions = np.flatnonzero(movable)
@@ -209,11 +207,14 @@ class _Rounds:
         self._size_place = np.empty_like(self._by_size)
         self._size_place[self._by_size] = np.arange(len(self._by_size))
 
-    def run(self) -> bool:
-        """Rounds, as long as they help."""
+    def run(self, outside: Ints) -> bool:
+        """Rounds, as long as they help.
+
+        :param outside: cells outside their bands, ascending.
+        """
         search, counts = self._search, self._counts
         self._cells = counts.cells(self._movable // search.width, search.flat[self._movable])
-        self._outside = counts.cells_outside()
+        self._outside = outside
         moved, in_vain, missing = False, 0, int(counts.beyond(self._outside).sum())
         for number in range(TOPIC_REPAIR.rounds):
             if not missing or in_vain >= TOPIC_REPAIR.futile_rounds:
@@ -236,13 +237,13 @@ class _Rounds:
         too_many, too_few = (counts.beyond(cells) for cells in (above, below))
         off, cells = np.concatenate([too_few, -too_many]), np.concatenate([below, above])
         lack = np.zeros(len(self._topic_replicas) * self._domains)
-        np.add.at(lack, self._group[cells], off)
+        np.add.at(lack, self._groups(cells), off)
         givers = self._next_best(lack, gives, number, giving=True)
         takers = self._next_best(-lack, takes, number, giving=False)
         senders = np.concatenate([_units(above, too_many, number), givers])
         receivers = np.concatenate([_units(below, too_few, number), takers])
         places = self._replicas(senders, number)
-        here, there = _match_pairs(self._group[self._cells[places]], self._group[receivers])
+        here, there = _match_pairs(self._groups(self._cells[places]), self._groups(receivers))
         places, receivers = places[here], receivers[there]
         replicas, targets = self._movable[places], receivers % counts.brokers
         accepted = self._accept(replicas, targets)
@@ -257,6 +258,12 @@ class _Rounds:
         some = np.unique(np.concatenate([outside, *changed]))
         self._outside = some[counts.beyond(some) > 0]
         return bool(len(replicas))
+
+    def _groups(self, cells: Ints) -> Ints:
+        """(n,) topic and domain of these cells."""
+        topic, broker = np.divmod(cells, self._counts.brokers)
+        groups: Ints = topic * self._domains + self._domain[broker]
+        return groups
 
     def _smallest_first(self, partitions: Ints) -> Ints:
         """Indexes of the movable replicas, smallest first: those of these partitions, in order."""
@@ -295,7 +302,7 @@ class _Rounds:
         middle = sign * (counts.replicas[cells] * 2 - counts.low[cells] - counts.high[cells])
         middle -= middle.min()
         place = self._emptiest_first(sign)[(cells % brokers + number * 7) % brokers]
-        group = self._group[cells]
+        group = self._groups(cells)
         order = stable_order((group * (middle.max() + 1) + middle) * brokers + place)
         cells, group = cells[order], group[order]
         return cells[rank(group) < lack[group]]
@@ -314,8 +321,9 @@ class _Rounds:
         starts with replicas that have moved already; later rounds take others.
         """
         search = self._search
-        units_per_cell = np.bincount(units, minlength=len(self._group))
-        places = np.flatnonzero((units_per_cell > 0)[self._cells])
+        has_units = np.zeros(self._topic_replicas.size, bool)
+        has_units[units] = True
+        places = np.flatnonzero(has_units[self._cells])
         key = self._cells[places]
         if number % 2 == 0:
             replicas = self._movable[places]
@@ -326,10 +334,13 @@ class _Rounds:
         places = self._by_size[key & ((1 << bits) - 1)]
         cells = self._cells[places]
         place, later = rank(cells), 0 if self._anywhere else number // 2
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        replicas_each = np.diff(starts, append=len(cells))
+        unit_cells, units_each = np.unique(units, return_counts=True)
+        due = np.repeat(units_each[np.searchsorted(unit_cells, cells[starts])], replicas_each)
         if later:
-            count = np.maximum(np.bincount(cells, minlength=len(units_per_cell))[cells], 1)
-            place = (place - later * units_per_cell[cells]) % count
-        chosen: Ints = places[place < units_per_cell[cells]]
+            place = (place - later * due) % np.repeat(replicas_each, replicas_each)
+        chosen: Ints = places[place < due]
         return chosen
 
     def _accept(self, replicas: Ints, targets: Ints) -> Mask:
@@ -353,7 +364,7 @@ class _Rounds:
         return accepted
 
 
-def _units(cells: Ints, off: Ints, number: int) -> Ints:
+def _units(cells: Ints, off: CellCounts, number: int) -> Ints:
     """Cells outside their bands, each repeated by its distance, in an order that differs by
     round.
     """
