@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.placement.stable_order import rank, stable_order, stable_order_of_floats
 from rehome.planning.programs.flow_lp import Classes, FlowSolution, Program, charges
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW, for_rows
 from rehome.planning.search.state import Problem, Search
@@ -203,7 +204,7 @@ class _Block:
             LP_ROUNDING.most_work,
         )
         self._matters = np.maximum(self._weight[BYTES_ROW], self._weight[RATE_ROW])
-        self._largest = np.argsort(-self._matters, kind="stable")
+        self._largest = stable_order_of_floats(-self._matters)
         self._work = search.work
         self.target: Ints = np.full(len(self.replicas), NONE)
         self.prices = np.zeros_like(program.load)
@@ -301,12 +302,11 @@ class _Block:
 def _evenly(classes: Classes, leaves: Floats) -> Mask:
     """(n,) which replicas leave: of each class on each broker the given fraction, evenly spaced."""
     cell = classes.number * leaves.shape[1] + classes.owner
-    order = np.argsort(cell, kind="stable")
+    order = stable_order(cell)
     sorted_cell = cell[order]
-    rank = np.arange(len(cell)) - np.searchsorted(sorted_cell, sorted_cell)
-    part = leaves.ravel()[sorted_cell]
+    place, part = rank(sorted_cell), leaves.ravel()[sorted_cell]
     chosen = np.zeros(len(cell), bool)
-    chosen[order] = np.floor((rank + 1) * part + 0.5) > np.floor(rank * part + 0.5)
+    chosen[order] = np.floor((place + 1) * part + 0.5) > np.floor(place * part + 0.5)
     return chosen
 
 
@@ -345,12 +345,8 @@ def _trade(features: Floats, of: Ints) -> None:
     features = features - features.mean(axis=1, keepdims=True)
     blocks = int(of.max()) + 1
     sums: Floats = np.stack([np.bincount(of, feature, blocks) for feature in features])
+    change = _changes(features, sums, of, np.arange(len(of)))
     while True:
-        more, change = sums[:, of], np.zeros((len(of), len(of)))
-        for feature, block_sums in zip(features, more, strict=True):  # one order of sums anywhere
-            gained = feature[None, :] - feature[:, None]
-            change += gained * (block_sums[:, None] - block_sums[None, :] + gained)
-        change[of[:, None] == of[None, :]] = 0.0
         one, other = divmod(int(change.argmin()), len(of))
         if change[one, other] > -_LEAST_GAIN:
             return
@@ -358,3 +354,16 @@ def _trade(features: Floats, of: Ints) -> None:
         sums[:, of[one]] += gained
         sums[:, of[other]] -= gained
         of[one], of[other] = of[other], of[one]
+        some = np.flatnonzero((of == of[one]) | (of == of[other]))  # other pairs stay as they are
+        change[some] = _changes(features, sums, of, some)
+        change[:, some] = change[some].T
+
+
+def _changes(features: Floats, sums: Floats, of: Ints, some: Ints) -> Floats:
+    """(n, B) change of the sum of squares by a swap of each of some brokers with each other one."""
+    more, change = sums[:, of], np.zeros((len(some), len(of)))
+    for feature, block_sums in zip(features, more, strict=True):  # one order of sums anywhere
+        gained = feature[None, :] - feature[some, None]
+        change += gained * (block_sums[some, None] - block_sums[None, :] + gained)
+    change[of[some, None] == of[None, :]] = 0.0
+    return change
