@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from rehome.planning.placement.stable_order import (
     first_ones,
+    parts_without_repeats,
     stable_order,
     stable_order_of_floats,
     turn,
@@ -41,3 +44,12 @@ def test_the_first_ones_of_each_group_are_those_with_few_before_them(
     of = np.array(groups, np.int64)
     assert turn(of).tolist() == before
     assert first_ones(of, count).tolist() == [number < count for number in before]
+
+
+@pytest.mark.slow
+@given(GROUPS)
+def test_parts_without_repeats_are_as_long_as_they_can_be(groups: list[int]) -> None:
+    parts = [groups[part] for part in parts_without_repeats(np.array(groups, np.int64))]
+    assert [group for part in parts for group in part] == groups
+    assert all(len(set(part)) == len(part) for part in parts)
+    assert all(after[0] in part for part, after in itertools.pairwise(parts))

@@ -22,7 +22,7 @@ from rehome.planning.rebalance.solver import rebalance
 from rehome.planning.result.lower_bounds import rebalance_bound
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from rehome.planning.search.state import Search
-from tests.planning.posed import posed_case
+from tests.planning.posed import posed_case, posed_with_headrooms
 
 LITTLE = 1.02
 NO_OWNERS = np.zeros(0, np.int64)
@@ -186,6 +186,17 @@ def test_a_plan_by_prices_comes_close_to_the_bands_and_is_the_same_every_time() 
     assert round_lp(PricedSearch(again))
     assert (again.layout.rows == problem.layout.rows).all()
     assert not problem.tree.violations(problem.layout.rows).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["stress", "rf2"])
+def test_moves_made_at_once_are_those_that_are_made_one_after_the_other(case: str) -> None:
+    problem, _ = posed_case(case, 2_000, 24)
+    on_disks = posed_with_headrooms(posed_case(case, 2_000, 24)[0], np.full((24, 1), 10**15))
+    for each in (problem, on_disks):
+        assert round_lp(PricedSearch(replace(each, parts=FAST)))
+    assert (on_disks.layout.rows == problem.layout.rows).all()
+    assert len(problem.layout.changed_partitions()) > 50
 
 
 def test_blocks_hold_every_broker_once_and_as_much_to_give_as_to_take(

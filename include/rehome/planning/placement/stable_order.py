@@ -6,6 +6,8 @@ times as fast. So each number is sorted together with its index, stored in its l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
@@ -61,3 +63,16 @@ def first_ones(groups: Ints, count: int = 1) -> Mask:
     first = np.ones(len(groups), bool)
     first[order[count:]] = ordered[count:] != ordered[:-count]
     return first
+
+
+def parts_without_repeats(groups: Ints) -> Iterator[slice]:
+    """The longest consecutive parts in which no value repeats, one after the other."""
+    order, start = stable_order(groups), 0
+    before = np.full(len(groups), -1)
+    again = np.flatnonzero(np.diff(groups[order]) == 0)
+    before[order[again + 1]] = order[again]
+    for place in np.flatnonzero(before >= 0).tolist():
+        if before[place] >= start:
+            yield slice(start, place)
+            start = place
+    yield slice(start, len(groups))

@@ -16,8 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask
-from rehome.planning.placement.stable_order import rank, stable_order, stable_order_of_floats
+from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask
+from rehome.planning.placement.stable_order import (
+    parts_without_repeats,
+    rank,
+    stable_order,
+    stable_order_of_floats,
+)
 from rehome.planning.programs.flow_lp import Classes, FlowSolution, Program, charges
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW, for_rows
 from rehome.planning.search.state import Problem, Search
@@ -119,11 +124,26 @@ def round_lp(search: PricedSearch, costs: tuple[float, float] = (np.inf, np.inf)
         block.decide()
         search.charged[:, block.brokers] = block.prices * unit / unit[BYTES_ROW]
         moves = np.flatnonzero(block.target != NONE)
-        targets = block.brokers[block.target[moves]]
-        for replica, broker in zip(block.replicas[moves].tolist(), targets.tolist(), strict=True):
-            if search.valid_one(replica, broker) and search.spreads_one(replica, broker):
-                search.move(replica, broker)
+        _move_valid(search, block.replicas[moves], block.brokers[block.target[moves]])
     return True
+
+
+def _move_valid(search: Search, replicas: Ints, targets: Ints) -> None:
+    """Move replicas to their targets, one after the other, each that may go there then: those of
+    different partitions at once, where only racks say what may go.
+    """
+    layout, keeps_topics = search.problem.layout, search.topic_counts is not None and search.strict
+    limited = bool((layout.headroom[search.problem.takes] < UNLIMITED).any())
+    if limited or keeps_topics or layout.arrays.limits is not None:
+        for replica, target in zip(replicas.tolist(), targets.tolist(), strict=True):
+            if search.valid_one(replica, target) and search.spreads_one(replica, target):
+                search.move(replica, target)
+        return
+    for part in parts_without_repeats(replicas // search.width):
+        valid = search.valid(replicas[part], targets[part])
+        moved = replicas[part][valid]
+        search.lift(moved)
+        search.put(moved, targets[part][valid])
 
 
 def _block_programs(search: Search, unit: Floats) -> Iterator[_Block]:
