@@ -29,8 +29,11 @@ def stable_order_of_floats(values: Floats) -> Ints:
     bits = len(values).bit_length()
     order = np.argsort(values)  # equal ones in any order, which may depend on the processor
     ordered = values[order]
+    differs = ordered[1:] != ordered[:-1]
+    if differs.all():
+        return order
     steps = np.zeros(len(values), np.int64)
-    np.cumsum(ordered[1:] != ordered[:-1], out=steps[1:])
+    np.cumsum(differs, out=steps[1:])
     return _places((steps << bits) + order, bits)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.state import Search
 
 
@@ -63,7 +64,7 @@ class SwapCandidates:
                 rows = search.rows[partitions]
                 replicas = replicas[search.problem.tree.violations_of(partitions, rows) == 0]
             size = self._size.take(replicas // search.width)
-            order = np.argsort(size, kind="stable")
+            order = stable_order_of_floats(size)
             self._pools[source, zone] = replicas[order], size[order]
         return self._pools[source, zone]
 

@@ -9,11 +9,13 @@ narrow domain (see shed.py) bytes leave in the replicas with the least rate per 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.planning.effort.shed_options import BROKER_SHED
+from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.leader_egress import LeaderEgress
 from rehome.planning.search.state import Search
 
@@ -50,10 +52,12 @@ class BrokerShed:
         extra_bytes: float = 0.0,
     ) -> None:
         scale = search.scale[:, broker]
-        self._replicas = replicas[search.weight(replicas)[scale > 0].any(axis=0)]
+        weight = search.weight(replicas)
+        counts = weight[scale > 0].any(axis=0)
+        self._replicas = replicas[counts]
         load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
         loose = scale == 0
-        self._weight = search.weight(self._replicas) * scale[:, None]
+        self._weight = weight.compress(counts, axis=1) * scale[:, None]
         self._loose = bool(loose[REPLICAS_ROW])
         self.due = np.where(loose, 0.0, (load - wanted_load[:, broker]) * scale)
         self._slack = np.where(loose, NO_LIMIT, (wanted_load[:, broker] - low) * scale)
@@ -81,14 +85,14 @@ class BrokerShed:
         if not len(self._replicas):
             return self._replicas
         size = self._weight[BYTES_ROW]
-        self._largest: Ints = np.argsort(-size, kind="stable")
+        self._largest: Ints = stable_order_of_floats(-size)
         per_byte = np.maximum(size, 1e-300)
         self._heat: Floats = self._weight[RATE_ROW] / per_byte
         self._coldest = self._largest
         if not (self._loose and not self._weight[RATE_ROW].any()):
             extra = self._weight[REPLICAS_ROW] / per_byte
             crowd = BROKER_SHED.weight_of_count if self._cold else 1.0
-            self._coldest = np.argsort(self._heat + crowd * extra, kind="stable")
+            self._coldest = stable_order_of_floats(self._heat + crowd * extra)
         rates = list(range(RATE_ROW, len(self._got)))
         if len(rates) > 1 and not self._cold:
             self._shed_in_proportion()
@@ -138,12 +142,12 @@ class BrokerShed:
                 break
             along = left @ weight / far
             some = np.flatnonzero(self._left & (along > 0))
-            best = some[np.argsort(-along[some] / length[some], kind="stable")]
+            best = some[stable_order_of_floats(-along[some] / length[some])]
             pool = best[: np.searchsorted(np.cumsum(along[best]), BROKER_SHED.choice * far) + 1]
             limit = np.maximum(due + part * self._slack - self._got, 0)
             if due[BYTES_ROW] > 0:
                 limit[BYTES_ROW] = due[BYTES_ROW] - self._got[BYTES_ROW]
-            window.append(self._take(pool[np.argsort(-along[pool], kind="stable")], limit))
+            window.append(self._take(pool[stable_order_of_floats(-along[pool])], limit))
         self._window = np.concatenate(window)
 
     def _shed_bytes_and_rate(self) -> None:
@@ -176,7 +180,7 @@ class BrokerShed:
         inside = np.ones(len(self._replicas), bool)
         if not self._weight[RATE_ROW].any():
             return inside
-        order = np.argsort(self._heat, kind="stable")
+        order = stable_order_of_floats(self._heat)
         bytes_below = np.cumsum(self._weight[BYTES_ROW].take(order))
         rate_below = np.cumsum(self._weight[RATE_ROW].take(order))
         enough = min(BROKER_SHED.choice * size, bytes_below[-1] * 0.999)
@@ -192,9 +196,12 @@ class BrokerShed:
         return inside
 
     def _shed_rate(self) -> None:
-        hottest = np.argsort(-self._heat, kind="stable")
         size = max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], BROKER_SHED.size_of_rate)
-        self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE_ROW)))
+        self._take(self._hottest, self._limit(size, NO_LIMIT, self._open(RATE_ROW)))
+
+    @cached_property
+    def _hottest(self) -> Ints:
+        return stable_order_of_floats(-self._heat)
 
     def _shed_surplus(self, row: int) -> None:
         """What is left of the surplus in one row: first the replicas that hold most of it per load
@@ -213,7 +220,7 @@ class BrokerShed:
             NO_LIMIT,
         )
         limit[row] = left
-        order = np.argsort(-self._weight[row] / np.maximum(unwanted, 1e-300), kind="stable")
+        order = stable_order_of_floats(-self._weight[row] / np.maximum(unwanted, 1e-300))
         self._take(order, limit)
 
     def _shed_rate_of_replacements(self) -> None:
@@ -231,7 +238,7 @@ class BrokerShed:
         count = int(np.ceil(self._open(REPLICAS_ROW) / one - 1e-9))
         left = np.flatnonzero(self._left)
         both = self._weight[BYTES_ROW].take(left) + self._weight[RATE_ROW].take(left)
-        taken = left[np.argsort(both, kind="stable")[: max(0, count)]]
+        taken = left[stable_order_of_floats(both)[: max(0, count)]]
         self._left[taken] = False
         self._got = self._got + self._weight[:, taken].sum(axis=1)
 
@@ -276,7 +283,7 @@ class BrokerShed:
         size = self._weight[BYTES_ROW].take(order)
         order, size = order[size <= due], size[size <= due]
         first = int(np.searchsorted(np.cumsum(size), BROKER_SHED.choice_of_gap * due)) + 1
-        largest: Ints = order[:first][np.argsort(-size[:first], kind="stable")]
+        largest: Ints = order[:first][stable_order_of_floats(-size[:first])]
         return largest
 
     def _make_room(self) -> None:

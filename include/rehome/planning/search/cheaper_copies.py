@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.broker_shed import BYTES_ROW
 from rehome.planning.search.state import Search
 
@@ -37,7 +38,7 @@ def exchange_copies(search: Search, most: int) -> None:
         copies = search.copies()
         copies = copies[(search.problem.gives & ~search.problem.leaving)[origin[copies]]]
         size = search.weights[BYTES_ROW].take(copies // search.width)
-        order = copies[np.argsort(-size, kind="stable")][:most].tolist()
+        order = copies[stable_order_of_floats(-size)][:most].tolist()
         replaced = sum(exchange.replace(replica, int(origin[replica])) for replica in order)
         if not replaced or len(copies) > most:
             return

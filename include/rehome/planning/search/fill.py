@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from rehome.planning.placement.stable_order import first_ones
+from rehome.planning.placement.stable_order import first_ones, stable_order_of_floats
 from rehome.planning.placement.topic_counts import TopicCounts
 from rehome.planning.search.broker_shed import BYTES_ROW, REPLICAS_ROW, for_rows
 from rehome.planning.search.receiver_ranking import ReceiverRanking
@@ -156,7 +156,7 @@ class _Filler:
         weight = search.weight(replicas)
         scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
         relative = np.delete(weight * scale[:, None], REPLICAS_ROW, axis=0).max(axis=0)
-        order = np.argsort(-relative, kind="stable")
+        order = stable_order_of_floats(-relative)
         large = int((relative > FILL.large).sum())
         if not self._scale[REPLICAS_ROW].any():
             large = len(replicas)

@@ -15,6 +15,7 @@ import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints
 from rehome.planning.effort.local_search_options import LOCAL_SEARCH, LONG_STEP, USUAL_STEP
+from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.state import LEAST_CHANGE, Search
 from rehome.planning.search.trades import Trades, join_trades
 
@@ -288,7 +289,7 @@ class LocalSearch:
         if len(replicas) <= count:
             return replicas
         size = self._search.weights[0].take(replicas // self._search.width)
-        order = np.argsort(size, kind="stable")
+        order = stable_order_of_floats(size)
         if not self._search.problem.further:
             return replicas[order[np.linspace(0, len(replicas) - 1, count).astype(np.int64)]]
         rank = 1 - (1 - np.linspace(0, 1, count)) ** LOCAL_SEARCH.towards_large
@@ -341,7 +342,11 @@ class LocalSearch:
 
 
 def _largest(values: Floats, count: int) -> Ints:
-    """Indexes of the largest values, in no order of size."""
+    """Indexes of the largest values, ascending; of equal ones, the first."""
     if len(values) <= count:
         return np.arange(len(values))
-    return np.sort(np.argsort(-values, kind="stable")[:count])
+    least = np.partition(values, -count)[-count]
+    chosen = np.flatnonzero(values >= least)
+    if len(chosen) > count:  # of the least, those in front
+        chosen = np.delete(chosen, np.flatnonzero(values[chosen] == least)[count - len(chosen) :])
+    return chosen

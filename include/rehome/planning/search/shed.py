@@ -15,6 +15,7 @@ import numpy as np
 from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.planning.effort.shed_options import BROKER_SHED, SHED, Inner
 from rehome.planning.model.load_bands import grain
+from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.broker_shed import (
     BYTES_ROW,
     RATE_ROW,
@@ -127,7 +128,7 @@ def _spare(search: Search, broker: int, every: int = 1) -> Ints:
 
 def _largest_first(search: Search, replicas: Ints) -> Ints:
     size = search.weights[BYTES_ROW].take(replicas // search.width)
-    ordered: Ints = replicas[np.argsort(-size, kind="stable")]
+    ordered: Ints = replicas[stable_order_of_floats(-size)]
     return ordered
 
 
@@ -180,7 +181,7 @@ def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, fl
     rate per byte.
     """
     weight = search.weight(replicas)
-    order = np.argsort(weight[RATE_ROW] / np.maximum(weight[BYTES_ROW], 1.0), kind="stable")
+    order = stable_order_of_floats(weight[RATE_ROW] / np.maximum(weight[BYTES_ROW], 1.0))
     sums = np.cumsum(weight[:, order], axis=1)
     end = min(int(np.searchsorted(sums[BYTES_ROW], size_bytes)), len(replicas) - 1)
     cold = np.zeros(len(replicas), bool)
