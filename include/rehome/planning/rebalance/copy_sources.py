@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -153,7 +155,8 @@ class _Trader:
         if not len(some):
             return
         slack = self._slack(middle[some], at_target)
-        places, *_, fits = self._candidates(copies[some], slack, near)
+        places, others, *_, fits = self._candidates(copies[some], slack, near)
+        fits = self._spreading(copies[some[places]], others, fits)
         hopeful = np.unique(middle[some[places[fits.any(axis=1)]]])
         order = stable_order(middle)
         ends = np.searchsorted(middle[order], hopeful, side="right")
@@ -193,17 +196,19 @@ class _Trader:
     ) -> list[tuple[int, int]]:
         """Returns the exchanges that are not compensated yet.
 
-        Partners of several copies are searched together, of ever more: most have none, and
-        candidates change only when an exchange is made.
+        Partners of several copies are searched together, as candidates change only when an exchange
+        is made: of ever more wrong copies, of which half have none, and of all compensating ones,
+        of which nearly all have none.
         """
-        start, count = 0, 1
+        first = len(replicas) if compensating else 1
+        start, count = 0, first
         while start < len(replicas) and (made or not compensating):
             some = replicas[start : start + count]
             place, other = self._first_trade(np.array(some), slack, near, compensating)
             start, count = start + place + 1, 2 * count
             if other == NONE:
                 continue
-            count = 1
+            count = first
             made.append((some[place], other))
             if slack.beyond(self._held_loads(slack.broker)[:, :, None])[0, 0] <= 0:
                 made = self._compensate(made, slack)
@@ -243,11 +248,27 @@ class _Trader:
         places, some, more, beyond, fits = self._candidates(backs, slack, near, compensating)
         for i in np.flatnonzero(fits.any(axis=1)).tolist():
             mine, back = fits[i], int(backs[places[i]])
-            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[: COPY_SOURCES.candidates]
-            for replica in some[i, mine][order].tolist():
+            order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))
+            spreading = filter(partial(self._spreads, back), some[i, mine][order].tolist())
+            for replica in islice(spreading, COPY_SOURCES.candidates):
                 if self._exchange(back, replica):
                     return int(places[i]), replica
         return len(backs) - 1, NONE
+
+    def _spreads(self, back: int, out: int) -> bool:
+        """Whether the exchange of a copy for another replica spreads no topic worse."""
+        target, source = int(self._search.flat[back]), int(self._origin[back])
+        return self._search.trade_spreads_one(back, out, target, source)
+
+    def _spreading(self, backs: Ints, some: Ints, fits: Mask) -> Mask:
+        """(n, alike) the same for candidates (n, alike) of n copies, of those that ``fit``."""
+        copy, place = np.nonzero(fits)
+        give, spreading = backs[copy], np.zeros_like(fits)
+        brokers, origins = self._search.holders(give), self._origin[give].astype(np.int64)
+        spreading[copy, place] = self._search.trade_spreads(
+            give, some[copy, place], brokers, origins
+        )
+        return spreading
 
     def _candidates(
         self, backs: Ints, slack: SwapSlack, near: bool, compensating: bool = False
@@ -257,7 +278,7 @@ class _Trader:
         :param slack: of the one broker that all these exchanges share, or of each copy's broker.
         :returns: (n,) indexes of the copies that may be exchanged at all; (n, alike) candidates;
             the bytes that the shared broker gains by an exchange; its distance outside its slack
-            then; which exchanges all loads allow.
+            then; which exchanges all loads allow. Topics are not looked at.
         """
         search, width = self._search, self._search.width
         places = (search.rows[backs // width] != self._origin[backs, None]).all(axis=1)
@@ -285,21 +306,15 @@ class _Trader:
         leaders = self._leader_of(some)
         sent = self._sent[leaders] - size[:, None] * (leaders == self._leader[partition, None])
         fits &= sent + weight[0] <= self._most
-        copy, place = np.nonzero(fits)
-        give, take = backs[copy], some[copy, place]
-        brokers, origins = search.holders(give), self._origin[give].astype(np.int64)
-        fits[copy, place] = search.trade_spreads(give, take, brokers, origins)
         return chosen, some, more[0], beyond, fits
 
     def _exchange(self, replica: int, other: int) -> bool:
-        """Make an exchange if racks, disks and topics allow it. Returns whether they did."""
+        """Make an exchange if racks and disks allow it. Returns whether they did."""
         search, width = self._search, self._search.width
         source, target = int(self._origin[replica]), int(search.flat[replica])
         if replica // width == other // width or target in search.origin[other // width].tolist():
             return False
         if not search.racks.admits_one(replica // width, replica % width, source):
-            return False
-        if not search.trade_spreads_one(replica, other, target, source):
             return False
         search.move(replica, source)
         if not search.valid_one(other, target):
