@@ -20,6 +20,9 @@ from rehome.planning.model.arrays import broker_sums
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 
+SHARE_PASSES = 60
+"""Halvings of an interval that the level of a water-filling lies in."""
+
 
 @dataclass(frozen=True)
 class LoadBands:
@@ -303,4 +306,31 @@ def _water_fill(total: float, base: Floats, weight: Floats, low: Floats, high: F
         else:
             top = level
     poured: Floats = np.clip(base + top * weight, low, high)
+    return poured
+
+
+def parts_by_weight(total: Floats, weight: Floats) -> Floats:
+    """(T, n) the totals handed out by weight."""
+    parts: Floats = total[:, None] * (weight / max(float(weight.sum()), 1e-300))
+    return parts
+
+
+def water_fill_each(
+    total: Floats, base: Floats, weight: Floats, low: Floats, high: Floats
+) -> Floats:
+    """Water-filling: hand (T,) totals out as ``clip(base + level · weight, low, high)``, with one
+    level for each topic.
+    """
+    poured = base + parts_by_weight(total - base.sum(axis=1), weight)
+    off = np.flatnonzero(((poured < low) | (poured > high)).any(axis=1))
+    if not len(off):
+        return poured
+    total, base, low, high = total[off], base[off], low[off], high[off]
+    slack = np.where(weight > 0, np.maximum(high - base, 0) / np.maximum(weight, 1e-300), 0.0)
+    bottom, top = np.zeros(len(off)), slack.max(axis=1) + 1
+    for _ in range(SHARE_PASSES):
+        level = (bottom + top) / 2
+        short = np.clip(base + level[:, None] * weight, low, high).sum(axis=1) < total
+        bottom, top = np.where(short, level, bottom), np.where(short, top, level)
+    poured[off] = np.clip(base + top[:, None] * weight, low, high)
     return poured

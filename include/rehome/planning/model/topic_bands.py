@@ -16,6 +16,7 @@ from rehome.domain.array_types import NONE, CellCounts, Floats, Ints, Mask, Rows
 from rehome.domain.request.request import MAY_SHARE_A_BROKER, MOST_TOPIC_CELLS
 from rehome.planning.model.arrays import ClusterArrays, replica_counts
 from rehome.planning.model.layout import Layout
+from rehome.planning.model.load_bands import parts_by_weight, water_fill_each
 from rehome.planning.model.rack_tree import RackTree
 
 ANY = 2**30
@@ -23,9 +24,6 @@ ANY = 2**30
 
 ROUNDING = 1e-6
 """Rounding errors of shares, in replicas."""
-
-SHARE_PASSES = 60
-
 
 CELLS_AT_ONCE = 1 << 15
 """Topics' counts on brokers that are compared with their bands at a time."""
@@ -150,7 +148,7 @@ def topic_bands(
         lowest, highest = band(share, tolerance)
         np.minimum(lowest, most, out=lowest, casting="unsafe")
         np.maximum(highest, least, out=highest, casting="unsafe")
-        led_band = band(_parts(led[first[some]].astype(float), size), tolerance)
+        led_band = band(parts_by_weight(led[first[some]].astype(float), size), tolerance)
         mine = np.flatnonzero((kind >= some.start) & (kind < some.stop))
         of_mine = kind[mine] - some.start
         fair[mine] = fair_share[of_mine]
@@ -330,7 +328,7 @@ class _Spread:
         tree = self._tree
         fixed = np.where(self._brokers, 0.0, load)
         total = load.sum(axis=1)
-        fair = fixed + _parts(total - fixed.sum(axis=1), capacity)
+        fair = fixed + parts_by_weight(total - fixed.sum(axis=1), capacity)
         share, fixed_below = total[:, None], self._by_level(fixed)
         for level in range(1, tree.height + 1):
             nodes = len(tree.capacity[level])
@@ -338,7 +336,7 @@ class _Spread:
             base, below = fixed_below[level], np.zeros((len(total), nodes))
             for parent, children in enumerate(tree.children[level - 1]):
                 low, high = least[level][:, children], most[level][:, children]
-                below[:, children] = _water_fill(
+                below[:, children] = water_fill_each(
                     share[:, parent], base[:, children], weights[children], low, high
                 )
             share = below
@@ -387,28 +385,3 @@ def _sum_by_parent(of: Floats, parent: Ints) -> Floats:
     total = np.zeros((len(of), int(parent.max()) + 1))
     total[:, parent[order][starts]] = np.add.reduceat(of[:, order], starts, axis=1)
     return total
-
-
-def _parts(total: Floats, weight: Floats) -> Floats:
-    """(T, n) the totals handed out by weight."""
-    parts: Floats = total[:, None] * (weight / max(float(weight.sum()), 1e-300))
-    return parts
-
-
-def _water_fill(total: Floats, base: Floats, weight: Floats, low: Floats, high: Floats) -> Floats:
-    """Water-filling: hand (T,) totals out as ``clip(base + level · weight, low, high)``, with one
-    level for each topic.
-    """
-    poured = base + _parts(total - base.sum(axis=1), weight)
-    off = np.flatnonzero(((poured < low) | (poured > high)).any(axis=1))
-    if not len(off):
-        return poured
-    total, base, low, high = total[off], base[off], low[off], high[off]
-    slack = np.where(weight > 0, np.maximum(high - base, 0) / np.maximum(weight, 1e-300), 0.0)
-    bottom, top = np.zeros(len(off)), slack.max(axis=1) + 1
-    for _ in range(SHARE_PASSES):
-        level = (bottom + top) / 2
-        short = np.clip(base + level[:, None] * weight, low, high).sum(axis=1) < total
-        bottom, top = np.where(short, level, bottom), np.where(short, top, level)
-    poured[off] = np.clip(base + top[:, None] * weight, low, high)
-    return poured
