@@ -176,30 +176,41 @@ class LocalSearch:
         largest surplus could give it.
         """
         search, near = self._search, self._takers[self._domain[broker]]
-        replicas = search.on(broker)
+        replicas, relief = self._relieving(broker)
+        trades = []
+        if len(replicas):
+            some = _largest(relief / self._price(replicas), LOCAL_SEARCH.quick_replicas)
+            trades.append(self._pushes(broker, replicas[some], self._roomiest(near)))
+        else:  # counts as ever, so that a budget ends where it did
+            search.work.score(0)
+            search.work.score(0)
+        if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
+            rich = self._largest_surplus(self._givers[self._domain[broker]])
+            trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
+        elif broker not in near:
+            trades.append(self._pulls(broker, self._given_replicas(broker)))
+        if trades:
+            yield join_trades(trades)
+
+    def _relieving(self, broker: int) -> tuple[Ints, Floats]:
+        """The replicas of a broker whose departure reduces its excess, and by how much."""
+        search, replicas = self._search, self._search.on(broker)
         own = search.excess(np.array([broker]), search.load[:, [broker]])[0]
         rest = search.load[:, broker, None] - search.weight(replicas)
         relief = own - search.excess(broker, rest) if len(replicas) else np.zeros(0)
-        relief = np.where(relief > LEAST_CHANGE, relief / self._price(replicas), 0.0)
-        some = _largest(relief, LOCAL_SEARCH.quick_replicas)
-        some = some[relief[some] > 0]
+        useful = np.flatnonzero(relief > LEAST_CHANGE)
+        return replicas[useful], relief[useful]
+
+    def _roomiest(self, near: Ints) -> Ints:
+        """The takers with the most headroom, and those that lack most."""
+        search, most = self._search, LOCAL_SEARCH.quick_brokers // 2
         load, high, scale = (
             part.take(near, axis=1) for part in (search.load, search.high, search.scale)
         )
         high, scale = np.where(scale > 0, high, np.inf), np.where(scale > 0, scale, 1.0)
         headroom = ((high - load) * scale).min(axis=0)
         lack = search.excess(near, load)
-        targets = np.union1d(
-            near[_largest(headroom, LOCAL_SEARCH.quick_brokers // 2)],
-            near[_largest(lack, LOCAL_SEARCH.quick_brokers // 2)],
-        )
-        trades = [self._pushes(broker, replicas[some], targets)]
-        if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            rich = self._largest_surplus(self._givers[self._domain[broker]])
-            trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
-        elif broker not in near:
-            trades.append(self._pulls(broker, self._given_replicas(broker)))
-        yield join_trades(trades)
+        return np.union1d(near[_largest(headroom, most)], near[_largest(lack, most)])
 
     def _largest_surplus(self, givers: Ints) -> Ints:
         """The brokers with the largest surplus over all resources."""
