@@ -348,3 +348,54 @@ PLANNED_BESIDE_ANOTHER_REHOME = Script(
     ),
 )
 """Seed 64995: the gate on a snapshot refuses to plan while another Rehome moves partitions."""
+
+ONE_AFTER_THE_OTHER_STALLS = Script(
+    65391,
+    6,
+    (Topic("t", ((4, 1),), 60_000_000, min_isr=2),),
+    (Plan("A", (("t", 0, (3, 2)),), slots=1),),
+    does=(
+        Do(8.3, "A", What.START, (0,)),
+        Do(40.5, "A", What.START, (0,)),
+        Do(40.6, "fate", What.BROKER_LOST, (3,)),
+        Do(148.7, "A", What.START, (0,)),
+    ),
+    watches=(
+        Watch(
+            "A",
+            every_s=120,
+            grace_s=150,
+            window_s=(120, 180),
+            rate=1_000_000,
+            own_plan=False,
+            later=((360, 180), (600, 180)),
+            approval=True,
+        ),
+    ),
+    one_run=("A",),
+)
+"""Seed 65391: of three runs that come to nothing, the last has its ten minutes, too."""
+
+ASKED_WHILE_A_CHANNEL_HANGS = Script(
+    66059,
+    6,
+    (
+        Topic("t", ((2, 1, 6),), 120_000_000),
+        Topic("u", ((5, 2, 3), (4, 2, 6), (4, 1, 6)), 5_000_000, inflow=200_000),
+    ),
+    (Plan("A", (("u", 2, (4, 3, 6)),), 1_000_000, slots=2),),
+    does=(Do(193.3, "A", What.CHANNEL_FALTERS, ("hangs", 200)),),
+    watches=(
+        Watch(
+            "A",
+            every_s=120,
+            grace_s=150,
+            window_s=(120, 120),
+            rate=1_000_000,
+            later=((360, 120), (600, 120)),
+            approval=True,
+        ),
+    ),
+    channels=("A",),
+)
+"""Seed 66059: to alert people takes a minute, and the window does not end a minute later for it."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ENDS_WITHIN_S = 1800.0
 """After the world has become quiet, and beside the time that copies take."""
+STALLED_S = 700.0
+"""What a run may take that comes to nothing: others wait for it where only one may be active."""
 LOOK_S = 60.0
 ANSWERED_S = 300.0
 """What waits for a person is answered when the world becomes quiet, and begins only then."""
@@ -79,6 +81,9 @@ def let_end(stage: Stage) -> None:
     """Until all plans have ended, or should have: then those are named that have not."""
     until = stage.script.quiet_s + ENDS_WITHIN_S + _copy_s(stage)
     until += ANSWERED_S * any(plan.approval for plan in stage.script.plans)
+    if stage.script.one_run:
+        starts = sum(each.what is What.START for each in stage.script.does)
+        until += STALLED_S * max(0, starts - 1)
     least = stage.script.quiet_s + WATCHED_S * bool(stage.script.watches)
     while stage.scheduler.at_s < (least if _all_ended(stage) else until):
         stage.scheduler.run(min(until, stage.scheduler.at_s + LOOK_S))

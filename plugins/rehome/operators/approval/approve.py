@@ -128,9 +128,10 @@ class ApprovePlanOperator(AskingOperator):
         )
         self.params = _form()
         deadline = lapses_at(context, task.request.window_end)
-        self.response_timeout = None if deadline is None else _until(deadline)
         write_plan_report(directory, context.ledger)  # of the files as they were recorded
         self._tell(task, deadline)
+        # Last: a channel may have taken a minute, and the window ends when it ends.
+        self.response_timeout = None if deadline is None else _until(deadline)
         return self.ask(
             context,
             terms.to_json(),
