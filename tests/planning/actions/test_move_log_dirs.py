@@ -130,6 +130,15 @@ def test_a_cordoned_log_dir_gives_but_takes_nothing() -> None:
     assert named(made)["broker 0, /disk/c"] == "it is cordoned and takes no replicas"
 
 
+def test_any_number_of_replicas_may_have_no_log_dir_to_go_to() -> None:
+    """Seventy lie in the only log dir that takes replicas. NumPy has no array of 70 dimensions."""
+    shut = frozenset({(0, B)})
+    of = Stored({(0, A): dict.fromkeys(range(70), 10), (0, B): {70: 800, 71: 100}}, cordoned=shut)
+    assert of.after(plan(of)).loads() == {(0, A): 800, (0, B): 800}
+    full = Stored({(0, A): dict.fromkeys(range(70), 10), (0, B): {}}, cordoned=shut)
+    assert plan(full).moves == ()
+
+
 def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_still_there() -> None:
     of = replace(SKEWED, disks={(0, A): (1_000, 600), (0, B): (1_000, 150)})
     made = plan(of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rehome.domain.array_types import Floats, Ints
+from rehome.domain.array_types import Floats, Ints, Mask
 from rehome.planning.search.state import Problem
 
 MOST_LAYOUTS = 20_000
@@ -25,7 +25,9 @@ def is_enumerable(problem: Problem) -> bool:
 def enumerate_layouts(problem: Problem) -> None:
     """Set the layout that is closest to the bands; of equals, the cheapest."""
     layout = problem.layout
-    movable = np.flatnonzero(problem.partitions)
+    movable = np.flatnonzero(problem.partitions & _has_choice(problem))
+    if not len(movable):
+        return
     origin = layout.origin[movable, 0].astype(np.int64)
     placements = _placements(problem, origin)
     size = problem.weights[0, movable]
@@ -43,6 +45,15 @@ def enumerate_layouts(problem: Problem) -> None:
     best = np.lexsort((cost, np.round(excess, 12)))[0]
     layout.rows[movable, 0] = placements[best]
     layout.refresh()
+
+
+def _has_choice(problem: Problem) -> Mask:
+    """(P,) partitions that a broker other than their own may take: the others have one place each,
+    however many they are.
+    """
+    origin = problem.layout.origin[:, 0]
+    choice: Mask = problem.takes.sum() > problem.takes[origin]
+    return choice
 
 
 def _placements(problem: Problem, origin: Ints) -> Ints:
