@@ -11,6 +11,7 @@ from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.move import MoveReason
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
+from tests.planning.stored_clusters import Stored
 
 
 def test_more_replicas_keep_the_leader_and_the_order_and_go_to_other_racks() -> None:
@@ -55,7 +56,7 @@ def test_leaders_are_balanced_without_any_data() -> None:
     assert {move.reason for move in made.moves} == {MoveReason.LEADER}
 
 
-def reassign(of: Cluster, *entries: dict[str, Any]) -> dict[str, Any]:
+def reassign(of: Cluster | Stored, *entries: dict[str, Any]) -> dict[str, Any]:
     parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]} | entry for entry in entries]
     return {"action": "reassign", "reassignment": {"version": 1, "partitions": parts}}
 
@@ -114,6 +115,16 @@ def test_a_reassignment_the_cluster_contradicts_is_refused(
 ) -> None:
     of = cluster([""] * 4, [(0, 1)], dead=frozenset({3}))
     assert problem in problems(of, **reassign(of, entry))
+
+
+def test_a_reassignment_to_what_is_cordoned_is_refused() -> None:
+    of = cluster([""] * 3, [(0, 1)], cordoned=frozenset({1, 2}))
+    problem = "t-0: broker 2 takes no new replicas: all its log dirs are offline or cordoned."
+    assert problems(of, **reassign(of, {"replicas": [0, 2]})) == problem
+    assert plan(of, **reassign(of, {"replicas": [1, 0]})).moves  # both are there already
+    stored = Stored({(0, "/a"): {0: 10}, (0, "/b"): {}}, cordoned=frozenset({(0, "/b")}))
+    problem = "t-0: log dir '/b' of broker 0 is cordoned and takes no replicas."
+    assert problems(stored, **reassign(of, {"replicas": [0], "log_dirs": ["/b"]})) == problem
 
 
 @pytest.mark.parametrize(

@@ -101,13 +101,14 @@ def _problems(
     assignments: Mapping[TopicPartition, Assignment],
 ) -> list[str]:
     topics = set(arrays.topics)
-    usable = _usable_log_dirs(snapshot)
-    live = {int(b): bool(up) for b, up in zip(arrays.brokers.ids, arrays.brokers.live, strict=True)}
+    online = _online_log_dirs(snapshot)
+    states = zip(arrays.brokers.live.tolist(), arrays.brokers.takes.tolist(), strict=True)
+    brokers = dict(zip(arrays.brokers.ids.tolist(), states, strict=True))
     problems = []
     for partition, assignment in sorted(assignments.items()):
         p = index.get(partition)
         now = {} if p is None else _lies_in(arrays, p)
-        problems += _broker_problems(partition, assignment, now, live, usable)
+        problems += _broker_problems(partition, assignment, now, brokers, online)
         if partition.topic not in topics:
             problems.append(f"Unknown topic {partition.topic!r}.")
         elif partition not in index:
@@ -164,20 +165,21 @@ def _not_to_destinations(layout: Layout, request: ReassignmentRequest) -> list[s
     ]
 
 
-def _usable_log_dirs(snapshot: Snapshot) -> dict[BrokerId, set[str]]:
-    usable: dict[BrokerId, set[str]] = {}
+def _online_log_dirs(snapshot: Snapshot) -> dict[BrokerId, dict[str, bool]]:
+    """Broker → log dirs that are online, and whether each takes new replicas."""
+    online: dict[BrokerId, dict[str, bool]] = {}
     for row in snapshot.log_dirs.to_pylist():
         if not row["offline"]:
-            usable.setdefault(row["broker"], set()).add(row["log_dir"])
-    return usable
+            online.setdefault(row["broker"], {})[row["log_dir"]] = not row["cordoned"]
+    return online
 
 
 def _broker_problems(
     partition: TopicPartition,
     assignment: Assignment,
     now: Mapping[BrokerId, str],
-    live: Mapping[BrokerId, bool],
-    usable: Mapping[BrokerId, set[str]],
+    brokers: Mapping[BrokerId, tuple[bool, bool]],
+    online: Mapping[BrokerId, Mapping[str, bool]],
 ) -> list[str]:
     """What is wrong with its brokers and log dirs, and was not so before.
 
@@ -185,16 +187,29 @@ def _broker_problems(
     anything else the controller waits for it. So may an offline log dir.
 
     :param now: broker → log dir of the replicas that the partition has.
+    :param brokers: id → whether it is live, and takes new replicas; ``online``: their log dirs.
     """
     problems = []
     kept = set(now) if set(now) == set(assignment.replicas) else set()
     if assignment.replicas[:1] != tuple(now)[:1]:
         kept -= set(assignment.replicas[:1])
     for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True):
-        if broker not in live:
+        live, takes = brokers.get(broker, (False, False))
+        log_dirs, stays = online.get(broker, {}), path in (ANY_LOG_DIR, now.get(broker))
+        if broker not in brokers:
             problems.append(f"{partition}: unknown broker {broker}.")
-        elif not live[broker] and broker not in kept:
+        elif not live and broker not in kept:
             problems.append(f"{partition}: broker {broker} is not live.")
-        elif path not in (ANY_LOG_DIR, now.get(broker)) and path not in usable.get(broker, set()):
+        elif live and not takes and broker not in now:
+            problems.append(
+                f"{partition}: broker {broker} takes no new replicas: all its log dirs are "
+                "offline or cordoned."
+            )
+        elif not stays and path not in log_dirs:
             problems.append(f"{partition}: broker {broker} has no usable log dir {path!r}.")
+        elif not stays and not log_dirs[path]:
+            problems.append(
+                f"{partition}: log dir {path!r} of broker {broker} is cordoned and takes no "
+                "replicas."
+            )
     return problems

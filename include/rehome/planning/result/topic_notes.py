@@ -63,7 +63,8 @@ def missed_topics(
     high = np.where(receivers, high, np.maximum(high, before))
     low[bands.few] = 0
     high[bands.few] = np.maximum(high, before)[bands.few]
-    may_share = np.ones_like(bands.few) if bands.even is not None else bands.few
+    moves_for_topics_alone = bands.even is None or receivers.any()
+    may_share = bands.few | (not moves_for_topics_alone)
     high[may_share] = np.maximum(high, MAY_SHARE_A_BROKER)[may_share]
     off = beyond(counts, low, high) * brokers
     if bands.leaders_only:

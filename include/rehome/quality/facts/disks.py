@@ -54,9 +54,9 @@ class Disks:
             capacity[volume[0]["broker"]] += volume[0]["total_bytes"]
             takes = sorted(_key_of(row) for row in volume if not row["cordoned"])
             free = min(row["usable_bytes"] for row in volume)
-            kept = int(volume[0]["total_bytes"] * kept_free(volume[0]["broker"]))
+            kept = volume[0]["total_bytes"] * kept_free(volume[0]["broker"])
             for place in takes:
-                headroom[place] = max(0, free - kept)
+                headroom[place] = max(0, int(free - kept))
                 first[place] = takes[0]
         return cls(
             headroom=headroom,

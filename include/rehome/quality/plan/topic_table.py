@@ -20,6 +20,7 @@ from rehome.domain.request.request import (
 )
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.unmet_targets import Obstacles
+from rehome.quality.facts.unplannable import offline_counts, without_leader
 from rehome.quality.plan.limit_table import set_too_small
 
 _SCHEMA = pa.schema(
@@ -96,16 +97,23 @@ def _chosen_topics(checked: Checked) -> tuple[Ints, Mask, Mask]:
     hosts = checked.live & ~_is_drained(checked)
     brokers = (allowed_brokers.may & hosts).sum(axis=1)[number]
     replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
-    scope = np.bincount(topics, checked.in_scope, len(partitions.topics)) > 0
-    moves = ~partitions.in_flight & ~set_too_small(checked)
-    free = np.bincount(topics, moves, len(partitions.topics)) > 0
-    chosen, large = scope & free & (replicas > 0), replicas >= np.maximum(brokers, 1)
+    free = np.bincount(topics, _may_move(checked), len(partitions.topics)) > 0
+    chosen, large = free & (replicas > 0), replicas >= np.maximum(brokers, 1)
     small = chosen & ~large & (replicas > MAY_SHARE_A_BROKER)
     cells = int(((chosen & large) | small).sum()) * len(hosts)
     if checked.request.topic_spread_of is SpreadOf.LEADERS or cells > MOST_TOPIC_CELLS:
         small = np.zeros_like(small)
     topics = np.flatnonzero((chosen & large) | small)
     return topics, ~large[topics], allowed_brokers.may[number[topics]]
+
+
+def _may_move(checked: Checked) -> Mask:
+    """(P,) partitions that the plan can move. What a drain cannot move, another rule names."""
+    partitions = checked.moved.partitions
+    may: Mask = checked.in_scope & ~partitions.in_flight & ~set_too_small(checked)
+    if checked.request.action is Action.DRAIN:
+        return may
+    return may & ~without_leader(checked) & (offline_counts(checked) == 0)
 
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
