@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,25 @@ def test_no_copy_is_left_for_which_a_smaller_one_would_do(name: str) -> None:
     exchange_copies(search, 1_000)
     assert search.copied_bytes() < before
     assert not cheaper_ones(search)
+
+
+def test_no_other_replica_goes_to_a_broker_that_receives_none() -> None:
+    """A repair of racks may have brought copies there."""
+    problem = posed_case("skew", 120, 12)[0]
+    search = Search(problem)
+    wanted = wanted_loads(search, (0.98, 0.8, 0.8))
+    short = np.zeros(len(problem.gives), bool)
+    fill(search, wanted, shed(search, wanted, short), short)
+    rows = search.rows.copy()
+    for broker in np.unique(search.holders(search.copies())).tolist():
+        problem.layout.lay_out(rows)
+        closed = np.arange(len(problem.takes)) == broker
+        one = Search(replace(problem, takes=problem.takes & ~closed))
+        before = copies_on(one, broker)
+        exchange_copies(one, 1_000)
+        assert copies_on(one, broker) <= before
+
+
+def copies_on(search: Search, broker: int) -> set[int]:
+    copies = search.copies()
+    return set(copies[search.holders(copies) == broker].tolist())

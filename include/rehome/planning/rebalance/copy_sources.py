@@ -128,8 +128,11 @@ class _Trader:
         return copied
 
     def _tradable(self) -> Ints:
-        """The copies that may return to their origin, largest first."""
+        """The copies that may return to their origin, and others take their place; largest
+        first.
+        """
         problem, copies = self._search.problem, self._all_copies()
+        copies = copies[problem.takes[self._search.holders(copies)]]
         origin = self._origin[copies]
         copies = copies[(origin != NONE) & (problem.gives & ~problem.leaving)[origin]]
         order = stable_order_of_floats(-self._size[copies // self._search.width])

@@ -37,6 +37,8 @@ def exchange_copies(search: Search, most: int) -> None:
     for _ in range(EXCHANGE.rounds):
         copies = search.copies()
         copies = copies[(search.problem.gives & ~search.problem.leaving)[origin[copies]]]
+        # A repair of racks may have brought a copy to a broker that receives no others.
+        copies = copies[search.problem.takes[search.holders(copies)]]
         size = search.weights[BYTES_ROW].take(copies // search.width)
         order = copies[stable_order_of_floats(-size)][:most].tolist()
         replaced = sum(exchange.replace(replica, int(origin[replica])) for replica in order)
