@@ -138,6 +138,23 @@ def test_sources_improve_at_no_cost(seed: int, replicas: int, rates: bool) -> No
     assert (problem.layout.rows == first).all()
 
 
+def test_no_other_replica_is_copied_to_a_broker_that_receives_none() -> None:
+    """A repair of racks may have brought copies there."""
+    problem = balanced(skewed(1), {"bytes_in": None})
+    rows = problem.layout.rows.copy()
+    for broker in np.unique(copies(problem.layout)[1]).tolist():
+        problem.layout.lay_out(rows)
+        before = copied_to(problem, broker)
+        closed = np.arange(len(problem.takes)) == broker
+        prefer_sources(replace(problem, takes=problem.takes & ~closed))
+        assert copied_to(problem, broker) <= before
+
+
+def copied_to(problem: Problem, broker: int) -> set[int]:
+    partition, target = copies(problem.layout)
+    return set(partition[target == broker].tolist())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_where_sizes_differ_less_crosses_zones_over_several_clusters(replicas: int) -> None:
