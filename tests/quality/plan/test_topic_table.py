@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rehome.domain.actions import Action
+from rehome.domain.plan.infeasible import Infeasible, SubjectKind
 from rehome.domain.request.request import ReassignmentRequest
+from rehome.quality.facts.gate_input import Checked
 from rehome.quality.plan.topic_table import topics_after
 from tests.planning.clusters import cluster
-from tests.quality.plan.cases import planned, with_moves
+from tests.quality.plan.cases import planned, rules_broken_by, with_moves
 from tests.quality.plan.checked_plans import move
 
 Tolerances = dict[str, float | None]
@@ -62,3 +64,33 @@ def test_a_topic_may_stay_uneven_unless_it_is_to_be_evened_out() -> None:
 def test_no_broker_may_end_further_off_than_it_was() -> None:
     assert off(4, LARGE, {1: (0, 3)}, {}) == []
     assert off(4, LARGE, {1: (0, 3), 3: (0, 3)}, {}) == [0, 2]
+
+
+def test_a_topic_that_nothing_can_move_needs_no_note() -> None:
+    """All its partitions have a replica on a dead broker."""
+    of = cluster([""] * 3, [(0, 1)] * 3, dead=frozenset({0}))
+    request = ReassignmentRequest(Action.EXPAND, brokers=(2,), tolerances=EVEN)
+    made = planned(of.snapshot(), request)
+    assert {note.subject.kind for note in made.plan.summary.infeasible} >= {
+        SubjectKind.OFFLINE_REPLICAS
+    }
+    assert rules_broken_by(made) == set()
+
+
+def test_a_topic_to_be_evened_out_is_named_if_two_replicas_stay_on_a_small_broker() -> None:
+    request = ReassignmentRequest(
+        Action.REBALANCE,
+        tolerance=0.9,
+        tolerances=EVEN,
+        weights={0: 0.5},
+        exclude_brokers=(1, 2),
+    )
+    made = planned(cluster([""] * 3, [(0,), (0,), (1,)]).snapshot(), request)
+    replicas, leaders = topics_off(made)
+    assert (replicas.brokers, replicas.wanted, replicas.nearest) == ((0,), 0.6, 2.0)
+    assert (leaders.brokers, leaders.wanted, leaders.nearest) == ((0,), 0.6, 2.0)
+    assert rules_broken_by(made) == set()
+
+
+def topics_off(made: Checked) -> list[Infeasible]:
+    return [n for n in made.plan.summary.infeasible if n.subject.kind is SubjectKind.TOPIC]

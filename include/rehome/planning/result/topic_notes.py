@@ -83,12 +83,18 @@ def missed_topics(
     led_high = bands.led_high[:-1]
     led_high = np.where(receivers, led_high, np.maximum(led_high, led_before))
     led_off = beyond(led, led_low, led_high) * brokers
-    even = bands.even or bands
-    middle = (even.led_low[:-1] + even.led_high[:-1]) / 2
+    led_share = _led_shares(bands.fair, led, brokers)
     for t in np.flatnonzero(led_off.any(axis=1)).tolist():
-        note = partial(_note, layout, bands, t, led_off[t], led[t], middle[t])
+        note = partial(_note, layout, bands, t, led_off[t], led[t], led_share[t])
         notes.append(note(Obstacle.NO_LEADER_CHANGE, Resource.LEADERS))
     return tuple(notes)
+
+
+def _led_shares(fair: Floats, led: Ints, brokers: Mask) -> Floats:
+    """(T, B) what each broker should lead of each topic: as large a part as of its replicas."""
+    led_here, replicas = ((of * brokers).sum(axis=1, keepdims=True) for of in (led, fair))
+    shares: Floats = fair * led_here / np.maximum(replicas, 1e-9)
+    return shares
 
 
 def _note(
