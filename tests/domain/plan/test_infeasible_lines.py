@@ -41,8 +41,8 @@ def test_limits_of_the_cluster_are_no_failure_and_name_what_is_lacking() -> None
     shifted = of_broker(3, 1e9, 2e9, Obstacle.SHIFTED_SHARE)
     assert infeasible_lines([small, large, shifted, FULL[0]]) == (infeasible_text(FULL[0]),)
     forced, allowed, _ = limit_lines([small, large, shifted, FULL[0]])
-    assert "force more on its 1 broker: it lacks brokers (wanted" in forced
-    assert "allow no more on its 7 brokers: other racks lack brokers (wanted" in allowed
+    assert "force more on its 1 broker: it has less capacity than others (wanted" in forced
+    assert "allow no more on its 7 brokers: other racks have less capacity (wanted" in allowed
 
 
 def test_amounts_that_read_the_same_are_told_by_their_difference() -> None:

@@ -38,13 +38,16 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.SET_TOO_SMALL: (
         "its broker set has fewer live brokers than it is to have replicas: left alone"
     ),
-    Obstacle.ONE_REPLICA_PER_BROKER: "one replica of a partition per broker allows no more",
+    Obstacle.ONE_REPLICA_PER_BROKER: (
+        "one replica of each partition that may move is all that a broker can hold"
+    ),
     Obstacle.NO_MOVE: (
-        "no move or swap of whole replicas that the racks and disks allow was found that brings it "
-        "closer"
+        "no move or swap of whole replicas that racks, disks, the other brokers and the spread of "
+        "topics allow was found that brings it closer"
     ),
     Obstacle.NO_LEADER_CHANGE: (
-        "no change of leader between the replicas that exist was found that brings it closer"
+        "no change of leader between replicas in sync that the other brokers and the spread of "
+        "topics allow was found that brings it closer"
     ),
     Obstacle.MIN_LEADERS_FIRST: (
         "leaders were evened out, and then handed over where min_leaders asks for it"
@@ -82,6 +85,15 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.TOPIC_RECREATED: "its topic was deleted and created again since the plan",
 }
 
+_OF_A_RACK: Mapping[Obstacle, str] = {
+    Obstacle.TAKES_NO_REPLICAS: (
+        "brokers of it take no new replicas: they are excluded, are no destinations, or their log "
+        "dirs are cordoned"
+    ),
+    Obstacle.DISK_FULL: "the disks of its brokers do not hold its share",
+    Obstacle.CAP: "the caps of its brokers are below its share",
+}
+
 _OF_A_LOG_DIR: Mapping[Obstacle, str] = {
     Obstacle.TAKES_NO_REPLICAS: "it is cordoned and takes no replicas",
     Obstacle.DISK_FULL: "its free space does not hold its share",
@@ -109,6 +121,7 @@ _OF_MIN_LEADERS: Mapping[Obstacle, str] = {
 }
 
 _BY_KIND = {
+    SubjectKind.RACK: _OF_A_RACK,
     SubjectKind.MIN_LEADERS: _OF_MIN_LEADERS,
     SubjectKind.LOG_DIR: _OF_A_LOG_DIR,
     SubjectKind.TOPIC: _OF_A_TOPIC,
@@ -128,7 +141,7 @@ def _of_a_rack(item: Infeasible) -> str:
     if not item.amount:
         return f"{spread} in this rack"
     brokers = count_text(round(item.amount), "broker")
-    lacking = "other racks lack brokers" if less else "it lacks brokers"
+    lacking = "other racks have less capacity" if less else "it has less capacity than others"
     return f"{spread} on its {brokers}: {lacking}"
 
 

@@ -8,7 +8,7 @@ more than the tolerance is reported as infeasible: no plan can meet that target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -112,34 +112,54 @@ class _Layer:
         location of replicas that may move is ignored on purpose: so the targets stay the same after
         a plan was carried out.
         """
-        tree, weight = self._tree, self._weight
-        factor = self._layout.arrays.replication_factor
-        parts = [
-            (part, np.bincount(factor * mine, weight))
-            for part, mine in tree.parts(self._partitions)
-        ]
-        fixed = np.flatnonzero(~self._partitions)
-        stays = broker_sums(self._layout.rows[fixed], weight[fixed], len(self._brokers))
-        kept = np.where(self._brokers, stays, self.load)
         least: list[Floats] = []
         most: list[Floats] = []
-        for level, node in enumerate(tree.node):
-            nodes = len(tree.capacity[level])
-            low, high = np.zeros(nodes), np.zeros(nodes)
-            for part, of_count in parts:
-                for count in np.flatnonzero(of_count):
-                    low += of_count[count] * part.least[level][count]
-                    high += of_count[count] * part.most[level][count]
-            out_of_scope = np.bincount(node, stays, nodes)
-            least.append(np.maximum(out_of_scope + low, np.bincount(node, kept, nodes)))
-            most.append(out_of_scope + high)
+        spread = self._spread(self._partitions)
+        for (low, high), stays, kept in zip(spread, *self._stays, strict=True):
+            least.append(np.maximum(stays + low, kept))
+            most.append(stays + high)
         self._limit_leaves(least[-1], most[-1])
-        for level in range(tree.height - 1, -1, -1):
-            parent, nodes = tree.parent[level + 1], len(least[level])
+        for level in range(self._tree.height - 1, -1, -1):
+            parent, nodes = self._tree.parent[level + 1], len(least[level])
             below = [np.bincount(parent, ends[level + 1], nodes) for ends in (least, most)]
             least[level] = np.maximum(least[level], below[0])
             most[level] = np.maximum(np.minimum(most[level], below[1]), least[level])
         return least, most
+
+    @cached_property
+    def _stays(self) -> tuple[list[Floats], list[Floats]]:
+        """Per level, per node: what replicas hold that may not move; and the same with all that
+        brokers hold which keep theirs.
+        """
+        fixed = np.flatnonzero(~self._partitions)
+        stays = broker_sums(self._layout.rows[fixed], self._weight[fixed], len(self._brokers))
+        kept = np.where(self._brokers, stays, self.load)
+        tree = self._tree
+        levels = list(zip(tree.node, map(len, tree.capacity), strict=True))
+        by_level: list[list[Floats]] = [
+            [np.bincount(node, held, nodes).astype(float) for node, nodes in levels]
+            for held in (stays, kept)
+        ]
+        return by_level[0], by_level[1]
+
+    def _spread(self, partitions: Mask) -> list[tuple[Floats, Floats]]:
+        """Per level, per node: the least and the most of these partitions that an even spread
+        gives it.
+        """
+        tree, factor = self._tree, self._layout.arrays.replication_factor
+        ends = [(np.zeros(len(nodes)), np.zeros(len(nodes))) for nodes in tree.capacity]
+        for part, mine in tree.parts(partitions):
+            of_count = np.bincount(factor * mine, self._weight)
+            for count in np.flatnonzero(of_count):
+                for (low, high), few, many in zip(ends, part.least, part.most, strict=True):
+                    low += of_count[count] * few[count]
+                    high += of_count[count] * many[count]
+        return ends
+
+    @cached_property
+    def _spread_of_all(self) -> list[tuple[Floats, Floats]]:
+        """The same of all partitions."""
+        return self._spread(np.ones_like(self._partitions))
 
     def _limit_leaves(self, least: Floats, most: Floats) -> None:
         leaf, keeps, arrays = self._tree.node[-1], ~self._brokers, self._layout.arrays
@@ -236,43 +256,73 @@ class _Layer:
                 off = np.abs(below[children] - fair) > tolerance * fair + 1
                 for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
                     child = int(children[i])
-                    clip = Infeasible(
-                        self._subject(level, child),
-                        self._obstacle(level, child, too_much=bool(fair[i] > high[i])),
-                        wanted=float(round(fair[i])),
-                        nearest=float(round(below[child])),
-                        resource=self._resource,
-                        amount=self._brokers_in(level, child),
-                    )
-                    infeasible.append(clip)
+                    clip = self._clip(level, child, float(fair[i]), capacity)
+                    infeasible.append(replace(clip, nearest=float(round(below[child]))))
             share = below
         return share, tuple(infeasible)
 
-    def _brokers_in(self, level: int, node: int) -> int:
-        """How many brokers of a rack may hold replicas; 0 for a broker itself."""
-        if level == self._tree.height:
-            return 0
-        return int((self._tree.hosts & (self._tree.node[level] == node)).sum())
+    def _clip(self, level: int, node: int, fair: float, capacity: Floats) -> Infeasible:
+        """Why a node cannot have its fair share: the share is too large for it, or too small."""
+        too_much, amount = bool(fair > self._ends[1][level][node]), 0.0
+        broker = node if level == self._tree.height else NONE
+        why: Obstacle | None = None
+        if broker == NONE:
+            why, amount = self._obstacle_of_rack(level, node, fair, too_much=too_much)
+            members = np.flatnonzero((self._tree.node[level] == node) & self._brokers)
+            broker = int(members[0]) if why is None and len(members) == 1 else NONE
+            why = why or self._obstacle_within(members, fair, capacity[members])
+        else:
+            why = self._obstacle(broker, too_much=too_much)
+        subject = Subject(SubjectKind.RACK, self._tree.name(level, node))
+        if broker != NONE:
+            subject = Subject.of_broker(self._layout.arrays.brokers.ids[broker])
+        return Infeasible(
+            subject,
+            why,
+            wanted=float(round(fair)),
+            nearest=0.0,
+            resource=self._resource,
+            amount=amount,
+        )
 
-    def _subject(self, level: int, node: int) -> Subject:
-        if level == self._tree.height:
-            return Subject.of_broker(self._layout.arrays.brokers.ids[node])
-        return Subject(SubjectKind.RACK, self._tree.name(level, node))
+    def _obstacle_within(self, members: Ints, fair: float, capacity: Floats) -> Obstacle:
+        """What limits the broker of a rack that is furthest from its part of the rack's share."""
+        parts = fair * capacity / max(float(capacity.sum()), 1e-300)
+        furthest = int(members[np.argmax(parts - self._ends[1][-1][members])])
+        why = self._obstacle(furthest, too_much=True)
+        alone = len(members) == 1 or why is not Obstacle.ONE_REPLICA_PER_BROKER
+        return why if alone else Obstacle.RACKS_ALLOW_NO_MORE
 
-    def _obstacle(self, level: int, node: int, *, too_much: bool) -> Obstacle:
-        """Why a node cannot have its fair share: the share is too large for it (``too_much``), or
-        too small.
+    def _obstacle_of_rack(
+        self, level: int, node: int, fair: float, *, too_much: bool
+    ) -> tuple[Obstacle | None, float]:
+        """The same of a rack: how many brokers it has, if an even spread of all partitions is the
+        cause; or what replicas that may not move hold there; None = limits of its brokers.
         """
+        least, most = (ends[node] for ends in self._spread_of_all[level])
+        stays, kept = (held[level][node] for held in self._stays)
+        brokers = float((self._tree.hosts & (self._tree.node[level] == node)).sum())
+        if too_much:
+            if most < fair:
+                return Obstacle.RACKS_ALLOW_NO_MORE, brokers
+            allowed = stays + self._spread(self._partitions)[level][1][node]
+            return (Obstacle.RACKS_ALLOW_NO_MORE if allowed < fair else None), 0.0
+        if least > fair:
+            return Obstacle.RACKS_FORCE_MORE, brokers
+        if kept > fair:
+            return Obstacle.FIXED_REPLICAS, float(kept)
+        return Obstacle.RACKS_FORCE_MORE, 0.0
+
+    def _obstacle(self, broker: int, *, too_much: bool) -> Obstacle:
+        """The same of a broker."""
         layout = self._layout
-        if level < self._tree.height:
-            return Obstacle.RACKS_ALLOW_NO_MORE if too_much else Obstacle.RACKS_FORCE_MORE
         if not too_much:
             return Obstacle.FIXED_REPLICAS
-        if self._cap[node] <= self._ends[1][-1][node]:
+        if self._cap[broker] <= self._ends[1][-1][broker]:
             return Obstacle.CAP
-        if not layout.arrays.brokers.takes[node]:
+        if not layout.arrays.brokers.takes[broker]:
             return Obstacle.TAKES_NO_REPLICAS
-        full = layout.load[node] + layout.headroom[node] <= self._ends[1][-1][node]
+        full = layout.load[broker] + layout.headroom[broker] <= self._ends[1][-1][broker]
         if full and self._resource is Resource.BYTES:
             return Obstacle.DISK_FULL
         return Obstacle.ONE_REPLICA_PER_BROKER

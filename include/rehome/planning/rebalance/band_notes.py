@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -34,7 +34,24 @@ class BandNotes:
         arrays, rows = self.layout.arrays, self.layout.rows if rows is None else rows
         return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
 
-    def missed_notes(self) -> tuple[Infeasible, ...]:
+    def limits_and_misses(self) -> tuple[Infeasible, ...]:
+        """Fair shares that are out of reach, and brokers that end outside their bands. Of a broker
+        of which both is so, only what takes it further off its fair share.
+        """
+        missed = {(note.subject, note.resource): note for note in self._missed_notes()}
+        limits = []
+        for limit in self.targets.infeasible:
+            miss = missed.get((limit.subject, limit.resource))
+            if miss is None:
+                limits.append(limit)
+                continue
+            by_limit, further = limit.nearest - limit.wanted, miss.nearest - limit.nearest
+            if by_limit * further > 0 and abs(further) <= abs(by_limit):
+                limits.append(replace(limit, nearest=miss.nearest))
+                del missed[limit.subject, limit.resource]
+        return (*limits, *missed.values())
+
+    def _missed_notes(self) -> tuple[Infeasible, ...]:
         """Each broker that ends outside a band, and the obstacle."""
         load, low, high = self._loads(), self.targets.low, self.targets.high
         outside = self.brokers & ((load > high) | (load < low))

@@ -114,8 +114,7 @@ def _plan(
         causes=balance_causes(problem, copied),
         infeasible=(
             *infeasible,
-            *targets.infeasible,
-            *result.missed_notes(),
+            *result.limits_and_misses(),
             *result.shifted_notes(
                 tolerances, problem.gives & ~request_brokers if fill_only else None
             ),

@@ -9,7 +9,7 @@ proven if there is such a rack or broker, or a partition that is larger than any
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -130,16 +130,19 @@ class StatedLimits:
             return True  # the snapshot does not have what the plan was made by
         if note.subject.kind is SubjectKind.TOPIC:
             return self._of_topic(note.subject.name).shifts()
-        if note.obstacle in _OF_ITSELF:
+        of_rack = note.subject.kind is SubjectKind.RACK
+        if note.obstacle in _OF_ITSELF and not of_rack:
             return self._of_itself(note, resource)
         reach = self._of(resource)
         if note.obstacle is Obstacle.SHIFTED_SHARE:
             return reach.shifts()
         if note.obstacle is Obstacle.LARGE_PARTITION:
             return reach.largest > note.wanted
-        if note.subject.kind is SubjectKind.RACK and not reach.is_share(note.subject, note.wanted):
+        if of_rack and not reach.is_share(note.subject, note.wanted):
             return False
-        name = note.subject.name if note.subject.kind is SubjectKind.RACK else note.subject.broker
+        if of_rack and note.obstacle in _OF_ITSELF and not self._of_one_in(note, resource):
+            return False
+        name = note.subject.name if of_rack else note.subject.broker
         if note.obstacle in (Obstacle.RACKS_FORCE_MORE, Obstacle.FIXED_REPLICAS):
             return reach.too_much(name, note.wanted)
         return reach.too_little(name, note.wanted)
@@ -153,6 +156,18 @@ class StatedLimits:
             cap = self._cap(broker, resource)
             return cap is not None and cap < _over(note.wanted)
         return broker in self._checked.shut
+
+    def _of_one_in(self, note: Infeasible, resource: Resource) -> bool:
+        """Whether what a note says of a rack's brokers is so of one of them, in any measure."""
+        anything = replace(note, wanted=float("inf"))
+        return any(
+            self._of_itself(replace(anything, subject=Subject.of_broker(broker)), resource)
+            for broker, path in zip(
+                self._checked.brokers.tolist(), self._checked.rack_paths, strict=True
+            )
+            if note.subject.name in ("/" + "/".join(path[:n]) for n in range(1, len(path) + 1))
+            or (not path and note.subject.name == "no rack")
+        )
 
     def _full(self, broker: BrokerId | None, amount: float) -> bool:
         """Whether a broker's disks cannot hold as much."""
