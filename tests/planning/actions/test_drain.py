@@ -115,6 +115,17 @@ def test_partitions_of_a_drained_broker_also_leave_a_dead_one_and_no_others_do()
     assert "Broker 0 is drained, and broker 1 not live" in why_text(move)
 
 
+def test_a_live_broker_that_gives_a_replica_up_for_the_racks_is_not_called_dead() -> None:
+    """Two replicas are in one rack: a partition that is copied anyway is made even."""
+    of = cluster(["/a", "/a", "/b", "/b", "/c"], [(0, 1, 2)])
+    (move,) = plan(of, action="drain", brokers=[2]).moves
+    assert (set(move.target) & {0, 1}, set(move.target) & {3, 4}) == ({0}, {3, 4})
+    assert why_text(move) == (
+        "Broker 2 is drained, and racks or broker sets allow it on broker 1 no more; brokers 3 "
+        "and 4, the least loaded that the racks allow, take their places."
+    )
+
+
 def test_no_broker_gets_more_than_its_disk_holds() -> None:
     disks = {0: (1000, 0), 1: (1000, 150), 2: (1000, 500)}
     of = cluster([""] * 3, [(0,)] * 4, disks=disks)

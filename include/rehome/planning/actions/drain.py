@@ -38,6 +38,10 @@ from rehome.planning.result.outcome import Outcome, complete, of_left_brokers, t
 from rehome.planning.result.topic_notes import missed_topics, topic_balance
 
 
+_CAUSES = (CauseCode.NOT_LIVE, CauseCode.RACKS_OF_MOVED, CauseCode.DRAINED)
+"""Why replicas leave dead brokers, live ones, and those that are drained."""
+
+
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     """The action drain: every replica in scope leaves the named brokers; nothing else moves."""
     drained = brokers_named(arrays, request)
@@ -84,9 +88,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         lower_bound_bytes=placement_bound(layout, tree, paid),
         asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.DRAIN,
-        causes=of_left_brokers(
-            layout, (CauseCode.NOT_LIVE, CauseCode.DRAINED), drained.astype(np.int64)
-        ),
+        causes=of_left_brokers(layout, _CAUSES, np.where(drained, 2, arrays.brokers.live)),
         infeasible=(
             *lost,
             *_undrained_notes(arrays, leaving, paid),

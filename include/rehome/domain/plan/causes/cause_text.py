@@ -30,6 +30,8 @@ def why_text(move: Move) -> str:
     if not move.causes:
         return ""
     made = _OF_MOVE.get(move.causes[0].code)
+    if made is None and move.reason is MoveReason.DRAIN:
+        made = _lost_places
     text = made(move, move.causes) if made else _clauses(move, move.causes)
     return text[:1].upper() + text[1:]
 
@@ -71,6 +73,8 @@ def _lost_places(move: Move, causes: _Causes) -> str:
     )
     if drained:
         besides = f", and {brokers_text(dead)} not live" if dead else ""
+        if others := _brokers(causes, CauseCode.RACKS_OF_MOVED):
+            besides += f", and racks or broker sets allow it on {brokers_text(others)} no more"
         return f"{brokers_are(drained)} drained{besides}; {_new_places(move)}."
     lost = [f"{brokers_are(dead)} not live"] if dead else []
     lost += [f"a log dir of {brokers_text(failed)} has failed"] if failed else []
