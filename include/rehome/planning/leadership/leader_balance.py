@@ -16,6 +16,7 @@ from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.resources import LED, LOOSE, Resource
 from rehome.planning.leadership.preferred_leaders import promote
+from rehome.planning.leadership.single_changes import change_single_leaders
 from rehome.planning.model.in_sync import may_lead
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.resource_loads import partition_weight
@@ -92,6 +93,15 @@ class LedShares:
         off = self._off(load) - self.tolerance[:, None] * self.share - 1
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
+    def beyond_by(self, brokers: Ints | Rows, load: Floats) -> Floats:
+        """(n, …) the same of each of these brokers (n, …), which lead (L, n, …)."""
+        share = self.share[:, brokers]
+        tolerance = self.tolerance.reshape(-1, *[1] * (share.ndim - 1))
+        off = load - share if self.one_sided else np.abs(load - share)
+        beyond: Floats = np.maximum(off - tolerance * share - 1, 0) / np.maximum(share, 1)
+        total: Floats = beyond.sum(axis=0)
+        return total
+
     def bands(self) -> tuple[Floats, Floats, Floats]:
         """(L, P) weights, and (L, B) least and most that each broker is to lead."""
         slack = self.tolerance[:, None] * self.share + 1
@@ -141,6 +151,10 @@ def balance_leaders_by_share(
         if len(some) > _MANY and (beyond > _PROGRESS * before or least > HOPELESS * than):
             break
     rows[some] = best
+    if 0 < least and len(some) <= _MANY:
+        able = hosts[best] & may_lead(layout.arrays, some, best)
+        counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
+        change_single_leaders(rows, some, able, shares, counts)
 
 
 class _Descent:
