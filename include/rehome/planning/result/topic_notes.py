@@ -69,7 +69,8 @@ def missed_topics(
     off = beyond(counts, low, high) * brokers
     if bands.leaders_only:
         off[:] = 0
-    inside = beyond(counts, bands.low[:-1], bands.high[:-1]) * brokers == 0
+    even = bands.even or bands
+    inside = beyond(counts, even.low[:-1], even.high[:-1]) * brokers == 0
     notes = []
     for t in np.flatnonzero(off.any(axis=1)).tolist():
         why = Obstacle.BUDGET if cut_by_budget else Obstacle.NO_MOVE
