@@ -115,7 +115,7 @@ def _of_move(
         off = abs(len(target) - request.replication_factor)
         if off >= abs(len(current) - request.replication_factor):
             yield f"{key}: {len(target)} replicas, not {request.replication_factor}"
-    yield from _of_action(request, key, target, came, went)
+    yield from _of_action(facts, request, key, target, came, went)
     yield from _of_emptied(facts, request, key, target, said)
     yield from _of_limits(request, key, came)
     if action not in AS_WRITTEN and came and not _is_no_worse(facts, request, current, target):
@@ -123,14 +123,15 @@ def _of_move(
 
 
 def _of_action(
-    request: Any, key: Key, target: list[int], came: set[int], went: set[int]
+    facts: Facts, request: Any, key: Key, target: list[int], came: set[int], went: set[int]
 ) -> Iterator[str]:
     action, named = str(request.action.value), set(request.brokers)
     if action in ONLY_LEADERS and (came or went):
         yield f"{key}: only leaders are to change"
     if action == "demote" and target[0] in named:
         yield f"{key}: a demoted broker leads it"
-    if action == "expand" and came - named:
+    evened = _unevenness(facts, target) < _unevenness(facts, facts.replicas[key])
+    if action == "expand" and came - named and not evened:
         yield f"{key}: {came - named} are none of the new brokers"
     if action == "rebalance" and named and (came | went) - named:
         yield f"{key}: {(came | went) - named} take no part"
@@ -147,8 +148,11 @@ def _of_emptied(
     if action == "drain" and set(request.brokers) & set(target):
         yield f"{key}: it stays on a drained broker, and moves"
     if action == "replace":
-        named = {request.replacements.get(old) for old in went}
-        if None in named or (came != named and f"{key[0]}-{key[1]}" not in said):
+        replaced = went & set(request.replacements)
+        named = {request.replacements[old] for old in replaced}
+        if (went - replaced) & facts.live or (
+            f"{key[0]}-{key[1]}" not in said and (not named <= came or len(came) != len(went))
+        ):
             yield f"{key}: {went} are replaced by {came}, and nothing says why"
     if action == "fix_offline_replicas":
         well = {b for b in went if b in facts.live and (key, b) not in facts.offline}
@@ -199,6 +203,13 @@ def _is_no_worse(facts: Facts, request: Any, current: Sequence[int], target: Seq
 
 def _most_in_one_rack(facts: Facts, row: Sequence[int]) -> int:
     return max(Counter(facts.rack.get(b, ())[:1] for b in row).values())
+
+
+def _unevenness(facts: Facts, row: Sequence[int]) -> list[int]:
+    """Squares of the replicas in each rack, level by level: smaller is more even."""
+    levels = range(1, 1 + max(len(path) for path in facts.rack.values()))
+    counts = (Counter(facts.rack.get(b, ())[:level] for b in row) for level in levels)
+    return [sum(n * n for n in of_level.values()) for of_level in counts]
 
 
 def _fewest_in_one_rack(facts: Facts, hosts: set[int], replicas: int) -> int:
