@@ -126,6 +126,15 @@ def test_a_live_broker_that_gives_a_replica_up_for_the_racks_is_not_called_dead(
     )
 
 
+def test_a_branch_that_cannot_be_even_within_is_left_for_one_that_can() -> None:
+    """The emptier data centre has a rack that takes nothing: two replicas would share a rack."""
+    racks = ["/dc0/a", "/dc1/b", "/dc0/c", "/dc1/d", "/dc0/a", "/dc1/b"]
+    of = cluster(racks, [(1, 3, 4)])
+    params = {"brokers": [1], "exclude_brokers": [2], "weights": {"3": 0.1, "5": 0.1}}
+    (move,) = plan(of, action="drain", **params).moves
+    assert set(move.target) == {5, 3, 4}
+
+
 def test_no_broker_gets_more_than_its_disk_holds() -> None:
     disks = {0: (1000, 0), 1: (1000, 150), 2: (1000, 500)}
     of = cluster([""] * 3, [(0,)] * 4, disks=disks)

@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rehome.domain.actions import Action
 from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible_text import obstacle_text, subject_text
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
+from rehome.domain.request.request import ReassignmentRequest
 from rehome.errors import InvalidRequestError
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from rehome.planning.rollback import rollback_plan
 from tests.planning.stored_clusters import Stored, partition
+from tests.quality.plan.cases import planned, rules_broken_by
 
 A, B, C = "/disk/a", "/disk/b", "/disk/c"
 SKEWED = Stored({(0, A): {0: 100, 1: 100, 2: 100, 3: 100}, (0, B): {}})
@@ -137,6 +140,21 @@ def test_any_number_of_replicas_may_have_no_log_dir_to_go_to() -> None:
     assert of.after(plan(of)).loads() == {(0, A): 800, (0, B): 800}
     full = Stored({(0, A): dict.fromkeys(range(70), 10), (0, B): {}}, cordoned=shut)
     assert plan(full).moves == ()
+
+
+def test_where_every_log_dir_has_failed_nothing_can_be_balanced() -> None:
+    of = Stored({(0, A): {0: 100}, (0, B): {}}, offline=frozenset({(0, A), (0, B)}))
+    assert plan(of).moves == ()
+
+
+def test_the_gate_counts_the_very_replica_that_moves_as_the_planner_does() -> None:
+    """Its leader, on the other broker, is larger than the free space of the log dir."""
+    of = Stored({(0, A): {0: 900}, (1, A): {0: 100, 1: 100}, (1, B): {}})
+    of = replace(of, disks={(1, A): (1_000, 800), (1, B): (900, 200)})
+    request = ReassignmentRequest(Action.MOVE_LOG_DIRS, brokers=(1,), topics=("t:0",))
+    made = planned(of.snapshot(), request)
+    assert made.plan.moves
+    assert rules_broken_by(made) == set()
 
 
 def test_a_log_dir_never_holds_more_than_its_free_space_while_old_copies_are_still_there() -> None:

@@ -37,7 +37,6 @@ from rehome.planning.result.lower_bounds import placement_bound
 from rehome.planning.result.outcome import Outcome, complete, of_left_brokers, tree_of
 from rehome.planning.result.topic_notes import missed_topics, topic_balance
 
-
 _CAUSES = (CauseCode.NOT_LIVE, CauseCode.RACKS_OF_MOVED, CauseCode.DRAINED)
 """Why replicas leave dead brokers, live ones, and those that are drained."""
 

@@ -151,7 +151,7 @@ def balance_leaders_by_share(
         if len(some) > _MANY and (beyond > _PROGRESS * before or least > HOPELESS * than):
             break
     rows[some] = best
-    if 0 < least and len(some) <= _MANY:
+    if least > 0 and len(some) <= _MANY:
         able = hosts[best] & may_lead(layout.arrays, some, best)
         counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
         change_single_leaders(rows, some, able, shares, counts)

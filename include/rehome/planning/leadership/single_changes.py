@@ -18,15 +18,17 @@ _LEAST_GAIN = 1e-9
 
 
 class Shares(Protocol):
-    """What brokers are to lead, as :class:`~rehome.planning.leadership.leader_balance.LedShares`.
-
-    :ivar weights: (L, P) weight of leading each partition.
-    """
+    """What brokers are to lead: the LedShares of the balance of leaders."""
 
     @property
-    def weights(self) -> Floats: ...
-    def load(self, leaders: Rows) -> Floats: ...
-    def beyond_by(self, brokers: Ints | Rows, load: Floats) -> Floats: ...
+    def weights(self) -> Floats:
+        """(L, P) weight of leading each partition."""
+
+    def load(self, leaders: Rows) -> Floats:
+        """(L, B) led by each broker."""
+
+    def beyond_by(self, brokers: Ints | Rows, load: Floats) -> Floats:
+        """(n, …) how far brokers that lead (L, n, …) are off their shares beyond the tolerance."""
 
 
 def change_single_leaders(

@@ -58,7 +58,9 @@ class RackTree:
         self.paths = tuple(tuple(path) for path in paths)
         self.node = self._nodes()
         self.height = len(self.node) - 1
-        self.capacity = [np.bincount(node[hosts], minlength=node.max() + 1) for node in self.node]
+        self.capacity = [
+            np.bincount(node[hosts], minlength=int(node.max(initial=-1)) + 1) for node in self.node
+        ]
         self.parent = [np.zeros(0, np.int64)]
         self.children: list[list[Ints]] = []
         self._filled = [np.zeros((0, 0), np.int64)]

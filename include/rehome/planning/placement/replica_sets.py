@@ -148,6 +148,10 @@ class Placer:
             chosen = self._choose(partition, tree, keep, replicas, free)
         except NoPlaceError:
             chosen = self._choose_where_it_fits(partition, keep, replicas, free)
+            if len(keep) <= replicas <= len(keep) + int(free.sum()):
+                others = self._one_by_one(tree, keep, replicas, free)
+                if np.diff(tree.violations(np.array([chosen, others], np.int32)))[0] < 0:
+                    chosen = others
         self._write(partition, row, chosen)
 
     def replace(self, partition: int, gone: Collection[int]) -> bool:

@@ -119,7 +119,16 @@ class Moved:
         ):
             for broker, path in zip(brokers, row_paths, strict=False):
                 if path not in (ANY_LOG_DIR, dir_today.get(broker)):
-                    yield NamedLogDir(row, broker, path, broker in dir_today, int(self.size[row]))
+                    within = broker in dir_today
+                    size = self._stored_bytes(row, broker) if within else int(self.size[row])
+                    yield NamedLogDir(row, broker, path, within, size)
+
+    def _stored_bytes(self, row: int, broker: BrokerId) -> int:
+        """Size of a broker's own replica: that is what moves between its log dirs."""
+        replicas, p = self.partitions.replicas, int(self.at[row])
+        first, end = replicas.offsets[p : p + 2].tolist()
+        at = first + replicas.values[first:end].tolist().index(broker)
+        return int(self.partitions.stored_bytes[at])
 
     def lies_in(self, rows: Ints) -> list[dict[BrokerId, str]]:
         """Broker → log dir of the replicas of these rows' partitions, as the snapshot has them."""

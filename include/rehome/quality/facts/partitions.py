@@ -35,6 +35,8 @@ class Partitions:
     :param in_flight: (P,) being reassigned.
     :param in_sync, offline: aligned with the values of ``replicas``: in the ISR and online; on a
         dead broker or in a failed log dir.
+    :param stored_bytes: aligned with the values of ``replicas``: of that very replica; where it is
+        not known, the partition's.
     :param rates: (P,) whole bytes per second of each resource that the snapshot knows.
     """
 
@@ -47,6 +49,7 @@ class Partitions:
     in_flight: Mask
     in_sync: Mask
     offline: Mask
+    stored_bytes: Ints
     rates: Mapping[Resource, Ints] = field(default_factory=dict)
 
     @classmethod
@@ -88,6 +91,7 @@ class Partitions:
             in_flight=np.bincount(owner[moving], minlength=count) > 0,
             in_sync=(column["in_isr"].astype(bool) & ~offline)[stays],
             offline=offline[stays],
+            stored_bytes=np.where(size >= 0, size, sizes[owner])[stays],
             rates={
                 resource: _rates(table.column(name).fill_null(0).to_numpy()[order], owner, count)
                 for resource in RATES

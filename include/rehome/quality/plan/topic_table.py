@@ -113,7 +113,8 @@ def _may_move(checked: Checked) -> Mask:
     may: Mask = checked.in_scope & ~partitions.in_flight & ~set_too_small(checked)
     if checked.request.action is Action.DRAIN:
         return may
-    return may & ~without_leader(checked) & (offline_counts(checked) == 0)
+    may &= ~without_leader(checked) & (offline_counts(checked) == 0)
+    return may
 
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
