@@ -17,7 +17,7 @@ _LEAST_GAIN = 1e-9
 """In shares: less is rounding."""
 
 
-class Shares(Protocol):
+class LeaderShares(Protocol):
     """What brokers are to lead: the LedShares of the balance of leaders."""
 
     @property
@@ -32,7 +32,7 @@ class Shares(Protocol):
 
 
 def change_single_leaders(
-    rows: Rows, partitions: Ints, able: Mask, shares: Shares, counts: TopicCounts | None
+    rows: Rows, partitions: Ints, able: Mask, shares: LeaderShares, counts: TopicCounts | None
 ) -> None:
     """Change leaders one by one, in place: each time the one that brings brokers closest.
 
@@ -66,7 +66,9 @@ def change_single_leaders(
         able[one, 0] = False
 
 
-def _gains(rows: Rows, weight: Floats, shares: Shares, load: Floats, beyond: Floats) -> Floats:
+def _gains(
+    rows: Rows, weight: Floats, shares: LeaderShares, load: Floats, beyond: Floats
+) -> Floats:
     """(n, R) by how much brokers come closer, in shares, if each replica leads."""
     old = rows[:, 0]
     leaves = beyond[old] - shares.beyond_by(old, load[:, old] - weight)

@@ -137,8 +137,8 @@ class _Layer:
         tree = self._tree
         levels = list(zip(tree.node, map(len, tree.capacity), strict=True))
         by_level: list[list[Floats]] = [
-            [np.bincount(node, held, nodes).astype(float) for node, nodes in levels]
-            for held in (stays, kept)
+            [np.bincount(node, loads, nodes).astype(float) for node, nodes in levels]
+            for loads in (stays, kept)
         ]
         return by_level[0], by_level[1]
 
@@ -300,7 +300,7 @@ class _Layer:
         cause; or what replicas that may not move hold there; None = limits of its brokers.
         """
         least, most = (ends[node] for ends in self._spread_of_all[level])
-        stays, kept = (held[level][node] for held in self._stays)
+        stays, kept = (loads[level][node] for loads in self._stays)
         brokers = float((self._tree.hosts & (self._tree.node[level] == node)).sum())
         if too_much:
             if most < fair:
