@@ -32,7 +32,7 @@ def led_after(weights: list[float], able: bool = True) -> list[list[float]]:
 
 def test_changes_are_made_as_long_as_they_bring_brokers_closer() -> None:
     assert led_after([100, 900, 1_100, 300]) == [[1_200, 1_200]]
-    assert led_after([5_000, 1_000]) == [[5_000, 1_000]]
+    assert led_after([5_000, 1_000]) == [[1_000, 5_000]]
 
 
 def test_who_may_not_lead_does_not() -> None:
