@@ -150,9 +150,8 @@ def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> No
     )
     sizes = [load.size_bytes_after for load in made.summary.brokers]
     assert sizes == after or sorted(sizes) == sorted(after)
-    if (
-        "budget" not in kind and kind != "a full disk"
-    ):  # a disk's free space is not that of the new state
+    # A disk's free space is not that of the new state.
+    if "budget" not in kind and kind != "a full disk":
         assert plan(of.after(made), action="rebalance", **asked).moves == ()
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from rehome.domain.array_types import Floats, Ints, Mask
+from rehome.domain.array_types import CellCounts, Floats, Ints, Mask
 from rehome.domain.plan.figures import TopicBalance
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.request.request import MAY_SHARE_A_BROKER
@@ -91,7 +91,7 @@ def missed_topics(
     return tuple(notes)
 
 
-def _led_shares(fair: Floats, led: Ints, brokers: Mask) -> Floats:
+def _led_shares(fair: Floats, led: CellCounts, brokers: Mask) -> Floats:
     """(T, B) what each broker should lead of each topic: as large a part as of its replicas."""
     led_here, replicas = ((of * brokers).sum(axis=1, keepdims=True) for of in (led, fair))
     shares: Floats = fair * led_here / np.maximum(replicas, 1e-9)
