@@ -237,7 +237,7 @@ bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the b
 	@$(PY) -m benchmarks.execution.execute $(ARGS)
 
 .PHONY: bench-small
-bench-small: setup ## move 1,000 empty partitions by Rehome and by Kafka's own tool
+bench-small: setup ## move 5,000 empty partitions by Rehome and by Kafka's own tool
 	@$(PY) -m benchmarks.execution.small_partitions $(ARGS)
 
 .PHONY: bench-predict

@@ -52,7 +52,7 @@ COLUMNS = {
 }
 START = datetime(2030, 1, 1, tzinfo=UTC)
 MEDIAN_BYTES = 250_000_000
-EMPTY = "empty partitions, every second"
+EMPTY = "empty partitions"
 RATE_BYTES_PER_S = 50_000_000
 REPLICATION_FACTOR = 3
 _LIMIT = Settings().max_partitions_in_flight

@@ -109,8 +109,8 @@ def write_document(result: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", type=int, default=4)
-    parser.add_argument("--partitions", type=int, default=1_000)
-    parser.add_argument("--topics", type=int, default=10, help="of as many partitions each")
+    parser.add_argument("--partitions", type=int, default=5_000)
+    parser.add_argument("--topics", type=int, default=50, help="of as many partitions each")
     parser.add_argument(
         "--heap-mb",
         type=int,

@@ -23,8 +23,9 @@ from rehome.execution.admission.small_costs import MOVE_S, mean_cost
 from rehome.execution.advance import Advance
 from rehome.ledger.store import Ledger
 
-REST_S = 0.5
-"""Between two looks at what is in flight."""
+REST_S, REST_PART = 0.5, 4
+"""Between two looks at what is in flight, and so many times as long as a look takes: of thousands
+of moves it takes the controller's time, too."""
 WAIT_S = 5.0
 """At least so long the next step waits for most of what is in flight: it asks every broker, which
 have to answer while they take replicas on. Meanwhile only the controller is asked."""
@@ -110,11 +111,11 @@ class _Wait:
         """
         cost = mean_cost([self.plan.by_partition[partition] for partition in in_flight])
         until_s = monotonic_s() + max(WAIT_S, took_s, MOVE_S * cost * len(in_flight))
-        while monotonic_s() < until_s and not self._is_to_stop():
+        while (began_s := monotonic_s()) < until_s and not self._is_to_stop():
             left = self.cluster.list_reassignments().keys() & in_flight
             if len(left) <= FEW_LEFT * len(in_flight):
                 return
-            sleep(REST_S)
+            sleep(max(REST_S, REST_PART * (monotonic_s() - began_s)))
 
     def _is_to_stop(self) -> bool:
         record, end = self.ledger.plan(self.plan.plan_id), self.window_end

@@ -39,7 +39,7 @@ class Steps:
     """Steps that take so many seconds each, and do what is given; then the plan has ended.
 
     :param listed: numbers of moves that the controller lists, one look after the other; then none.
-    :ivar rest_s: the least between two steps.
+    :ivar rest_s: the least between two steps; ``look_s``: what a look at the controller takes.
     :ivar record: what the plan is asked for.
     """
 
@@ -58,7 +58,7 @@ class Steps:
         ]
         self.plan = make_plan("p", *planned)
         self.policies: list[Policy] = []
-        self.at_s, self.rest_s = 0.0, 0.0
+        self.at_s, self.rest_s, self.look_s = 0.0, 0.0, 0.0
         self._took_s = iter(took_s)
         states = {
             m.partition: MoveState.ADMITTED if n in admitted else MoveState.PENDING
@@ -89,6 +89,7 @@ class Steps:
         return list(rolling.steps(self.plan, ledger, cluster, policy))
 
     def _list(self) -> dict[TopicPartition, None]:
+        self.at_s += self.look_s
         numbers = next(self._listed, ())
         return dict.fromkeys(self.plan.moves[number].partition for number in numbers)
 
@@ -121,6 +122,13 @@ def test_the_next_step_waits_until_most_of_what_is_in_flight_has_ended(stepping:
     steps.run(SMALL)
     # What the task before has started is waited for, too.
     assert steps.at_s == pytest.approx(2 * rolling.REST_S + 2 * (0.1 + rolling.REST_S))
+
+
+def test_looks_take_a_fifth_of_the_time_at_most(stepping: Any) -> None:
+    steps = stepping(100, moves=4, admitted=range(4), listed=[range(4), (0,)])
+    steps.look_s = 0.25
+    steps.run(SMALL)
+    assert steps.at_s == pytest.approx(0.25 + 1.0 + 0.25)
 
 
 def test_many_may_take_longer_than_the_least_wait(stepping: Any) -> None:
