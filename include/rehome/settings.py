@@ -95,7 +95,8 @@ class Settings(PlacesSettings):
         types.Count,
         Field(
             title="Partitions in flight",
-            description="The most partitions that may be in flight at the controller at once.",
+            description="The most partitions that may be in flight at the controller at once. "
+            "While this is the default, moves of up to small_move_bytes come on top of it.",
         ),
     ] = 200
     small_move_bytes: Annotated[

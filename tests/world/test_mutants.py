@@ -14,6 +14,7 @@ from tests.world.mutants import Mutant
 from world import (
     cases,
     cases_of_actors,
+    cases_of_coincidence,
     cases_of_rare_seeds,
     cases_of_requests,
     cases_of_watching,
@@ -30,6 +31,7 @@ NAMED = {
     for module in (
         cases,
         cases_of_actors,
+        cases_of_coincidence,
         cases_of_rare_seeds,
         cases_of_requests,
         cases_of_watching,

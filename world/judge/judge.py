@@ -383,11 +383,14 @@ def _begun_by_another(
 
 
 def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
-    """What an ended plan has in flight has to be in its ledger as such."""
+    """What an ended plan has in flight has to be in its ledger as such, or as another plan's, which
+    moves the same.
+    """
     if plan.record is None or not plan.record.state.ended:
         return
+    admitted = {name for each in seen.plans if each.by == plan.by for name in each.admitted}
     for key in in_flight(partitions, plan.lists, seen.ended_at):
         name = TopicPartition(partitions.names[key.topic_id], key.number)
-        if name not in plan.admitted and not _begun_by_another(partitions, plan, key, name, seen):
+        if name not in admitted and not _begun_by_another(partitions, plan, key, name, seen):
             text = f"{name} of plan {plan.plan_id}, which is {plan.record.state}"
             yield Violation(Kind.GOES_ON, str(name), text, seen.ended_at)

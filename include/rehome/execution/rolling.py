@@ -6,7 +6,7 @@ worker, would take a hundred times as long as the copies.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
@@ -29,6 +29,8 @@ of moves it takes the controller's time, too."""
 WAIT_S = 5.0
 """At least so long the next step waits for most of what is in flight: it asks every broker, which
 have to answer while they take replicas on. Meanwhile only the controller is asked."""
+MOST_WAIT_S = 30.0
+"""No longer: the lease on the cluster is renewed by what a step writes."""
 PATIENCE_S = 10.0
 """So long without a small move that starts or ends, then what is left waits for the next poll:
 larger ones may end for a day beside one that waits for a broker."""
@@ -39,9 +41,9 @@ AT_FIRST = 5_000
 other, and who produces to them waits meanwhile (docs/decisions/155)."""
 FEW_LEFT = 0.25
 """Of as many as are in flight, or may be: with no more left than that, brokers wait for more."""
-QUICK_S, SLOW_S = 3.5, 8.0
+QUICK_S, SLOW_S, SLOW_PART = 3.5, 8.0, 1.5
 """Where few are left so soon after they began, twice as many may be in flight; where some take
-longer than the second, half as many."""
+longer than the second, and than one and a half times what so many may take, half as many."""
 
 
 def steps(
@@ -55,7 +57,7 @@ def steps(
     """
     small = {m.partition for m in plan.moves if is_small_move(m, policy.small_bytes)}
     backlog, most, policy = Backlog(), policy.max_small_in_flight, for_first_step(policy, plan)
-    at_once = None if most is None else _AtOnce(policy, most)
+    at_once = None if most is None else _AtOnce(policy, most, _move_s(plan, small))
     wait = _Wait(plan, ledger, cluster, policy.window_end, clock)
     if small:  # the task before has started some just now, or a worker that has died
         states = ledger.view_of_open(plan.plan_id).moves
@@ -74,7 +76,8 @@ def steps(
             return
         left = small.intersection(backlog.admitted) - started - ended
         if at_once is not None:
-            is_reached = done.in_flight >= at_once.number
+            large = len(backlog.admitted) - len(small.intersection(backlog.admitted))
+            is_reached = done.in_flight - large >= at_once.number
             at_once.follow(began, now, started - ended, ended, len(left), is_reached=is_reached)
             policy = replace(policy, max_small_in_flight=at_once.number)
         sleep(REST_S)
@@ -91,11 +94,17 @@ def for_first_step(policy: Policy, plan: Plan) -> Policy:
     return replace(policy, max_small_in_flight=number)
 
 
-@dataclass(frozen=True)
+def _move_s(plan: Plan, partitions: Iterable[TopicPartition]) -> float:
+    """What brokers may take for each of these small moves."""
+    return MOVE_S * mean_cost([plan.by_partition[partition] for partition in partitions])
+
+
+@dataclass
 class _Wait:
     """For what is in flight, by looks at the controller alone.
 
     :param window_end: it ends then; None = there is none.
+    :param stopping: whether the plan was to stop when the last one ended: the step knew.
     """
 
     plan: Plan
@@ -103,24 +112,38 @@ class _Wait:
     cluster: OwnCluster
     window_end: datetime | None
     clock: Clock
+    stopping: bool = False
 
     def until_most_end(self, in_flight: Collection[TopicPartition], took_s: float = 0.0) -> None:
         """Or until the plan is to stop, or for as long as they may take.
 
+        The controller lists no moves between log dirs: for those alone, as long as a step takes.
+
         :param took_s: what the last step took: where that is long, the next one waits as long.
         """
-        cost = mean_cost([self.plan.by_partition[partition] for partition in in_flight])
-        until_s = monotonic_s() + max(WAIT_S, took_s, MOVE_S * cost * len(in_flight))
-        while (began_s := monotonic_s()) < until_s and not self._is_to_stop():
-            left = self.cluster.list_reassignments().keys() & in_flight
-            if len(left) <= FEW_LEFT * len(in_flight):
-                return
-            sleep(max(REST_S, REST_PART * (monotonic_s() - began_s)))
+        moves = [self.plan.by_partition[partition] for partition in in_flight]
+        listed = {move.partition for move in moves if move.target != move.current}
+        takes_s = _move_s(self.plan, in_flight) * len(moves) if listed else 0.0
+        wait_s = min(max(WAIT_S if listed else 0.0, took_s, takes_s), MOST_WAIT_S)
+        until_s = monotonic_s() + wait_s
+        while moves and (began_s := monotonic_s()) < until_s and not self._is_to_stop():
+            if listed:
+                left = self.cluster.list_reassignments().keys() & listed
+                if len(left) <= FEW_LEFT * len(listed):
+                    return
+            now_s = monotonic_s()
+            rest_s = max(REST_S, REST_PART * (now_s - began_s))
+            sleep(max(min(rest_s, until_s - now_s), 0.0))
 
     def _is_to_stop(self) -> bool:
+        """Whether it is, and the last step did not know."""
         record, end = self.ledger.plan(self.plan.plan_id), self.window_end
         is_over = end is not None and self.clock() >= end
-        return is_over or record.pause_requested or record.cancel_requested
+        before, self.stopping = (
+            self.stopping,
+            is_over or record.pause_requested or record.cancel_requested,
+        )
+        return self.stopping and not before
 
 
 class _AtOnce:
@@ -129,10 +152,11 @@ class _AtOnce:
 
     :param policy: with as many as at first.
     :param most: the most there may be.
+    :param move_s: what brokers may take for each.
     """
 
-    def __init__(self, policy: Policy, most: int) -> None:
-        self.number, self._most = policy.most_small, most
+    def __init__(self, policy: Policy, most: int, move_s: float) -> None:
+        self.number, self._most, self._move_s = policy.most_small, most, move_s
         self._least = min(self.number, policy.max_partitions_in_flight)
         self._start_s: dict[TopicPartition, float] = {}
         self._halved_s = -inf
@@ -156,7 +180,8 @@ class _AtOnce:
         """
         took_s = [began_s - self._start_s.pop(each) for each in ended if each in self._start_s]
         oldest_s = min(self._start_s.values(), default=began_s)
-        is_slow = began_s - oldest_s > SLOW_S and oldest_s > self._halved_s
+        slow_s = max(SLOW_S, SLOW_PART * self._move_s * self.number)
+        is_slow = began_s - oldest_s > slow_s and oldest_s > self._halved_s
         is_quick = bool(took_s) and max(took_s) <= QUICK_S and left <= FEW_LEFT * self.number
         if is_slow or now_s - began_s > SLOW_STEP_S:
             self.number, self._halved_s = max(self.number // 2, self._least), began_s

@@ -60,7 +60,7 @@ class StartReassignmentOperator(ClusterOperator):
             started = count_text(len(done.admitted), "move")
             before = done.on_their_way
             self.log.info("%s started; on their way before that: %d", started, before)
-        for error, names in names_by_value(done.errors).items():
+        for error, names in names_by_value(done.errors, len(done.errors)).items():
             self.log.error("%s: %s", error, names)
         for cause in done.holds:
             self.log.info("Held back: %s", cause)

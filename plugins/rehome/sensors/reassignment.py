@@ -134,7 +134,7 @@ class ReassignmentSensor(ClusterOperator):
             self.log.info("\n%s", done.progress.table())
         for state, names in names_by_value(done.settled).items():
             self.log.info("%s: %s", state, names)
-        for error, names in names_by_value(done.errors).items():
+        for error, names in names_by_value(done.errors, len(done.errors)).items():
             self.log.error("%s: %s", error, names)
         for cause in done.holds:
             self.log.info("Held back: %s", cause)

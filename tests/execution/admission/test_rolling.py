@@ -154,13 +154,41 @@ def test_a_request_to_stop_ends_the_wait(stepping: Any, request_of: str) -> None
     steps = stepping(100, 1.0, admitted=(0, 1), listed=repeat((0, 1)))
     setattr(steps.record, request_of, True)
     steps.run(SMALL)
-    assert steps.at_s == pytest.approx(1.0 + rolling.REST_S)
+    assert steps.at_s == pytest.approx(1.0 + rolling.REST_S + rolling.WAIT_S)
+
+
+def test_a_stop_that_the_step_knew_does_not_end_the_wait(stepping: Any) -> None:
+    """A pause lets end what is in flight: brokers are not asked again and again meanwhile."""
+    steps = stepping(100, 1.0, 1.0, admitted=(0, 1), listed=repeat((0, 1)))
+    steps.record.pause_requested = True
+    steps.run(SMALL)
+    assert steps.at_s == pytest.approx(2 * (1.0 + rolling.REST_S + rolling.WAIT_S))
+
+
+def test_moves_between_log_dirs_are_waited_for_as_long_as_a_step_takes(stepping: Any) -> None:
+    """The controller lists none of them."""
+    steps = stepping(100, 4.0, admitted=(0, 1))
+    within = [
+        replace(each, target=each.current, target_log_dirs=("/a", "/b"))
+        for each in steps.plan.moves
+    ]
+    steps.plan = make_plan("p", *within)
+    steps.run(SMALL)
+    assert steps.at_s == pytest.approx(4.0 + rolling.REST_S + 4.0)
+
+
+def test_a_wait_ends_before_the_lease_does(stepping: Any) -> None:
+    steps = stepping(100, 100.0, admitted=(0, 1), listed=repeat((0, 1)))
+    steps.look_s = 9.0
+    steps.run(SMALL)
+    waits_s = [rolling.WAIT_S, rolling.REST_S, rolling.MOST_WAIT_S]
+    assert steps.at_s <= 100.0 + sum(waits_s) + 2 * steps.look_s
 
 
 def test_the_windows_end_ends_the_wait(stepping: Any) -> None:
     steps = stepping(100, 1.0, admitted=(0, 1), listed=repeat((0, 1)))
     steps.run(replace(SMALL, window_end=T0.replace(year=2020)))
-    assert steps.at_s == pytest.approx(1.0 + rolling.REST_S)
+    assert steps.at_s == pytest.approx(1.0 + rolling.REST_S + rolling.WAIT_S)
 
 
 def test_larger_moves_are_not_waited_for(stepping: Any) -> None:
@@ -225,10 +253,17 @@ def test_what_ends_late_does_not_raise_their_number(stepping: Any) -> None:
 def test_half_as_many_are_in_flight_where_some_take_long_or_the_controller_does(
     stepping: Any,
 ) -> None:
-    steps = stepping(100, *[2.0] * 9, done=[FIRST_STARTS, *[Advance(admitted=[TP[1]])] * 8])
+    slow_s = rolling.SLOW_PART * small_costs.MOVE_S * FIRST
+    assert 17.5 < slow_s < 20.5
+    steps = stepping(100, *[2.0] * 13, done=[FIRST_STARTS, *[Advance(admitted=[TP[1]])] * 12])
     steps.run(SMALL)
-    # One waits since 2 s; the next step after 10 s begins at 12.5 s. It counts once.
-    assert steps.at_once == [FIRST] * 6 + [FIRST // 2] * 4
+    # One waits since 2 s; the next step after that time begins at 22.5 s. It counts once.
+    assert steps.at_once == [FIRST] * 10 + [FIRST // 2] * 4
+    few = replace(SMALL, max_small_in_flight=200)
+    steps = stepping(100, *[2.0] * 9, done=[FIRST_STARTS, *[Advance(admitted=[TP[1]])] * 8])
+    steps.run(replace(few, max_partitions_in_flight=100))
+    # Of few, 8 s are long: the next step begins at 12.5 s.
+    assert steps.at_once == [200] * 6 + [100] * 4
     slow = stepping(100, *[rolling.SLOW_STEP_S + 1] * 6)
     slow.run(SMALL)
     assert slow.at_once == [FIRST, FIRST // 2, FIRST // 4, FIRST // 8, FIRST // 16, 200, 200]

@@ -55,3 +55,15 @@ def test_moves_that_copy_nothing_are_small() -> None:
     assert len(admitted_of(plan, replace(WITH_SMALL, max_partitions_in_flight=3))) == 3
     many = replace(WITH_SMALL, max_partitions_in_flight=3, max_small_in_flight=5)
     assert len(admitted_of(plan, many)) == 5
+
+
+def test_small_moves_are_sent_again_beside_as_many_larger_ones_as_may_be() -> None:
+    """Theirs are places of their own: the call that sent them was not answered."""
+    plan = same_way(50_000, *[0] * 4)
+    policy = replace(WITH_SMALL, max_partitions_in_flight=1, max_small_in_flight=3)
+    view = running(plan, moves=dict.fromkeys(plan.by_partition, MoveState.ADMITTED))
+    view = replace(view, sent={TP[0]: T0})
+    ongoing = {TP[0]: flying(plan.moves[0])}
+    actions = decide(plan, view, seen(plan, ongoing=ongoing), T0, policy)
+    (admitted,) = (action.partitions for action in actions if isinstance(action, Admit))
+    assert admitted == tuple(TP[1:4])

@@ -118,6 +118,16 @@ KINDS: dict[str, tuple[Cluster, dict[str, Any], tuple[str, str, int, int], list[
         ("broker 1", "the broker's disk does not hold its share", 700, 100),
         [1000, 100, 1000],
     ),
+    "a full broker beside one that takes no part": (
+        cluster(
+            ["/a", "/a", "/b"],
+            [(1,)] * 3 + [(2,)] * 6,
+            disks={0: (10_000, 50), 1: (10_000, 7_000), 2: (10_000, 7_000)},
+        ),
+        {"brokers": [0, 2]},
+        ("broker 0", "the broker's disk does not hold its share", 300, 0),
+        [0, 300, 600],
+    ),
     "a budget": (
         cluster(NONE, [(0,)] * 8),
         {"budget_moves": 2},

@@ -30,7 +30,7 @@ class Pace:
     :param bytes_per_s: what brokers deliver of a throttle, per broker and direction.
     :param reaction_s: time until the next step starts the next moves.
     :param max_moves_per_broker: slots per broker and direction.
-    :param max_partitions_in_flight: never more than this many at the controller.
+    :param max_partitions_in_flight: never more than this many at the controller, small ones aside.
     :param small_bytes: what sends no more through a broker takes no slot of it; 0 = everything
         takes a part.
     :param own: what brokers deliver that have a throttle of their own, by direction.

@@ -28,7 +28,8 @@ class Policy:
     :param reaction_s: how long it may take until the next step. A move with less
         left than a slot's share of what the throttle copies in that time takes only that part
         of a slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
-    :param max_partitions_in_flight: never more than this many at the controller.
+    :param max_partitions_in_flight: never more than this many at the controller, small ones aside
+        where they have a number of their own.
     :param small_bytes: what sends no more bytes through a broker takes no slot of it, and is
         followed by the next one at once; 0 = everything takes a part of a slot.
     :param max_small_in_flight: so many may be in flight where they are small; None = no more than

@@ -217,10 +217,13 @@ class _Admitting:
 
     def consider_again(self, move: Move) -> None:
         """:meth:`consider` a move that is not in the backlog any more."""
-        if self._are_enough:
+        slots = slots_of(move, self._observation)
+        small = is_small(max(slots.values(), default=0), self._policy.small_bytes)
+        own_places = small and self._small_apart
+        if self._small_in_use >= self._most_small if own_places else self._are_enough:
             self._waits.add(FOR_IN_FLIGHT_LIMIT)
             return
-        for slot in slots_of(move, self._observation):
+        for slot in slots:
             if slot.direction is not Direction.OUT:
                 self._shut_unless_it_answers(slot)
         self.consider(move)

@@ -8,7 +8,7 @@ more than the tolerance is reported as infeasible: no plan can meet that target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -256,14 +256,21 @@ class _Layer:
                 off = np.abs(below[children] - fair) > tolerance * fair + 1
                 for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
                     child = int(children[i])
-                    clip = self._clip(level, child, float(fair[i]), capacity)
-                    infeasible.append(replace(clip, nearest=float(round(below[child]))))
+                    ends = (float(fair[i]), float(below[child]))
+                    infeasible.append(self._clip(level, child, ends, capacity, fixed))
             share = below
         return share, tuple(infeasible)
 
-    def _clip(self, level: int, node: int, fair: float, capacity: Floats) -> Infeasible:
-        """Why a node cannot have its fair share: the share is too large for it, or too small."""
-        too_much, amount = bool(fair > self._ends[1][level][node]), 0.0
+    def _clip(
+        self, level: int, node: int, ends: tuple[float, float], capacity: Floats, fixed: Floats
+    ) -> Infeasible:
+        """Why a node cannot have its fair share: the share is too large for it, or too small.
+
+        :param ends: its fair share, and what it can have.
+        :param fixed: (B,) what brokers keep: of those that take no part, all.
+        """
+        fair, nearest = ends
+        too_much, amount, others = bool(fair > self._ends[1][level][node]), 0.0, 0.0
         broker = node if level == self._tree.height else NONE
         why: Obstacle | None = None
         if broker == NONE:
@@ -276,11 +283,12 @@ class _Layer:
         subject = Subject(SubjectKind.RACK, self._tree.name(level, node))
         if broker != NONE:
             subject = Subject.of_broker(self._layout.arrays.brokers.ids[broker])
+            others = float(fixed[self._tree.node[level] == node].sum() - fixed[broker])
         return Infeasible(
             subject,
             why,
-            wanted=float(round(fair)),
-            nearest=0.0,
+            wanted=float(round(fair - others)),
+            nearest=float(round(nearest - others)),
             resource=self._resource,
             amount=amount,
         )
