@@ -36,6 +36,7 @@ def _target(note: Infeasible) -> tuple[object, object]:
     "seeds",
     [
         range(14),
+        pytest.param(range(1_925, 1_926), id="a repair that takes more than was counted on"),
         pytest.param(range(14, 100), marks=pytest.mark.slow),
         pytest.param(range(2_000), marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
     ],

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Ints
+from rehome.domain.array_types import NONE, Floats, Ints
 from rehome.domain.plan.causes.move_cause import CauseCode, MoveCause
 from rehome.domain.plan.infeasible import Notes, Obstacle, Subject, SubjectKind
 from rehome.domain.plan.move import MoveReason
@@ -15,7 +15,7 @@ from rehome.planning.actions.placement_costs import asked_bound, least_costs, le
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.limits.apply_limits import groups, outside_sets
 from rehome.planning.limits.limit_checks import set_too_small
-from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.scope import partitions_in_scope
@@ -52,6 +52,8 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     layout = Layout(arrays)
     complete(layout, tree, paid, replicas, request.weights)
     uneven = _left_uneven(layout, tree, paid)
+    back = _put_back(layout, paid, budget_of(request))
+    paid = np.setdiff1d(paid, back)
     settle_leaders(layout)
     unpaid = left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
     return Outcome(
@@ -62,15 +64,35 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.RACK,
         causes=_causes(arrays, layout),
-        infeasible=(*infeasible, *unpaid, *uneven),
+        infeasible=(*infeasible, *unpaid, *(note for p in paid for note in uneven.get(p, ()))),
     )
 
 
-def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> Notes:
-    """A note on each of these partitions that is not even after all, with what keeps it off the
+def _put_back(layout: Layout, partitions: Ints, budget: Floats) -> Ints:
+    """Put partitions back until the others are within the budget, those with most copies first:
+    where brokers are full, an even spread takes more copies than was counted on.
+
+    :returns: those that are put back.
+    """
+    rows, origin = layout.rows[partitions], layout.origin[partitions]
+    copies = is_new(rows, origin).sum(axis=1)
+    costs = np.stack([copies * layout.size[partitions], copies]).astype(float)
+    back: list[int] = []
+    for at in np.argsort(-copies, kind="stable").tolist():
+        if (costs.sum(axis=1) <= budget).all():
+            break
+        costs[:, at] = 0
+        back.append(int(partitions[at]))
+        for position in np.flatnonzero(rows[at] != origin[at]).tolist():
+            layout.move(back[-1], position, int(origin[at, position]))
+    return np.array(back, np.int64)
+
+
+def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, Notes]:
+    """Notes on each of these partitions that is not even after all, with what keeps it off the
     brokers that would spread it more evenly. Replicas go to such brokers as long as there are any.
     """
-    notes: Notes = ()
+    notes: dict[int, Notes] = {}
     uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
     for p in partitions[uneven].tolist():
         place, better = _better_places(layout, tree, p)
@@ -84,7 +106,7 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> Notes:
         if takes.any():
             within = layout.within_limits(p)[better[takes]]
             why = Obstacle.DISKS_KEEP_UNEVEN if within.any() else Obstacle.CAPS_KEEP_UNEVEN
-        notes += notes_of(layout.arrays, np.array([p]), why)
+        notes[p] = notes_of(layout.arrays, np.array([p]), why)
     return notes
 
 
