@@ -30,7 +30,7 @@ from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState, Settle
 from rehome.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
 from rehome.execution.admission.backlog import Backlog, is_small_move
-from rehome.execution.admission.small_costs import MOVE_S, mean_cost
+from rehome.execution.admission.small_costs import takes_s
 from rehome.execution.decide import decide
 from rehome.execution.estimate.projection import SMALL_STEP_S
 from rehome.execution.governor.control_loop import first_rate
@@ -225,7 +225,7 @@ class Simulation:
         moves = self._moves(partitions)
         refused = set(self.cluster.reassign(moves))
         small = [move for move in moves if is_small_move(move, self.policy.small_bytes)]
-        self._small_s = MOVE_S * mean_cost(small) * len(small)
+        self._small_s = takes_s(small)
         for partition in partitions:
             if partition in refused:
                 self._record([partition], MoveState.FAILED, seen)

@@ -6,20 +6,21 @@ worker, would take a hundred times as long as the copies.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
 
 from rehome.domain.clock import Clock, monotonic_s, sleep, utc_now
 from rehome.domain.kafka import TopicPartition
+from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
 from rehome.execution import advance as stepping
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.admission.backlog import Backlog, is_small_move
-from rehome.execution.admission.small_costs import MOVE_S, mean_cost
+from rehome.execution.admission.small_costs import MOVE_S, mean_cost, takes_s
 from rehome.execution.advance import Advance
 from rehome.ledger.store import Ledger
 
@@ -55,9 +56,10 @@ def steps(
 
     :raises RehomeError: as :func:`~rehome.execution.advance.advance` does.
     """
-    small = {m.partition for m in plan.moves if is_small_move(m, policy.small_bytes)}
+    small_moves = _small_of(plan, policy)
+    small = {move.partition for move in small_moves}
     backlog, most, policy = Backlog(), policy.max_small_in_flight, for_first_step(policy, plan)
-    at_once = None if most is None else _AtOnce(policy, most, _move_s(plan, small))
+    at_once = None if most is None else _AtOnce(policy, most, MOVE_S * mean_cost(small_moves))
     wait = _Wait(plan, ledger, cluster, policy.window_end, clock)
     if small:  # the task before has started some just now, or a worker that has died
         states = ledger.view_of_open(plan.plan_id).moves
@@ -89,14 +91,12 @@ def for_first_step(policy: Policy, plan: Plan) -> Policy:
     most = policy.max_small_in_flight
     if most is None:
         return policy
-    small = [move for move in plan.moves if is_small_move(move, policy.small_bytes)]
-    number = min(most, max(1, round(AT_FIRST / mean_cost(small))))
+    number = min(most, max(1, round(AT_FIRST / mean_cost(_small_of(plan, policy)))))
     return replace(policy, max_small_in_flight=number)
 
 
-def _move_s(plan: Plan, partitions: Iterable[TopicPartition]) -> float:
-    """What brokers may take for each of these small moves."""
-    return MOVE_S * mean_cost([plan.by_partition[partition] for partition in partitions])
+def _small_of(plan: Plan, policy: Policy) -> list[Move]:
+    return [move for move in plan.moves if is_small_move(move, policy.small_bytes)]
 
 
 @dataclass
@@ -123,8 +123,8 @@ class _Wait:
         """
         moves = [self.plan.by_partition[partition] for partition in in_flight]
         listed = {move.partition for move in moves if move.target != move.current}
-        takes_s = _move_s(self.plan, in_flight) * len(moves) if listed else 0.0
-        wait_s = min(max(WAIT_S if listed else 0.0, took_s, takes_s), MOST_WAIT_S)
+        least_s = max(WAIT_S, takes_s(moves)) if listed else 0.0
+        wait_s = min(max(least_s, took_s), MOST_WAIT_S)
         until_s = monotonic_s() + wait_s
         while moves and (began_s := monotonic_s()) < until_s and not self._is_to_stop():
             if listed:
@@ -139,10 +139,8 @@ class _Wait:
         """Whether it is, and the last step did not know."""
         record, end = self.ledger.plan(self.plan.plan_id), self.window_end
         is_over = end is not None and self.clock() >= end
-        before, self.stopping = (
-            self.stopping,
-            is_over or record.pause_requested or record.cancel_requested,
-        )
+        before = self.stopping
+        self.stopping = is_over or record.pause_requested or record.cancel_requested
         return self.stopping and not before
 
 

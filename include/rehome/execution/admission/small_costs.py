@@ -31,3 +31,8 @@ def mean_cost(moves: Collection[Move]) -> float:
         highest[topic] = max(number, highest.get(topic, 0))
     costs = {t: max(1.0, (number + 1) / TOPIC_PARTITIONS) for t, number in highest.items()}
     return sum(costs[move.partition.topic] for move in moves) / len(moves)
+
+
+def takes_s(moves: Collection[Move]) -> float:
+    """Seconds that brokers may take for these small moves, one after the other."""
+    return MOVE_S * mean_cost(moves) * len(moves)

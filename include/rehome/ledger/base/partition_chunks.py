@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, and_, bindparam, tuple_
+from sqlalchemy import ColumnElement, Table, and_, bindparam, tuple_
 
 from rehome.domain.kafka import TopicPartition
 
@@ -13,12 +13,14 @@ _CHUNK = 200
 """Partitions per statement: up to four parameters each, below every database's limit."""
 
 
-def at_partitions(topic: Column[Any], partition: Column[Any]) -> ColumnElement[bool]:
-    """That a row is of one of a chunk's partitions: its parameters are those of :func:`chunks`.
+def at_partitions(table: Table) -> ColumnElement[bool]:
+    """That a row of a table is of one of a chunk's partitions: its parameters are those of
+    :func:`chunks`.
 
     Topics and numbers are named once more alone for SQLite's sake, whose indexes serve single
     columns only: by pairs it reads all rows of a plan.
     """
+    topic, partition = table.c.topic, table.c.partition
     return and_(
         topic.in_(bindparam("topics", expanding=True)),
         partition.in_(bindparam("numbers", expanding=True)),

@@ -31,7 +31,7 @@ _OPEN_STARTS = select(
 ).where(_STARTS.plan_id == bindparam("of"), _STARTS.ended_at.is_(None))
 SEEN = ("high_watermark", "leader_epoch", "lost_from", "lost_until")
 """Columns of what was seen of a move's messages."""
-_OPEN_STARTS_AT = _OPEN_STARTS.where(at_partitions(_STARTS.topic, _STARTS.partition))
+_OPEN_STARTS_AT = _OPEN_STARTS.where(at_partitions(REASSIGNMENTS))
 _READ = (
     update(REASSIGNMENTS)
     .where(

@@ -76,7 +76,7 @@ _CHANGE = update(MOVES).where(
 _LEAVE = _CHANGE.where(MOVES.c.state == bindparam("left_state"))
 _STATES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state).where(
     MOVES.c.plan_id == bindparam("of"),
-    at_partitions(MOVES.c.topic, MOVES.c.partition),
+    at_partitions(MOVES),
 )
 _STARTED = insert(REASSIGNMENTS)
 _OPEN = update(REASSIGNMENTS).where(
@@ -87,7 +87,7 @@ _END = _OPEN.where(
     REASSIGNMENTS.c.partition == bindparam("number"),
 )
 _SENT = _OPEN.where(
-    at_partitions(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition),
+    at_partitions(REASSIGNMENTS),
     REASSIGNMENTS.c.sent_at.is_(None),
 )
 _OPEN_STARTS = (

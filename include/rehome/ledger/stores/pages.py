@@ -12,6 +12,7 @@ from sqlalchemy import (
     RowMapping,
     Select,
     String,
+    Table,
     bindparam,
     cast,
     func,
@@ -57,22 +58,14 @@ from rehome.ledger.stores.events import event_of
 from rehome.ledger.stores.planned_moves import move_of
 from rehome.ledger.stores.samples import newest_samples, status_of
 
-_STARTS = (
-    select(REASSIGNMENTS)
-    .where(
-        REASSIGNMENTS.c.plan_id == bindparam("of"),
-        at_partitions(REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition),
-    )
-    .order_by(REASSIGNMENTS.c.started_at)
-)
-_STATUSES = (
-    select(REPLICA_STATUSES)
-    .where(
-        REPLICA_STATUSES.c.plan_id == bindparam("of"),
-        at_partitions(REPLICA_STATUSES.c.topic, REPLICA_STATUSES.c.partition),
-    )
-    .order_by(REPLICA_STATUSES.c.broker)
-)
+
+def _rows_at_partitions(table: Table) -> Select[Any]:
+    """Rows of a plan's partitions."""
+    return select(table).where(table.c.plan_id == bindparam("of"), at_partitions(table))
+
+
+_STARTS = _rows_at_partitions(REASSIGNMENTS).order_by(REASSIGNMENTS.c.started_at)
+_STATUSES = _rows_at_partitions(REPLICA_STATUSES).order_by(REPLICA_STATUSES.c.broker)
 _FLYING = (
     select(MOVES, REASSIGNMENTS.c.first_leader)
     .outerjoin(

@@ -40,7 +40,7 @@ _COPIES = (
     .outerjoin(REPLICA_STATUSES, _READ)
     .where(
         MOVES.c.plan_id == bindparam("of"),
-        at_partitions(MOVES.c.topic, MOVES.c.partition),
+        at_partitions(MOVES),
     )
 )
 
