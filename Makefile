@@ -233,7 +233,7 @@ bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the 
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.execution.simulate $(ARGS)
 
 .PHONY: bench-execute
-bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the bound, producers' p99
+bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the bound, producers' p99; ARGS=--long
 	@$(PY) -m benchmarks.execution.execute $(ARGS)
 
 .PHONY: bench-small

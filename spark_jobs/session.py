@@ -86,6 +86,7 @@ def _builder(name: str) -> SparkSession.Builder:
         SparkSession.builder.appName(name)
         .config("spark.sql.shuffle.partitions", "8")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
     )
     if REMOTE in os.environ:
         return builder

@@ -29,6 +29,7 @@ CODE = {
     "api_server.json": ("plugins/rehome/ui", "plugins/rehome/api"),
     "day.json": WATCHING,
     "execute.json": EXECUTION,
+    "execute_long.json": EXECUTION,
     "fleet.json": PLANNING + GATES,
     "gates.json": GATES,
     "goals.json": PLANNING,

@@ -1,7 +1,8 @@
 """The same moves at the same rate by several ways, on a real cluster: `make bench-execute`.
 
 Writes benchmarks/results/execute.json and the table in docs/benchmarks.md: time from the first
-reassignment to the last over the least time possible, and what a producer felt meanwhile.
+reassignment to the last over the least time possible, and what a producer felt meanwhile. With
+``ARGS=--long``, execute_long.json: moves of ten minutes, by Rehome and by Kafka's own tool.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ from rehome.settings import Settings
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "execute.json"
+LONG_RESULTS = RESULTS.with_name("execute_long.json")
+TABLES = {RESULTS: "bench-execute", LONG_RESULTS: "bench-execute ARGS=--long"}
+"""What the marks of each result's table in the document name."""
 DOCUMENT = DOCS / "benchmarks.md"
 MEMORY = Path("/dev/shm")
 MOVED, PROBED = "moved", "probed"
@@ -54,6 +58,7 @@ WAYS = {
     "barrier": "barrier batches of 10",
     "idle": "nothing moves",
 }
+LONG_WAYS = ["rehome", "kafka_tool"]
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
@@ -204,8 +209,8 @@ def _facts(plan: Plan, rate: int) -> dict[str, Any]:
     }
 
 
-def write_document(result: dict[str, Any]) -> None:
-    """Put the table into the document."""
+def write_document(result: dict[str, Any], target: str) -> None:
+    """Put the table into the document, between the marks of a target."""
     rows = [{"way": words} | result[name] for name, words in WAYS.items() if name in result]
     errors = result.get("rehome", {}).get("eta_error_by_bytes_done", {})
     later = [abs(error) for tenth, error in errors.items() if tenth != "0 %"]
@@ -218,7 +223,7 @@ def write_document(result: dict[str, Any]) -> None:
     if later:
         lines += ["", f"After the first tenth of the bytes the ETA was off by {max(later):.1%} of "
                   "the whole time at most."]  # fmt: skip
-    put(DOCUMENT, "bench-execute", lines)
+    put(DOCUMENT, target, lines)
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -237,15 +242,21 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--ways", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--long", action="store_true", help="ten minutes, by Rehome and by Kafka's own tool"
+    )
+    options = parser.parse_args(arguments)
+    if options.long:
+        options.bound_s, options.ways, options.out = 600.0, LONG_WAYS, LONG_RESULTS
+    return options
 
 
 def main() -> None:
     options = parsed()
     result = measured(options)
     options.out.write_text(json.dumps(result, indent=2) + "\n")
-    if options.out == RESULTS:
-        write_document(result)
+    if options.out in TABLES:
+        write_document(result, TABLES[options.out])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from rehome.quality.engine.rules import Expectation, Rule
 if TYPE_CHECKING:
     from great_expectations.checkpoint import Checkpoint
     from great_expectations.core import ExpectationSuite
+    from great_expectations.core.batch_definition import BatchDefinition
     from great_expectations.data_context import AbstractDataContext
 
 # Switches off Great Expectations' usage statistics.
@@ -51,10 +52,13 @@ def suite_of(name: str, rules: Sequence[Rule]) -> ExpectationSuite:
     import great_expectations as gx
 
     pairs = ((rule, item) for rule in rules for item in rule.expectations)
-    suite = gx.ExpectationSuite(name=name)
-    for number, (rule, item) in enumerate(pairs):
-        suite.add_expectation(expectation_of(rule, item, number))
-    return suite
+    # Added one by one, each would be compared with all before it.
+    return gx.ExpectationSuite(
+        name=name,
+        expectations=[
+            expectation_of(rule, item, number) for number, (rule, item) in enumerate(pairs)
+        ],
+    )
 
 
 def expectation_of(rule: Rule, item: Expectation, number: int) -> Any:
@@ -73,18 +77,23 @@ def expectation_of(rule: Rule, item: Expectation, number: int) -> Any:
     return configuration.to_domain_obj()
 
 
+def whole_table(context: AbstractDataContext, table: str) -> BatchDefinition:
+    """The batch definition of a table, which is passed as a data frame; added where it is not
+    there.
+    """
+    source = context.data_sources.get(_SOURCE)
+    if table in {asset.name for asset in source.assets}:
+        return source.get_asset(table).get_batch_definition(WHOLE)
+    return source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(WHOLE)
+
+
 def checkpoint_of(context: AbstractDataContext, gate: str, suite: ExpectationSuite) -> Checkpoint:
     """The checkpoint of a suite ``gate.table``, added to the context with all that it needs.
     Objects of the same name are replaced.
     """
     import great_expectations as gx
 
-    table = suite.name.removeprefix(f"{gate}.")
-    source = context.data_sources.get(_SOURCE)
-    if table in {asset.name for asset in source.assets}:
-        data = source.get_asset(table).get_batch_definition(WHOLE)
-    else:
-        data = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(WHOLE)
+    data = whole_table(context, suite.name.removeprefix(f"{gate}."))
     stored = context.suites.add_or_update(suite)
     validation = context.validation_definitions.add_or_update(
         gx.ValidationDefinition(name=suite.name, data=data, suite=stored)

@@ -1,8 +1,8 @@
 """Run the rules of a gate with Great Expectations on Spark.
 
-Each table has a suite and a checkpoint. The first pass only asks whether expectations hold, so all
-counts of a table's columns, and of pairs of them, are one query. The offending rows are fetched
-only for broken expectations, by their keys.
+Each table has a suite, which is validated on it as one batch. The first pass only asks whether
+expectations hold, so all counts of a table's columns, and of pairs of them, are one query. The
+offending rows are fetched only for broken expectations, by their keys.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rehome.quality.engine.context import checkpoint_of, expectation_of, quiet, suite_of
+from rehome.quality.engine.context import expectation_of, quiet, suite_of, whole_table
 from rehome.quality.engine.expectation_results import ExpectationResult, outcome_of
 from rehome.quality.engine.frames import one_job_each
 from rehome.quality.engine.pair_counts import count_pairs_together
@@ -24,12 +24,13 @@ from rehome.quality.engine.results import (
 from rehome.quality.engine.rules import Expectation, Rule
 
 if TYPE_CHECKING:
-    from great_expectations.checkpoint import Checkpoint
     from great_expectations.core import (
+        ExpectationSuite,
         ExpectationSuiteValidationResult,
         ExpectationValidationResult,
     )
     from great_expectations.core.batch_definition import BatchDefinition
+    from great_expectations.datasource.fluent.interfaces import Batch
     from pyspark.sql import DataFrame
 
 _SQL = "unexpected_rows_expectation"
@@ -64,24 +65,13 @@ def run_gate(
     with one_job_each(spark):
         for table, table_rules in by_table(rules).items():
             suite = suite_of(f"{gate}.{table}", table_rules)
-            checkpoint = checkpoint_of(context, gate, suite)
-            result = _validate(checkpoint, tables[table], table_rules, dict(parameters or {}))
+            batches = _Batches(whole_table(context, table), tables[table], dict(parameters or {}))
+            result = batches.validate(suite, table_rules)
             outcomes |= _outcomes(table_rules, result.results)
             validations.append(Validation(suite.name, tuple(table_rules), result))
     spark.catalog.dropTempView(_VIEW)
     outcomes_in_order = tuple(outcomes[rule] for rule in rules)
     return GateResult(gate, outcomes_in_order, binding, tuple(validations))
-
-
-def _validate(
-    checkpoint: Checkpoint, frame: DataFrame, rules: Sequence[Rule], parameters: dict[str, Any]
-) -> ExpectationSuiteValidationResult:
-    """Validate a table, and fetch the rows that break its rules."""
-    checkpoint_result = checkpoint.run({"dataframe": frame}, parameters)
-    (result,) = checkpoint_result.run_results.values()
-    batches = _Batches(checkpoint.validation_definitions[0].data, frame, parameters)
-    result.results = batches.in_detail(rules, result.results)
-    return result
 
 
 def by_table(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
@@ -100,7 +90,7 @@ def _outcomes(
 
 
 class _Batches:
-    """Validates single expectations on a table."""
+    """Validates expectations on a table."""
 
     def __init__(
         self, data: BatchDefinition, frame: DataFrame, parameters: Mapping[str, Any]
@@ -109,7 +99,20 @@ class _Batches:
         self._frame = frame
         self._parameters = parameters
 
-    def in_detail(
+    def validate(
+        self, suite: ExpectationSuite, rules: Sequence[Rule]
+    ) -> ExpectationSuiteValidationResult:
+        """Validate a suite, and fetch the rows that break its rules."""
+        result = self._batch(self._frame).validate(
+            suite, result_format="BOOLEAN_ONLY", expectation_parameters=dict(self._parameters)
+        )
+        result.results = self._in_detail(rules, result.results)
+        return result
+
+    def _batch(self, frame: DataFrame) -> Batch:
+        return self._data.get_batch({"dataframe": frame})
+
+    def _in_detail(
         self, rules: Sequence[Rule], results: Sequence[ExpectationValidationResult]
     ) -> list[ExpectationValidationResult]:
         """The results, with the offending rows of broken expectations. A crash fails every
@@ -126,7 +129,7 @@ class _Batches:
         self, rule: Rule, item: Expectation, number: int
     ) -> ExpectationValidationResult:
         # Spark sorts only the rows left by the filter, and only as many as are shown.
-        batch = self._data.get_batch({"dataframe": self._frame.orderBy(*rule.keys)})
+        batch = self._batch(self._frame.orderBy(*rule.keys))
         columns = list(dict.fromkeys((*rule.keys, *rule.shows)))
         rows: dict[str, Any] = {
             "result_format": "SUMMARY",

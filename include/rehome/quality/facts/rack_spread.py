@@ -92,13 +92,3 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     most = np.minimum(capacity[mine], fewest + 1)
     badly: Ints = (first * np.maximum(count - most, 0)).sum(axis=1)
     return badly
-
-
-def places(ids: Ints, values: Ints) -> Ints:
-    """Index of each broker in ``ids``; -1 if unknown."""
-    if not len(ids):
-        return np.full(len(values), -1, np.int64)
-    order = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids[order], values), len(ids) - 1)
-    indexes: Ints = np.where(ids[order][at] == values, order[at], -1)
-    return indexes

@@ -9,9 +9,10 @@ import numpy as np
 from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.resources import Resource
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import cap_of
-from rehome.quality.facts.rack_spread import better_places, places
+from rehome.quality.facts.rack_spread import better_places
 from rehome.quality.facts.unmet_targets import Obstacles
 
 

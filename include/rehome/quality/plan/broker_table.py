@@ -5,7 +5,6 @@ summary's figures.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import BrokerId
 from rehome.domain.plan.summary import PlanSummary
 from rehome.domain.resources import LED, OPTIONAL, Resource, asked_resources
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import fair_loads
 from rehome.quality.facts.log_dir_fit import unplaced_copies
@@ -200,8 +200,7 @@ def _stated_figures(
     balances = {balance.resource: balance for balance in summary.resources}
     stated: dict[BrokerId, list[int]] = {}
     for at, load in enumerate(summary.brokers):
-        figures = asdict(load)
-        stated[load.broker] = [figures[name] for name in COMPARED]
+        stated[load.broker] = [getattr(load, name) for name in COMPARED]
         for resource in (*BALANCED, *further):
             balance = balances.get(resource.value)
             if balance is not None:
@@ -216,7 +215,6 @@ class BrokerSums:
         self._checked = checked
         self._moved = checked.moved
         self._partitions = checked.moved.partitions
-        self._order = np.argsort(checked.brokers, kind="stable")
         self.removed_bytes = self._sum(self._moved.removing, self._moved.size)
 
     def sums_of(self, lists: Ragged, weight: Ints) -> Ints:
@@ -229,12 +227,9 @@ class BrokerSums:
 
     def _add_up(self, brokers: Ints, weight: Ints) -> Ints:
         ids = self._checked.brokers
-        total = np.zeros(len(ids), np.int64)
-        if len(ids):
-            at = np.searchsorted(ids[self._order], brokers).clip(max=len(ids) - 1)
-            is_listed = ids[self._order][at] == brokers
-            np.add.at(total, self._order[at[is_listed]], weight[is_listed])
-        return total
+        total = np.zeros(len(ids) + 1, np.int64)
+        np.add.at(total, places(ids, brokers), weight)  # the last is of brokers that are not listed
+        return total[:-1]
 
     def figures(self) -> dict[str, Ints]:
         """(B,) each of :data:`COMPARED`."""

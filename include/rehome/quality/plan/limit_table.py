@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.resources import LED, Resource
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.limits import CAPPED, cap_of
 from rehome.quality.facts.ragged_lists import Ragged, starts_of
@@ -28,11 +29,9 @@ def outside(checked: Checked, lists: Ragged, at: Ints) -> Mask:
     partition = at[lists.row]
     if not len(ids) or not len(allowed_brokers.number):
         return np.zeros(len(lists.values), bool)
-    order = np.argsort(ids, kind="stable")
-    place = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
-    listed = ids[order][place] == lists.values
-    apart = ~allowed_brokers.may[allowed_brokers.number[partition], order[place]]
-    is_outside: Mask = apart & listed & (partition >= 0)
+    place = places(ids, lists.values)
+    apart = ~allowed_brokers.may[allowed_brokers.number[partition], place]
+    is_outside: Mask = apart & (place >= 0) & (partition >= 0)
     return is_outside
 
 

@@ -13,9 +13,10 @@ from rehome.domain.actions import Action
 from rehome.domain.array_types import Ints, Mask
 from rehome.domain.kafka import ANY_LOG_DIR, BrokerId, LogDirKey
 from rehome.quality.engine.results import ROWS_SHOWN
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.evacuated import emptied_brokers, evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked
-from rehome.quality.facts.rack_spread import better_places, places
+from rehome.quality.facts.rack_spread import better_places
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unplannable import takers
 from rehome.quality.plan.leadership import leadership_of, reorders

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rehome.domain.array_types import Ints, Mask
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.gate_input import Checked
-from rehome.quality.facts.rack_spread import badly_placed, places
+from rehome.quality.facts.rack_spread import badly_placed
 
 
 def badly_placed_by_set(

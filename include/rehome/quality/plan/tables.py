@@ -17,10 +17,10 @@ import pyarrow as pa
 from rehome.domain.actions import Action
 from rehome.domain.array_types import Mask
 from rehome.domain.kafka import LogDirKey
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.evacuated import evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked, rows_of
 from rehome.quality.facts.plan_hash import hash_of
-from rehome.quality.facts.rack_spread import places
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unmet_targets import Obstacles
 from rehome.quality.facts.unplannable import (

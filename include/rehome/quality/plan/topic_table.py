@@ -18,6 +18,7 @@ from rehome.domain.request.request import (
     evens_topics,
     spread_tolerance,
 )
+from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.unmet_targets import Obstacles
 from rehome.quality.facts.unplannable import offline_counts, without_leader
@@ -119,8 +120,8 @@ def _may_move(checked: Checked) -> Mask:
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
     """(T, B) replicas; topics without a row, and unlisted brokers, are ignored."""
-    at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
-    is_listed = (topic >= 0) & (ids[at] == brokers)
+    at = places(ids, brokers)
+    is_listed = (topic >= 0) & (at >= 0)
     is_listed[is_listed] = row[topic[is_listed]] >= 0
     topics = int(row.max()) + 1
     cells = np.bincount(
