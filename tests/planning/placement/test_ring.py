@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rehome.domain.array_types import NONE
 from rehome.domain.plan.causes.cause_text import why_text
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.placement.rack_spread import choose
@@ -305,7 +306,7 @@ def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
     rows = [literal.place(replicas) for _ in range(partitions)]
     tree = RackTree(paths, hosts, replicas + more)
     ring = Ring(tree)
-    ring.replay(rows)
+    ring.replay(np.array(rows))
     handed_out = []
     for row in rows:
         free = hosts.copy()
@@ -321,6 +322,25 @@ def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
             by_words[-1] = literal.place(more, row, even=True)
             assert is_even(row + by_words[-1], by_broker, brokers)
     assert handed_out == by_words
+
+
+@examples(150)
+@given(paths=trees(3), replicas=st.integers(1, 4), seed=st.integers(0, 1000))
+def test_a_replay_of_all_partitions_is_one_visit_after_the_other(
+    paths: list[tuple[str, ...]], replicas: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    tree = RackTree(paths, np.ones(len(paths), bool), replicas)
+    rows = np.full((12, replicas), NONE, np.int32)
+    for row in rows:
+        count = min(int(random.integers(1, replicas + 1)), len(paths))
+        row[:count] = random.permutation(len(paths))[:count]
+    replayed, visited = Ring(tree), Ring(tree)
+    replayed.replay(rows)
+    visited.advance_past(rows[0][rows[0] != NONE].tolist())
+    for row in rows[1:]:
+        visited.visit(row[row != NONE].tolist())
+    assert replayed.pointers == visited.pointers
 
 
 def never(level: int, node: int, child: int) -> bool:

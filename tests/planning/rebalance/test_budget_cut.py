@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -176,9 +177,11 @@ def left_out(of: Cluster, request: ReassignmentRequest, made: Plan) -> list[tupl
         Action.SET_REPLICATION_FACTOR: lambda row: len(row) != request.replication_factor,
         Action.REPAIR_RACKS: lambda row: True,
     }[request.action]
+    every = np.arange(len(replicas))
+    least = least_copies(tree, arrays.rows, every, np.array(replicas)).tolist()
     costs = [
-        (of.size_of(name), least_copies(tree, arrays.rows[p], replicas[p]))
-        for p, name in enumerate(sorted(of.replicas))
+        (of.size_of(name), copies)
+        for name, copies in zip(sorted(of.replicas), least, strict=True)
         if name in stays and asks(of.replicas[name])
     ]
     return [(size, copies) for size, copies in costs if copies]

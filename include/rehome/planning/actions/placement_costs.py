@@ -16,10 +16,7 @@ def least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replica
     """Lower bound of the cost of each partition: to get its number of replicas (P,), evenly
     spread.
     """
-    least = (
-        least_copies(tree.of(p), arrays.rows[p], int(replicas[p])) for p in partitions.tolist()
-    )
-    copies = np.fromiter(least, np.int64, len(partitions))
+    copies = least_copies(tree, arrays.rows, partitions, replicas[partitions])
     return np.stack([copies * arrays.size_bytes[partitions], copies]).astype(float)
 
 

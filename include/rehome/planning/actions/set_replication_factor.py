@@ -33,7 +33,7 @@ from rehome.planning.model.scope import (
 from rehome.planning.placement.movable import notes_of, with_source
 from rehome.planning.placement.rack_spread import NoPlaceError, choose
 from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
-from rehome.planning.placement.ring import Ring
+from rehome.planning.placement.ring import Free, Ring
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
@@ -229,22 +229,53 @@ class _RingPlacer(Placer):
         super().__init__(layout, tree, capacity)
         self._tolerance, self._seed = tolerance, seed
         self._rings: dict[int, Ring] = {}
-        self._even: Mask = tree.violations_of(np.arange(len(layout.origin)), layout.origin) == 0
+        # Lists, which a loop over single partitions reads faster.
+        is_even = tree.violations_of(np.arange(len(layout.origin)), layout.origin) == 0
+        self._even: list[bool] = is_even.tolist()
+        self._open: list[bool] = (tree.hosts & layout.arrays.brokers.takes).tolist()
+        self._origin: list[list[int]] = layout.origin.tolist()
+        self._topic: list[int] = layout.arrays.topic_of.tolist()
+
+    def complete(self, partition: int, replicas: int) -> None:
+        """The same. Nearly all partitions are spread evenly and only get further replicas: then
+        the rings alone decide, and ask only for brokers whose turn it is.
+        """
+        if not (self._even[partition] and self._layout.space_is_known(partition)):
+            super().complete(partition, replicas)
+            return
+        origin = self._holders(partition)
+        free = _FreeInTurn(self._layout, self._open, partition)
+        try:
+            is_new = self._handed_out(partition, self._tree, origin, replicas, free)
+        except NoPlaceError:
+            super().complete(partition, replicas)
+            return
+        weight = self.weight(partition)
+        for position, broker in enumerate(is_new, start=len(origin)):
+            self._layout.add_copy(partition, position, broker)
+            self.fullness.add(broker, weight)
 
     def _choose(
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
-        ring = self._ring(int(self._layout.arrays.topic_of[partition]))
-        origin = _brokers(self._layout.origin[partition])
-        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
+        ring, origin = self._ring(self._topic[partition]), self._holders(partition)
         if self._even[partition] and set(keep) == set(origin):
             with suppress(NoPlaceError):
-                return origin + ring.hand_out(
-                    tree, origin, replicas - len(origin), free, turn.fuller
-                )
+                return origin + self._handed_out(partition, tree, origin, replicas, free)
+        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
         chosen = choose(tree, keep, replicas, free, turn)
         is_new = ring.visit(set(chosen) - set(origin))
         return [broker for broker in chosen if broker not in is_new] + is_new
+
+    def _handed_out(
+        self, partition: int, tree: RackTree, origin: list[int], replicas: int, free: Free
+    ) -> list[int]:
+        ring = self._ring(self._topic[partition])
+        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
+        return ring.hand_out(tree, origin, replicas - len(origin), free, turn.fuller)
+
+    def _holders(self, partition: int) -> list[int]:
+        return [broker for broker in self._origin[partition] if broker != NONE]
 
     def _ring(self, topic: int) -> Ring:
         ring = self._rings.get(topic)
@@ -253,9 +284,22 @@ class _RingPlacer(Placer):
             first, end = np.searchsorted(arrays.topic_of, [topic, topic + 1])
             tree = self._tree.of(int(first))
             ring = Ring(tree, np.random.default_rng([self._seed, topic]))
-            ring.replay(_brokers(row) for row in arrays.rows[first:end])
+            ring.replay(arrays.rows[first:end])
             self._rings[topic] = ring
         return ring
+
+
+class _FreeInTurn:
+    """Which brokers may get a new copy of a partition, found out one by one.
+
+    :param may: (B,) brokers that may get new copies.
+    """
+
+    def __init__(self, layout: Layout, may: list[bool], partition: int) -> None:
+        self._layout, self._may, self._partition = layout, may, partition
+
+    def __getitem__(self, broker: int, /) -> bool:
+        return self._may[broker] and self._layout.has_space(broker, self._partition)
 
 
 class _InTurn:
@@ -269,10 +313,11 @@ class _InTurn:
 
     def fuller(self, level: int, node: int, child: int) -> bool:
         """Whether a child of the node is too full."""
-        return bool(self._fuller(level, node, child))
+        limit = self._fullness.of_one(level, node) * (1 + self._tolerance)
+        return self._fullness.is_above(limit, level + 1, child, without=self._weight)
 
-    def _fuller(self, level: int, node: int, children: Ints | int) -> Mask:
-        limit = self._fullness.of(level, node) * (1 + self._tolerance)
+    def _fuller(self, level: int, node: int, children: Ints) -> Mask:
+        limit = self._fullness.of_one(level, node) * (1 + self._tolerance)
         fuller: Mask = self._fullness.of(level + 1, children, without=self._weight) > limit
         return fuller
 
@@ -280,8 +325,3 @@ class _InTurn:
         steps = self._ring.rank(level, node, children, short)
         late = self._fuller(level, node, children)
         return np.where(late, steps + len(steps) + steps.max(initial=0), steps)
-
-
-def _brokers(row: Rows) -> list[int]:
-    brokers: list[int] = row[row != NONE].tolist()
-    return brokers

@@ -68,6 +68,19 @@ class Layout:
         fits: Mask = takes & fit
         return fits if self._limits is None else fits & self.within_limits(partition)
 
+    def space_is_known(self, partition: int) -> bool:
+        """Whether :meth:`has_space` holds for any broker: neither caps nor broker sets limit it,
+        and it does not depend on which log dir each copy goes into.
+        """
+        if self._limits is not None or self._packing.on:
+            return False
+        size = int(self.size[partition])
+        return size <= self._packing.surely_free(self.incoming)
+
+    def has_space(self, broker: int, partition: int) -> bool:
+        """Whether a broker has a log dir with enough space for this partition."""
+        return bool(self.incoming[broker] + self.size[partition] <= self._packing.least[broker])
+
     def within_limits(self, partition: int) -> Mask:
         """(B,) brokers that may get a replica of the partition by their caps and its set."""
         limits = self._limits
@@ -108,6 +121,16 @@ class Layout:
         size, was = int(self.size[partition]), int(self.rows[partition, position])
         self._add(partition, was, -size, -1)
         self._add(partition, broker, size, 1)
+        self.rows[partition, position] = broker
+
+    def add_copy(self, partition: int, position: int, broker: int) -> None:
+        """Add a replica on a broker that holds none of the partition, where
+        :meth:`space_is_known`.
+        """
+        size = self.size[partition]
+        self.load[broker] += size
+        self.incoming[broker] += size
+        self.count[broker] += 1
         self.rows[partition, position] = broker
 
     def _add(self, partition: int, broker: int, size: int, count: int) -> None:

@@ -7,6 +7,8 @@ docs/decisions/014-log-dirs.md says when a plan names the log dir of a copy.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rehome.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
@@ -99,6 +101,15 @@ class CopyPacking:
         if self.on:
             fit |= size <= self._widest[brokers]
         return fit
+
+    def surely_free(self, incoming: Ints | Floats) -> float:
+        """Bytes that each broker with several log dirs has space for, whichever copy lies where;
+        infinite where no broker has several.
+        """
+        if not self._any_several:
+            return math.inf
+        free: float = (self.least - incoming)[self._several].min()
+        return free
 
     def may_fit_better(self, brokers: Ints | slice, fit: Mask) -> bool:
         """Whether tracking would find space that the check without it misses."""

@@ -11,6 +11,8 @@ describes one way to place replicas (rings of iterators); this rule says which r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,28 @@ PARTITIONS_AT_ONCE = 2**13
 """Rows whose violations are computed at a time: what that needs then stays in the cache."""
 
 Shares = dict[int, tuple[int, int]]
+
+
+class TreeLists(NamedTuple):
+    """A tree as plain lists, which a loop over single partitions reads several times as fast.
+
+    :ivar node: per level, (B,) the node each broker lies in.
+    :ivar children: per level, per node: its children on the next level, in the tree's order.
+    :ivar size: per level, per node: how many children it has.
+    :ivar place: per level, per node: its index among its siblings; 0 of the root.
+    :ivar place_of: per level, (B,) the same of the node each broker lies in.
+    :ivar parent, capacity: per level, per node, as the tree has them.
+    :ivar open_children: per level, per node, as the tree has them.
+    """
+
+    node: list[list[int]]
+    children: list[list[list[int]]]
+    size: list[list[int]]
+    place: list[Ints]
+    place_of: list[list[int]]
+    parent: list[list[int]]
+    capacity: list[list[int]]
+    open_children: list[list[int]]
 
 
 class RackTree:
@@ -79,6 +103,24 @@ class RackTree:
         self.partitions = 0
         self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
         self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
+
+    @cached_property
+    def lists(self) -> TreeLists:
+        """The tree as plain lists."""
+        place = [np.zeros(len(room), np.int64) for room in self.capacity]
+        for level, groups in enumerate(self.children):
+            for children in groups:
+                place[level + 1][children] = np.arange(len(children))
+        return TreeLists(
+            node=[node.tolist() for node in self.node],
+            children=[[group.tolist() for group in groups] for groups in self.children],
+            size=[[len(group) for group in groups] for groups in self.children],
+            place=place,
+            place_of=[here[node].tolist() for here, node in zip(place, self.node, strict=True)],
+            parent=[parent.tolist() for parent in self.parent],
+            capacity=[capacity.tolist() for capacity in self.capacity],
+            open_children=[count.tolist() for count in self.open_children],
+        )
 
     def _nodes(self) -> list[Ints]:
         depth = max((len(path) for path in self.paths), default=0)

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from rehome.cluster.snapshot.columns import rack_path
-from rehome.domain.array_types import NONE, UNLIMITED, Floats, Mask
+from rehome.domain.array_types import NONE, UNLIMITED, Floats, Mask, Rows
 from rehome.domain.kafka import BrokerId, Replicas, TopicPartition
 from rehome.domain.resources import LED, PLACED, Resource
 from rehome.domain.text import count_text
@@ -150,10 +150,14 @@ def create_replica_assignment(
 
 def _existing(arrays: ClusterArrays, topic: str) -> list[list[int]]:
     """Dense indexes of the brokers of the topic's partitions; empty for a new topic."""
+    return [row[row != NONE].tolist() for row in _rows_of(arrays, topic)]
+
+
+def _rows_of(arrays: ClusterArrays, topic: str) -> Rows:
     if topic not in arrays.topics:
-        return []
-    rows = arrays.rows[arrays.topic_of == arrays.topics.index(topic)]
-    return [row[row != NONE].tolist() for row in rows]
+        return arrays.rows[:0]
+    rows: Rows = arrays.rows[arrays.topic_of == arrays.topics.index(topic)]
+    return rows
 
 
 def _problems(
@@ -278,7 +282,7 @@ def _in_turn(
     paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
     tree = RackTree(paths, hosts, replicas)
     ring = Ring(tree, _start(request))
-    ring.replay(existing)
+    ring.replay(_rows_of(arrays, request.topic))
     leads = Counter(row[0] for row in existing if row)
     rows = []
     headroom, lead = _cap_headroom(arrays)

@@ -49,12 +49,26 @@ class Fullness:
         self._capacity = [
             np.maximum(np.bincount(node, capacity * tree.hosts), 1e-9) for node in tree.node
         ]
+        # The same memory, whose single values are read several times as fast.
+        self._weights = [weights.data for weights in self._weight]
+        self._capacities = [capacities.data for capacities in self._capacity]
+        self._node = tree.lists.node
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
         """(n,) weight per capacity; ``node`` and ``short`` are ignored."""
         return self.of(level + 1, children)
 
-    def of(self, level: int, nodes: Ints | int, *, without: int = 0) -> Floats:
+    def of_one(self, level: int, node: int) -> float:
+        """The same of a single node."""
+        relative: float = self._weights[level][node] / self._capacities[level][node]
+        return relative
+
+    def is_above(self, limit: float, level: int, node: int, *, without: int) -> bool:
+        """Whether a single node is fuller than a limit, after subtracting ``without``."""
+        relative: float = (self._weights[level][node] - without) / self._capacities[level][node]
+        return relative > limit
+
+    def of(self, level: int, nodes: Ints, *, without: int = 0) -> Floats:
         """Weight per capacity of nodes on a level, after subtracting ``without`` from each."""
         relative: Floats = (self._weight[level][nodes] - without) / self._capacity[level][nodes]
         return relative
@@ -62,7 +76,7 @@ class Fullness:
     def add(self, broker: int, weight: int) -> None:
         """Add weight to a broker, if it may host replicas."""
         if self._tree.hosts[broker]:
-            for weights, node in zip(self._weight, self._tree.node, strict=True):
+            for weights, node in zip(self._weights, self._node, strict=True):
                 weights[node[broker]] += weight
 
 

@@ -9,12 +9,12 @@ ordered by their lowest broker id.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.placement.rack_spread import NoPlaceError
 
@@ -22,33 +22,36 @@ Skipped = Callable[[int, int, int], bool]
 """Level, node and one of its children → whether this child is skipped while there are others."""
 
 
+class Free(Protocol):
+    """Which brokers may get a new copy of a partition: a mask (B,), or what is asked one by one."""
+
+    def __getitem__(self, broker: int, /) -> Any: ...
+
+
 class Ring:
     """The pointers of all nodes. Placing replicas advances them. Also a Preference, for ties.
 
     :param start: random start of the pointers; None = at the first children.
+    :ivar pointers: per level, per node: the place of the child whose turn it is.
     """
 
     def __init__(self, tree: RackTree, start: np.random.Generator | None = None) -> None:
-        self._place = [np.zeros(len(room), np.int64) for room in tree.capacity]
-        self._size: list[list[int]] = []
-        self._next: list[list[int]] = []
-        for level, groups in enumerate(tree.children):
-            for children in groups:
-                self._place[level + 1][children] = np.arange(len(children))
-            size = [len(children) for children in groups]
-            self._size.append(size)
-            self._next.append([0] * len(size) if start is None else start.integers(size).tolist())
-        self._node: list[list[int]] = [node.tolist() for node in tree.node]
-        self._children = [[group.tolist() for group in groups] for groups in tree.children]
-        self._place_of = [
-            place[node].tolist() for place, node in zip(self._place, tree.node, strict=True)
+        lists = tree.lists
+        self._node, self._nodes, self._size = lists.node, tree.node, lists.size
+        self._place, self._place_of = lists.place, lists.place_of
+        self.pointers: list[list[int]] = [
+            [0] * len(size) if start is None else start.integers(size).tolist()
+            for size in self._size
         ]
+        self._wheels = list(
+            zip(self._node, self._place_of[1:], self._size, self.pointers, strict=False)
+        )
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
         """(n,) steps from the pointer to each child, counted after the ``short`` children have had
         their turns.
         """
-        size, first = self._size[level][node], self._next[level][node]
+        size, first = self._size[level][node], self.pointers[level][node]
         place = self._place[level + 1][children]
         if short.any():
             first += int(((place[short] - first) % size).max()) + 1
@@ -57,25 +60,57 @@ class Ring:
 
     def advance_past(self, brokers: Iterable[int]) -> None:
         """Advance the pointers as if replicas had been placed on these brokers in this order."""
-        brokers = list(brokers)
-        for level, pointers in enumerate(self._next):
-            node, place, size = self._node[level], self._place_of[level + 1], self._size[level]
-            for broker in brokers:
-                pointers[node[broker]] = (place[broker] + 1) % size[node[broker]]
+        for broker in brokers:
+            self.advance(broker)
 
-    def replay(self, rows: Iterable[Sequence[int]]) -> None:
+    def advance(self, broker: int) -> None:
+        """Advance the pointers as if a replica had been placed on this broker."""
+        for node, place, size, pointers in self._wheels:
+            at = node[broker]
+            pointers[at] = (place[broker] + 1) % size[at]
+
+    def replay(self, rows: Rows) -> None:
         """Advance the pointers past existing partitions, whatever the order of their replicas.
 
         The order of the first partition's replicas determines the start of the rings.
+
+        :param rows: (n, R) brokers, padded with -1.
         """
-        for number, row in enumerate(rows):
-            if number:
-                self.visit(row)
-            else:
-                self.advance_past(row)
+        self.advance_past(_brokers(rows[0].tolist()) if len(rows) else ())
+        if self._lie_apart(rows[1:]):
+            self._visit_apart(rows[1:])
+            return
+        for row in rows[1:].tolist():
+            self.visit(_brokers(row))
+
+    def _lie_apart(self, rows: Rows) -> bool:
+        """Whether no two replicas of a partition lie below the same child of the root."""
+        child = np.where(rows == NONE, np.arange(-rows.shape[1], 0), self._nodes[1][rows])
+        child = np.sort(child, axis=1)
+        return not (child[:, 1:] == child[:, :-1]).any()
+
+    def _visit_apart(self, rows: Rows) -> None:
+        """The same as one visit after the other. Below the root a visit's order does not matter:
+        the last broker below a node leaves its pointer. At the root the last child in turn does.
+        """
+        brokers = rows[rows != NONE]
+        for level, pointers in enumerate(self.pointers[1:], start=1):
+            last = dict(zip(self._nodes[level][brokers].tolist(), brokers.tolist(), strict=True))
+            for node, broker in last.items():
+                pointers[node] = self._behind(level, node, broker)
+        size, (pointer,) = self._size[0][0], self.pointers[0]
+        place = self._place_of[1]
+        for row in rows.tolist():
+            steps = [(place[broker] - pointer) % size for broker in row if broker != NONE]
+            pointer = (pointer + max(steps, default=-1) + 1) % size
+        self.pointers[0][0] = pointer
+
+    def _behind(self, level: int, node: int, broker: int) -> int:
+        """The place of the child behind that of the broker."""
+        return (self._place_of[level + 1][broker] + 1) % self._size[level][node]
 
     def hand_out(
-        self, tree: RackTree, holders: Sequence[int], more: int, free: Mask, skipped: Skipped
+        self, tree: RackTree, holders: Sequence[int], more: int, free: Free, skipped: Skipped
     ) -> list[int]:
         """Choose the brokers of ``more`` further replicas of a partition, one after the other.
 
@@ -85,44 +120,106 @@ class Ring:
 
         :param tree: of the brokers that may hold the partition, numbered as the ring's.
         :param holders: brokers that hold it, evenly spread.
-        :param free: (B,) brokers that may get a new copy.
+        :param free: (B,) brokers that may get a new copy; ``holders`` get none in any case.
         :param skipped: further children to skip, as long as there are others.
         :raises NoPlaceError: no broker is free where the replica has to go; the pointers are
             unchanged.
         """
-        before = [pointers.copy() for pointers in self._next]
+        if more == 1:
+            return [self._one_more(tree, holders, free, skipped)]
+        before = [pointers.copy() for pointers in self.pointers]
         for skip_fuller in (False, True):
-            turn = _Turn(self, tree, holders, more, free, skipped, skip_fuller)
+            turn = _Turn(self, tree, holders, more, free, skipped, skip_fuller=skip_fuller)
             is_new = turn.brokers()
             if is_new is not None:
                 return is_new
-            self._next = [pointers.copy() for pointers in before]
+            for pointers, old in zip(self.pointers, before, strict=True):
+                pointers[:] = old
         raise NoPlaceError
 
-    def from_here(self, level: int, node: int) -> Iterator[int]:
-        """The children of a node, one full round, starting at the pointer."""
-        children, first = self._children[level][node], self._next[level][node]
-        yield from children[first:]
-        yield from children[:first]
+    def _one_more(
+        self, tree: RackTree, holders: Sequence[int], free: Free, skipped: Skipped
+    ) -> int:
+        """Of a single replica, the first children in turn that keep the partition even are those
+        of both attempts.
+        """
+        broker = self._straight_down(tree, holders, free, skipped)
+        if broker != NONE:
+            self.advance(broker)
+            return broker
+        is_new = _Turn(self, tree, holders, 1, free, skipped, skip_fuller=True).brokers()
+        if is_new is None:
+            raise NoPlaceError
+        return is_new[0]
+
+    def _straight_down(
+        self, tree: RackTree, holders: Sequence[int], free: Free, skipped: Skipped
+    ) -> int:
+        """The broker that the turns lead to where no child has to be tried for a second time; NONE
+        where one has.
+        """
+        node = 0
+        for level in range(tree.height):
+            nodes = tree.lists.node[level + 1]
+            below = [nodes[broker] for broker in holders]
+            node = self._next_child(tree, (level, node), below, free, skipped)
+            if node == NONE:
+                return NONE
+            holders = [broker for broker in holders if nodes[broker] == node]
+        return node
+
+    def _next_child(
+        self,
+        tree: RackTree,
+        parent: tuple[int, int],
+        below: list[int],
+        free: Free,
+        skipped: Skipped,
+    ) -> int:
+        """The first child in turn that can take one more replica and then holds no more of the
+        partition than another one could; NONE = there is none.
+
+        :param parent: level and node; ``below``: the child of it that each replica lies in.
+        """
+        level, node = parent
+        capacity, leaf = tree.lists.capacity[level + 1], level == tree.height - 1
+        most, children = 0, set(below)
+        if len(children) == tree.lists.open_children[level][node]:
+            most = min(
+                [below.count(c) for c in children if below.count(c) < capacity[c]], default=0
+            )
+        in_order, first = tree.lists.children[level][node], self.pointers[level][node]
+        for turn in range(first - len(in_order), first):  # a full round, from the pointer on
+            child = in_order[turn]
+            if (
+                below.count(child) <= most
+                and below.count(child) < capacity[child]
+                and not (leaf and not free[child])
+                and not skipped(level, node, child)
+            ):
+                return child
+        return NONE
 
     def visit(self, brokers: Collection[int]) -> list[int]:
         """These brokers in the order of the ring; advances the pointers."""
-        left, visited = set(brokers), []
+        left, visited = list(dict.fromkeys(brokers)), []
         while left:
             broker = self._next_of(left)
             visited.append(broker)
-            self.advance_past([broker])
+            self.advance(broker)
             left.remove(broker)
         return visited
 
-    def _next_of(self, brokers: Collection[int]) -> int:
-        for level, pointers in enumerate(self._next):
-            node = self._node[level][next(iter(brokers))]
+    def _next_of(self, brokers: list[int]) -> int:
+        for level, pointers in enumerate(self.pointers):
+            if len(brokers) == 1:
+                break
+            node = self._node[level][brokers[0]]
             place, size, first = self._place_of[level + 1], self._size[level][node], pointers[node]
-            steps = {broker: (place[broker] - first) % size for broker in brokers}
-            nearest = min(steps.values())
-            brokers = [broker for broker in brokers if steps[broker] == nearest]
-        return next(iter(brokers))
+            steps = [(place[broker] - first) % size for broker in brokers]
+            nearest = min(steps)
+            brokers = [b for b, step in zip(brokers, steps, strict=True) if step == nearest]
+        return brokers[0]
 
 
 class _Turn:
@@ -137,14 +234,21 @@ class _Turn:
         tree: RackTree,
         holders: Sequence[int],
         more: int,
-        free: Mask,
+        free: Free,
         skipped: Skipped,
+        *,
         skip_fuller: bool,
     ) -> None:
-        self._ring, self._tree, self._more, self._free = ring, tree, more, free
+        self._ring, self._tree, self._lists = ring, tree, tree.lists
+        self._more, self._free = more, free
         self._skipped, self._skip_fuller = skipped, skip_fuller
         self._chosen: list[int] = []
-        self._count = [Counter(node[list(holders)].tolist()) for node in tree.node]
+        self._count: list[dict[int, int]] = []
+        for node in self._lists.node:
+            count: dict[int, int] = {}
+            for broker in holders:
+                count[node[broker]] = count.get(node[broker], 0) + 1
+            self._count.append(count)
         self._shares, _ = tree.shares(0, 0, len(holders) + more)
 
     def brokers(self) -> list[int] | None:
@@ -153,62 +257,72 @@ class _Turn:
             broker = self._descend(0, 0)
             if broker == NONE:
                 return None
-            self._ring.advance_past([broker])
+            self._ring.advance(broker)
             self._chosen.append(broker)
-            for count, node in zip(self._count, self._tree.node, strict=True):
-                count[int(node[broker])] += 1
+            for count, node in zip(self._count, self._lists.node, strict=True):
+                count[node[broker]] = count.get(node[broker], 0) + 1
         return self._chosen if self._skip_fuller or self._even() else None
 
     def _descend(self, level: int, node: int) -> int:
-        for child in self._in_turn(level, node):
-            if level == 0 and self._count[1][child] >= self._shares[child][1]:
-                return NONE  # however it goes on, it would hold more than its share
-            broker = child if level == self._tree.height - 1 else self._descend(level + 1, child)
-            if broker != NONE:
-                return broker
-        return NONE
-
-    def _in_turn(self, level: int, node: int) -> Iterator[int]:
-        """In ring order: children with a broker that may hold the partition and does not hold it
-        yet.
+        """A broker below the node; NONE = none is free. Children with a broker that may hold the
+        partition and does not hold it yet have their turns in ring order, those to be skipped last.
         """
-        count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
-        most = self._fewest(level, node) if self._skip_fuller else len(self._free)
-        leaf, late = level == self._tree.height - 1, []
-        for child in self._ring.from_here(level, node):
-            if not count[child] < capacity[child] or count[child] > most:
-                continue
-            if leaf and not self._free[child]:
+        children, leaf = self._lists.children[level][node], level == self._tree.height - 1
+        count, capacity = self._count[level + 1], self._lists.capacity[level + 1]
+        most = self._fewest(level, node) if self._skip_fuller else self._tree.max_replicas
+        first, late = self._ring.pointers[level][node], list[int]()
+        for turn in range(first - len(children), first):  # a full round, from the pointer on
+            child = children[turn]
+            replicas = count.get(child, 0)
+            if replicas >= capacity[child] or replicas > most or (leaf and not self._free[child]):
                 continue
             if self._skipped(level, node, child):
                 late.append(child)
-            else:
-                yield child
-        yield from late
+                continue
+            broker = self._below(level, child)
+            if broker is not None:
+                return broker
+        for child in late:
+            broker = self._below(level, child)
+            if broker is not None:
+                return broker
+        return NONE
+
+    def _below(self, level: int, child: int) -> int | None:
+        """The broker that a child of a node leads to; None = there is none; NONE = however it goes
+        on, the partition would be unevenly spread.
+        """
+        if level == 0 and self._count[1].get(child, 0) >= self._shares[child][1]:
+            return NONE
+        if level == self._tree.height - 1:
+            return child
+        broker = self._descend(level + 1, child)
+        return None if broker == NONE else broker
 
     def _fewest(self, level: int, node: int) -> int:
         """The fewest replicas held by any child that could take one more."""
-        count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
-        parent = self._tree.parent[level + 1]
-        mine = [child for child, replicas in count.items() if replicas and parent[child] == node]
-        if len(mine) < self._tree.open_children[level][node]:
+        count, capacity = self._count[level + 1], self._lists.capacity[level + 1]
+        parent = self._lists.parent[level + 1]
+        if node not in self._count[level]:
+            return 0
+        mine = [child for child in count if parent[child] == node]
+        if len(mine) < self._lists.open_children[level][node]:
             return 0
         return min((count[c] for c in mine if count[c] < capacity[c]), default=0)
 
     def _even(self) -> bool:
         """Whether each node's replicas are spread over its children by the spread rule."""
         for level, nodes in enumerate(self._count[:-1]):
-            below, parent = self._count[level + 1], self._tree.parent[level + 1]
+            below, parent = self._count[level + 1], self._lists.parent[level + 1]
             for node, replicas in nodes.items():
                 shares, least = self._tree.shares(level, node, replicas)
-                mine = {
-                    c: child_replicas for c, child_replicas in below.items() if parent[c] == node
-                }
-                if any(
-                    not shares[c][0] <= child_replicas <= shares[c][1]
-                    for c, child_replicas in mine.items()
-                ):
+                mine = {c: count for c, count in below.items() if parent[c] == node}
+                if any(not shares[c][0] <= n <= shares[c][1] for c, n in mine.items()):
                     return False
                 if sum(shares[c][0] for c in mine) < least:
                     return False
         return True
+
+
+def _brokers(row: Iterable[int]) -> list[int]:
+    return [broker for broker in row if broker != NONE]

@@ -25,25 +25,39 @@ def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
     """
     if not len(partitions):
         return 0
-    uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
-    total = 0
-    for partition, spread in zip(partitions.tolist(), ~uneven, strict=True):
-        replicas = int((layout.rows[partition] != NONE).sum())
-        lacks = least_copies(
-            tree.of(partition), layout.origin[partition], replicas, even=bool(spread)
-        )
-        total += int(layout.size[partition]) * lacks
-    return total
+    rows = layout.rows[partitions]
+    is_even = tree.violations_of(partitions, rows) == 0
+    replicas = (rows != NONE).sum(axis=1)
+    least = least_copies(tree, layout.origin, partitions, replicas, is_even)
+    return int((layout.size[partitions] * least).sum())
 
 
-def least_copies(tree: RackTree, origin: Rows, replicas: int, *, even: bool = True) -> int:
-    """The fewest new replicas that a partition needs to have ``replicas`` of them.
+def least_copies(
+    tree: RackTree, origin: Rows, partitions: Ints, replicas: Ints, is_even: Mask | None = None
+) -> Ints:
+    """(n,) the fewest new replicas that partitions need to have their number of them.
 
-    :param origin: (R,) the brokers that hold it; ``even``: the result must be evenly spread.
+    :param origin: (P, R) the brokers that hold each partition of the cluster.
+    :param replicas: (n,) how many each of the ``partitions`` is to have; ``is_even``: (n,) whether
+        these must be evenly spread; None = all.
     """
-    hosted = [int(b) for b in origin[origin != NONE] if tree.hosts[b]]
-    kept = keepable(tree, 0, 0, hosted, replicas) if even else len(hosted)
-    return max(0, replicas - kept)
+    rows = origin[partitions]
+    hosts = np.zeros_like(rows, dtype=bool)
+    for one, mine in tree.parts(np.isin(np.arange(len(origin)), partitions)):
+        of_tree = mine[partitions]
+        hosts[of_tree] = one.hosts[rows[of_tree]]
+    hosted = np.where((rows != NONE) & hosts, rows, NONE)
+    kept = (hosted != NONE).sum(axis=1)
+    # An even spread can grow as it is, and what need not be even keeps all.
+    counted = replicas < kept
+    counted |= tree.violations_of(partitions, hosted) > 0
+    if is_even is not None:
+        counted &= is_even
+    for at in np.flatnonzero(counted).tolist():
+        brokers = hosted[at][hosted[at] != NONE].tolist()
+        kept[at] = keepable(tree.of(int(partitions[at])), 0, 0, brokers, int(replicas[at]))
+    least: Ints = np.maximum(replicas - kept, 0)
+    return least
 
 
 def rebalance_bound(
