@@ -192,6 +192,10 @@ bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; A
 bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replicas 100000"
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.plan $(ARGS)
 
+.PHONY: bench-actions
+bench-actions: setup ## measure how long every action takes to plan a million replicas
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.actions $(ARGS)
+
 .PHONY: bench-people
 bench-people: setup ## measure plans of 1 to 60 brokers against the best plans; ARGS=--exact
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.people.bench $(ARGS)

@@ -25,6 +25,7 @@ PAGE = (f"{_ENGINE}account", f"{_ENGINE}ledger", "plugins/rehome/ui")
 WATCHING = (f"{_ENGINE}watching", "plugins/rehome/fleet")
 
 CODE = {
+    "actions.json": PLANNING,
     "ablation.json": PLANNING,
     "api_server.json": ("plugins/rehome/ui", "plugins/rehome/api"),
     "day.json": WATCHING,
