@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rehome.domain.array_types import Floats, Ints, Rows
 from rehome.domain.kafka import TopicPartition
 from rehome.planning.leadership.leader_balance import LedShares
 from rehome.planning.leadership.single_changes import MOST_CHANGES, change_single_leaders
@@ -42,3 +43,29 @@ def test_who_may_not_lead_does_not() -> None:
 def test_there_is_an_end_to_it() -> None:
     weights = [100.0] * (3 * MOST_CHANGES)
     assert led_after(weights) == [[200 * MOST_CHANGES, 100 * MOST_CHANGES]]
+
+
+class Counted:
+    """Shares that count how many brokers they score."""
+
+    def __init__(self, shares: LedShares) -> None:
+        self._shares, self.weights, self.scored = shares, shares.weights, 0
+
+    def load(self, leaders: Rows) -> Floats:
+        return self._shares.load(leaders)
+
+    def beyond_by(self, brokers: Ints | Rows, load: Floats) -> Floats:
+        self.scored += brokers.size
+        return self._shares.beyond_by(brokers, load)
+
+
+def test_a_change_scores_only_what_its_two_brokers_hold() -> None:
+    brokers, each = 40, 50
+    first = np.repeat(np.arange(brokers), each)
+    rows = np.stack([first, (first + 1 + np.arange(len(first)) % 7) % brokers], axis=1)
+    share = np.full((1, brokers), 20.0)
+    shares = Counted(LedShares(np.ones((1, len(first))), share, np.array([0.05])))
+    able = np.ones(rows.shape, bool)
+    change_single_leaders(rows.astype(np.int32), np.arange(len(rows)), able, shares, None)
+    all_of_them_each_time = MOST_CHANGES * rows.size
+    assert rows.size < shares.scored < all_of_them_each_time / 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rehome.domain.array_types import Rows
+from rehome.domain.array_types import NONE, Ints, Rows
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.placement.rack_constraint import RackConstraint
 
@@ -43,3 +43,39 @@ def test_once_all_are_even_no_move_makes_one_uneven_again(
     assert constraint.even()
     assert not constraint.admits_one(0, 2, 0)
     assert constraint.admits_one(0, 2, 5)
+
+
+class CountedTree(RackTree):
+    """A tree that counts the rows whose violations it computes."""
+
+    computed = 0
+
+    def violations(self, rows: Rows) -> Ints:
+        self.computed += len(rows)
+        return super().violations(rows)
+
+
+@pytest.fixture
+def tall_rows() -> Rows:
+    rng = np.random.default_rng(3)
+    return np.stack([rng.permutation(40)[:5] for _ in range(200)]).astype(np.int32)
+
+
+@pytest.mark.parametrize("dead", [[], [0, 7, 8]])
+def test_sets_of_the_same_racks_are_computed_once(tall_rows: Rows, dead: list[int]) -> None:
+    hosts = np.ones(40, bool)
+    hosts[dead] = False
+    tree = CountedTree([(f"r{broker % 3}",) for broker in range(40)], hosts, 5)
+    constraint, before = RackConstraint(tree, tall_rows), tree.violations(tall_rows)
+    tree.computed = 0
+    asked = [(p, n, b) for p in range(200) for n in range(5) for b in range(0, 40, 3)]
+    partitions, positions, brokers = np.array(asked).T
+    admitted = constraint.admits(partitions, positions, brokers)
+    assert dead or tree.computed < 30
+    assert admitted.tolist() == [constraint.admits_one(*one) for one in asked]
+    rows = tall_rows[partitions]
+    rows[np.arange(len(rows)), positions] = NONE
+    twice = (rows == brokers[:, None]).any(axis=1)
+    rows[np.arange(len(rows)), positions] = brokers
+    right = (tree.violations(rows) <= before[partitions]) & ~twice & hosts[brokers]
+    assert admitted.tolist() == right.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rehome.domain.actions import Action
-from rehome.domain.array_types import NONE
+from rehome.domain.array_types import NONE, Ints, Mask
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.search.local_search import LocalSearch
@@ -102,3 +102,21 @@ def test_only_the_best_trade_that_moves_a_replica_stays() -> None:
     gain = np.array([1.0, 6, 2, 5, 3, 4, 1] + [1] * 6)
     trades = Trades(give, take, np.arange(13), gain, np.ones(13))
     assert trades.vary().other.tolist() == [1, 3, 4, 5, *range(6, 13)]
+
+
+def test_where_hardly_any_trade_is_valid_more_and_more_are_checked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = cluster([""] * 10, [(0,)] * 2_000)
+    request = ReassignmentRequest(Action.REBALANCE, tolerances={"topic_spread": None})
+    search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
+    checked: list[int] = []
+
+    def refused(replicas: Ints, brokers: Ints) -> Mask:
+        checked.append(len(replicas))
+        return np.zeros(len(brokers), bool)
+
+    monkeypatch.setattr(search, "valid", refused)
+    LocalSearch(search).run()
+    assert sum(checked) > 16_384
+    assert sum(size > 0 for size in checked) < 60

@@ -40,30 +40,72 @@ def change_single_leaders(
     :param able: (n, R) which of their replicas may lead.
     :param counts: leaders of topics, which must not get worse; None = they may be led in any way.
     """
-    load, able = shares.load(rows[:, 0]), able.copy()
-    able[:, 0] = False
+    changes = _SingleChanges(rows, partitions, able, shares, counts)
     for _ in range(MOST_CHANGES):
-        beyond = shares.beyond_by(np.arange(load.shape[1]), load)
-        near = np.flatnonzero(((beyond > 0)[rows[partitions]] & (rows[partitions] != NONE)).any(1))
-        some = partitions[near]
-        gains = _gains(rows[some], shares.weights[:, some], shares, load, beyond)
-        allowed = able[near]
-        if counts is not None and len(some):
-            allowed &= counts.moving(some[:, None], rows[some, :1], rows[some]) <= 0
-        gains = np.where(allowed, gains, 0.0)
-        if not gains.size or gains.max() <= _LEAST_GAIN:
+        if not changes.make_best():
             return
-        at, position = np.unravel_index(int(gains.argmax()), gains.shape)
-        p, one, place = some[[at]], near[[at]], np.array([position])
-        old, new = rows[p, 0], rows[p, place]
-        load[:, old] -= shares.weights[:, p]
-        load[:, new] += shares.weights[:, p]
-        if counts is not None:
-            counts.move(p, old, new)
-        able[one, 0] = True
-        promote(rows, p, place)
-        promote(able, one, place)
-        able[one, 0] = False
+
+
+class _SingleChanges:
+    """All leader changes, with what each gains.
+
+    A change only concerns partitions that the old or the new leader holds: only these are scored
+    again.
+
+    :ivar held: (n, R) replicas, in any order: leader changes only change that.
+    :ivar gains: (n, R) by how much brokers come closer if a replica leads, 0 where it may not.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        partitions: Ints,
+        able: Mask,
+        shares: LeaderShares,
+        counts: TopicCounts | None,
+    ) -> None:
+        self._rows, self._partitions, self._shares, self._counts = rows, partitions, shares, counts
+        self._held = rows[partitions]
+        self._able = able.copy()
+        self._able[:, 0] = False
+        self._load = shares.load(rows[:, 0])
+        self._beyond = shares.beyond_by(np.arange(self._load.shape[1]), self._load)
+        self._gains = np.zeros(able.shape)
+        self._score((self._beyond > 0)[self._held] & (self._held != NONE))
+
+    def make_best(self) -> bool:
+        """Make the change that gains most. Returns whether any helps."""
+        if not self._gains.size or self._gains.max() <= _LEAST_GAIN:
+            return False
+        at, position = np.unravel_index(int(self._gains.argmax()), self._gains.shape)
+        self._make(np.array([at]), np.array([position]))
+        return True
+
+    def _make(self, one: Ints, place: Ints) -> None:
+        p = self._partitions[one]
+        old, new = self._rows[p, 0], self._rows[p, place]
+        self._load[:, old] -= self._shares.weights[:, p]
+        self._load[:, new] += self._shares.weights[:, p]
+        if self._counts is not None:
+            self._counts.move(p, old, new)
+        self._able[one, 0] = True
+        promote(self._rows, p, place)
+        promote(self._able, one, place)
+        self._able[one, 0] = False
+        both = np.concatenate([old, new]).astype(np.int64)
+        self._beyond[both] = self._shares.beyond_by(both, self._load[:, both])
+        self._score((self._held == old) | (self._held == new))
+
+    def _score(self, concerned: Mask) -> None:
+        """Score the leader changes of partitions of which any of these replicas (n, R) changes."""
+        near = np.flatnonzero(concerned.any(axis=1))
+        some = self._partitions[near]
+        rows = self._rows[some]
+        gains = _gains(rows, self._shares.weights[:, some], self._shares, self._load, self._beyond)
+        allowed = self._able[near]
+        if self._counts is not None and len(some):
+            allowed &= self._counts.moving(some[:, None], rows[:, :1], rows) <= 0
+        self._gains[near] = np.where(allowed, gains, 0.0)
 
 
 def _gains(

@@ -11,6 +11,9 @@ from rehome.planning.model.rack_tree import RackTree
 MOST_KNOWN = 200_000
 """Replica sets whose violations are kept: a search tries the same ones again and again."""
 
+LARGEST_KEY = 2**62
+"""Of a set of racks, as one number."""
+
 
 class RackConstraint:
     """The spread rule of a rack tree for moves of single replicas.
@@ -35,6 +38,11 @@ class RackConstraint:
         self._branch: Ints = np.concatenate(branch)
         # The last one of each tree is that of NONE.
         self._branches: list[list[int]] = [[*one.tolist(), NONE] for one in branch]
+        self._rack = _innermost_racks(tree)
+        self._racks: list[int] = np.where(self._hosts, self._rack, NONE).tolist()
+        numbers = int(self._rack.max(initial=0)) + 1
+        self._racks_have_keys = numbers ** rows.shape[1] <= LARGEST_KEY
+        self._rack_digits = numbers ** np.arange(rows.shape[1])
         self._plain = np.ones(len(rows), bool)
         if self._several:
             for number, (_, mine) in enumerate(tree.parts(_all_of(tree))):
@@ -42,7 +50,7 @@ class RackConstraint:
         if rows.shape[1] > min(most):
             limit = np.array(most)[self._start // len(tree.hosts)] if self._several else most[0]
             self._plain = replica_counts(rows) <= limit
-        self._unevenness_of: dict[tuple[int, ...], int] = {}
+        self._unevenness_of: dict[int | tuple[int, ...], int] = {}
         self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
         self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
@@ -100,12 +108,48 @@ class RackConstraint:
             free &= (self._branch[others + start] != branch) | (others == NONE)
         tall = np.flatnonzero(~self._plain[partitions])
         if len(tall):
-            rows = rows[tall]
-            twice = (rows == brokers[tall][:, None]).any(axis=1)
-            rows[np.arange(len(rows)), positions[tall]] = brokers[tall]
-            even = self._violations(partitions[tall], rows) <= self._uneven[partitions[tall]]
-            free[tall] = even & ~twice
+            free[tall] = self._tall_admit(partitions[tall], positions[tall], brokers[tall])
         return free
+
+    def _tall_admit(self, partitions: Ints, positions: Ints, brokers: Ints) -> Mask:
+        """(n,) the same for partitions with more replicas than the first level has branches."""
+        rows, every = self._rows.take(partitions, axis=0), np.arange(len(partitions))
+        rows[every, positions] = NONE
+        start = self._start[partitions]
+        admitted: Mask = self._hosts[brokers + start] & ~(rows == brokers[:, None]).any(axis=1)
+        rows[every, positions] = brokers
+        some = np.flatnonzero(admitted)
+        unevenness = self._unevenness(partitions[some], rows[some])
+        admitted[some] = unevenness <= self._uneven[partitions[some]]
+        return admitted
+
+    def _unevenness(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) violations of rows without a broker twice. Those of as many brokers in the same
+        racks are alike.
+        """
+        at = rows + self._start[partitions][:, None]
+        alike = ((rows == NONE) | self._hosts[at]).all(axis=1) & self._racks_have_keys
+        unevenness = np.zeros(len(rows), np.int64)
+        if not alike.all():
+            unevenness[~alike] = self._violations(partitions[~alike], rows[~alike])
+        racks = np.sort(np.where(rows == NONE, 0, self._rack[at])[alike], axis=1)
+        keys, first, which = np.unique(
+            racks @ self._rack_digits, return_index=True, return_inverse=True
+        )
+        some = np.flatnonzero(alike)[first]
+        unevenness[alike] = self._of_racks(keys.tolist(), partitions[some], rows[some])[which]
+        return unevenness
+
+    def _of_racks(self, keys: list[int], partitions: Ints, rows: Rows) -> Ints:
+        """(n,) violations of rows, each remembered by the key of its racks."""
+        known = self._unevenness_of
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        new = [n for n, key in enumerate(keys) if key not in known]
+        if new:
+            unevenness = self._violations(partitions[new], rows[new]).tolist()
+            known.update(zip([keys[n] for n in new], unevenness, strict=True))
+        return np.array([known[key] for key in keys], np.int64)
 
     def admits_one(self, partition: int, position: int, broker: int) -> bool:
         """The same for one replica."""
@@ -123,7 +167,8 @@ class RackConstraint:
         if not self._hosts[broker + start] or broker in row:
             return False
         row[position] = broker
-        key = (start, *sorted(row))
+        racks = [self._racks[b + start] if b != NONE else 0 for b in row]
+        key = (start, *sorted(row if NONE in racks else racks), NONE in racks)
         unevenness = self._unevenness_of.get(key)
         if unevenness is None:
             if len(self._unevenness_of) >= MOST_KNOWN:
@@ -140,6 +185,14 @@ def _first_branches(tree: RackTree) -> tuple[Ints, int]:
     branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
     level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
     return np.where(tree.hosts, tree.node[level], NONE), branches[level]
+
+
+def _innermost_racks(tree: RackTree) -> Ints:
+    """(trees x B,) the innermost rack of each broker in each tree, from 1 on."""
+    racks: Ints = np.zeros(0, np.int64)
+    for one in tree.trees:
+        racks = np.append(racks, racks.max(initial=0) + 1 + one.node[one.height - 1])
+    return racks
 
 
 def _all_of(tree: RackTree) -> Mask:

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.effort.local_search_options import LOCAL_SEARCH, LONG_STEP, USUAL_STEP
 from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.state import LEAST_CHANGE, Search
@@ -142,22 +142,23 @@ class LocalSearch:
 
     def _valid_ones(self, broker: int, trades: Trades) -> Trades:
         """The first few trades that racks and disks allow now."""
-        search, kept, valid_count = self._search, [np.zeros(0, np.int64)], 0
-        for start in range(0, len(trades.give), LOCAL_SEARCH.candidates):
-            give, take = (
-                part[start : start + LOCAL_SEARCH.candidates] for part in (trades.give, trades.take)
-            )
-            other = trades.other[start : start + LOCAL_SEARCH.candidates]
-            valid = (give // search.width != take // search.width) | (take == NONE)
-            for replicas, target in ((give, other), (take, np.full(len(take), broker))):
-                real = np.flatnonzero((replicas != NONE) & valid)
-                valid[real] = search.valid(replicas[real], target[real])
-            valid &= search.trade_spreads(give, take, broker, other)
-            kept.append(start + np.flatnonzero(valid))
-            valid_count += int(valid.sum())
-            if valid_count >= self._step.trades:
-                break
+        kept, start, valid_count, count = [np.zeros(0, np.int64)], 0, 0, LOCAL_SEARCH.candidates
+        while start < len(trades.give) and valid_count < self._step.trades:
+            some = trades.only(np.arange(start, min(start + count, len(trades.give))))
+            kept.append(start + np.flatnonzero(self._allowed(broker, some)))
+            valid_count += len(kept[-1])
+            start = count = start + count
         return trades.only(np.concatenate(kept)[: self._step.trades])
+
+    def _allowed(self, broker: int, trades: Trades) -> Mask:
+        """(n,) which trades racks, disks and topics allow now."""
+        search, give, take, other = self._search, trades.give, trades.take, trades.other
+        allowed: Mask = (give // search.width != take // search.width) | (take == NONE)
+        for replicas, target in ((give, other), (take, np.full(len(take), broker))):
+            real = np.flatnonzero((replicas != NONE) & allowed)
+            allowed[real] = search.valid(replicas[real], target[real])
+        allowed &= search.trade_spreads(give, take, broker, other)
+        return allowed
 
     def _valid(self, broker: int, give: int, take: int, other: int) -> bool:
         search = self._search
