@@ -49,6 +49,12 @@ def test_one_large_replica_moves_in_place_of_five() -> None:
     assert Search(problem).outside() == 0
 
 
+def test_a_program_that_is_too_large_is_not_begun() -> None:
+    problem = problem_of(moved=(0, 1, 2, 3, 4))
+    move_fewest(problem, 500, replace(FEWEST_MOVES, most_cells=10))
+    assert moved_in(problem) == [0, 1, 2, 3, 4]
+
+
 def test_no_more_bytes_are_copied_than_are_allowed() -> None:
     problem = problem_of(moved=(0, 1, 2, 3, 4), sizes=[96, 96, 96, 96, 96, 400, 520, 600])
     move_fewest(problem, 500)
