@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from rehome.domain.actions import Action
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort import work as budgets
 from rehome.planning.effort.work import SEARCH_WORK, SearchWork, budget_of_work
-from rehome.planning.rebalance import target_costs
+from rehome.planning.rebalance import solver, target_costs
 from rehome.planning.rebalance.rebalance import plan_rebalance
 from rehome.planning.result.outcome import Outcome
+from rehome.planning.search.fill import fill
+from rehome.planning.search.state import Search
 
 CASES = {case.name: case for case in cases()}
 HARD = "tolerance 0, racks"
@@ -63,6 +66,38 @@ def test_without_a_budget_nothing_ends() -> None:
         work.score(10**15)
         assert not work.is_spent()
     assert not work.cut
+
+
+def test_work_beside_the_phases_leaves_them_theirs_and_ends_what_would_begin_again() -> None:
+    work = SearchWork(100.0)
+    work.count_beside(120.0)
+    assert not work.is_spent()
+    assert not work.is_used_up()
+    work.count(80.0)
+    assert not work.is_spent()
+    assert work.is_used_up(), "two budgets, together"
+    assert work.cut
+
+
+def fills(monkeypatch: pytest.MonkeyPatch, most_in_all: float) -> int:
+    """How often brokers are filled for a plan whose topics stay uneven."""
+    monkeypatch.setattr(budgets, "SEARCH_WORK", replace(SEARCH_WORK, most_in_all=most_in_all))
+    calls: list[int] = []
+
+    def counted(search: Search, *args: Any) -> None:
+        calls.append(search.flat.size)
+        fill(search, *args)
+
+    monkeypatch.setattr(solver, "fill", counted)
+    planned(HARD, tolerances={"replicas": 0.0, "topic_spread": 0.0})
+    return len(calls)
+
+
+@pytest.mark.slow
+def test_brokers_are_not_filled_again_once_all_work_is_twice_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert fills(monkeypatch, 0.0) < fills(monkeypatch, np.inf)
 
 
 def test_large_clusters_and_thorough_plans_have_larger_budgets(

@@ -126,8 +126,9 @@ def balance_leaders_by_share(
     hosts: Mask,
     spread_bands: TopicBands | None = None,
     than: float = np.inf,
-) -> None:
-    """Bring leadership within tolerance, in place, by the order of replicas alone.
+) -> int:
+    """Bring leadership within tolerance, in place, by the order of replicas alone. Returns how many
+    leaders were looked at, in all rounds together.
 
     :param movable: (P,) partitions whose order may change.
     :param hosts: (B,) brokers that may lead; of replicas that exist, only those in sync.
@@ -139,7 +140,7 @@ def balance_leaders_by_share(
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
     best, least = rows[some], shares.beyond(shares.load(rows[:, 0]))
     if least <= 0:
-        return
+        return 0
     descent = _Descent(layout, some, shares, hosts, spread_bands)
     for aim in AIMS:
         descent.run(aim)
@@ -155,6 +156,7 @@ def balance_leaders_by_share(
         able = hosts[best] & may_lead(layout.arrays, some, best)
         counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
         change_single_leaders(rows, some, able, shares, counts)
+    return descent.rounds * len(some)
 
 
 class _Descent:
@@ -164,6 +166,7 @@ class _Descent:
     :ivar rows: (n, R) their replicas; ``able``: (n, R) which of these may lead.
     :ivar leaders: (P,) of all partitions.
     :ivar counts: leaders of topics per broker; None if topics have no bands.
+    :ivar rounds: how often leader changes were ranked.
     """
 
     def __init__(
@@ -187,6 +190,7 @@ class _Descent:
         )
         self._shares = shares
         self._scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+        self.rounds = 0
 
     def load(self) -> Floats:
         """(L, B) led by each broker now."""
@@ -211,6 +215,7 @@ class _Descent:
             if beyond <= 0 or (len(self.rows) > _MANY and beyond > _PROGRESS * before):
                 return
             before = beyond
+            self.rounds += 1
             off = (load - shares.share) * self._scale
             near = self._candidates(off, aims)
             gain, position = self._best_position(near, off, aims)

@@ -58,6 +58,8 @@ def plan_on(
     for _ in range(FIXED_POINT.most_plans if layout.rows.size <= FIXED_POINT.up_to else 0):
         if not len(layout.changed_partitions()) or work.is_spent():
             return
+        if work.is_used_up():
+            return
         work.score(FIXED_POINT.work_per_position * layout.rows.size)
         then = again(carried_out(layout))
         if not len(then.changed_partitions()):

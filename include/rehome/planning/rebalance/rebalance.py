@@ -13,7 +13,7 @@ from rehome.domain.request.request import ReassignmentRequest, evens_topics
 from rehome.domain.resources import asked_resources, led_resources
 from rehome.planning.effort.optional_parts import Parts, parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
-from rehome.planning.effort.work import SearchWork, budget_of_work
+from rehome.planning.effort.work import SEARCH_WORK, SearchWork, budget_of_work
 from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from rehome.planning.leadership.leader_caps import keep_led_caps
 from rehome.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders, cheapest
@@ -308,7 +308,8 @@ def lead_evenly(problem: Problem, lead: LedShares | None, than: float = np.inf) 
         problem.spread,
     )
     if lead is not None:
-        balance_leaders_by_share(layout, lead, movable, hosts, spread_bands, than)
+        seen = balance_leaders_by_share(layout, lead, movable, hosts, spread_bands, than)
+        problem.work.count_beside(SEARCH_WORK.per_led * seen)
     if spread_bands is not None:
         even_leaders(
             layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None

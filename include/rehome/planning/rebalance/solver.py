@@ -289,6 +289,8 @@ def _even_topics(search: Search) -> None:
         unmet = search.unmet_topics()
         if not unmet.any() or (turn and unmet.mean() > REBALANCE.relieved_brokers):
             break
+        if search.work.is_used_up():
+            break
         wanted_load = np.where(unmet, wanted_loads(search, REBALANCE.relieved_inner), search.load)
         short = np.zeros_like(unmet)
         search.strict = False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from rehome.planning.effort.work import SEARCH_WORK
 from rehome.planning.placement.stable_order import first_ones, stable_order_of_floats
 from rehome.planning.placement.topic_counts import TopicCounts
 from rehome.planning.search.broker_shed import BYTES_ROW, REPLICAS_ROW, for_rows
@@ -183,6 +184,7 @@ class _Filler:
         )
         weights = search.weight(replicas)[ranking.rows].T.tolist()
         for replica, weight in zip(replicas.tolist(), weights, strict=True):
+            search.work.count_beside(SEARCH_WORK.per_filled)
             place = self._best(replica, ranking, weight)
             if place == NONE:
                 unplaced.append(replica)
@@ -223,6 +225,7 @@ class _Filler:
 
     def _least_harm(self, replica: int) -> int:
         search, owner = self._search, int(self._search.flat[replica])
+        search.work.count_beside(SEARCH_WORK.per_unplaced)
         weight, load = search.weights[:, replica // search.width], search.load[:, self._brokers]
         harm = search.excess(self._brokers, load + weight[:, None]) - search.excess(
             self._brokers, load

@@ -15,6 +15,7 @@ import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.effort.local_search_options import LOCAL_SEARCH, LONG_STEP, USUAL_STEP
+from rehome.planning.effort.work import SEARCH_WORK
 from rehome.planning.placement.stable_order import stable_order_of_floats
 from rehome.planning.search.state import LEAST_CHANGE, Search
 from rehome.planning.search.trades import Trades, join_trades
@@ -145,6 +146,7 @@ class LocalSearch:
         kept, start, valid_count, count = [np.zeros(0, np.int64)], 0, 0, LOCAL_SEARCH.candidates
         while start < len(trades.give) and valid_count < self._step.trades:
             some = trades.only(np.arange(start, min(start + count, len(trades.give))))
+            self._search.work.count_beside(SEARCH_WORK.per_checked * len(some.give))
             kept.append(start + np.flatnonzero(self._allowed(broker, some)))
             valid_count += len(kept[-1])
             start = count = start + count
