@@ -226,3 +226,19 @@ def test_classes_are_finest_where_replicas_are_coldest_and_hottest() -> None:
     assert (np.diff(size[:6]) > 0).all()
     assert (np.diff(size[6:]) < 0).all()
     assert max(size[0], size[-1]) < 0.3 * 1200 / 12
+
+
+@pytest.mark.parametrize(("name", "begun"), [("expansion", 0), ("stress", 1)])
+def test_uneven_topics_alone_are_no_reason_for_programs(
+    monkeypatch: pytest.MonkeyPatch, name: str, begun: int
+) -> None:
+    calls: list[float] = []
+
+    def counted(search: PricedSearch, costs: tuple[float, float]) -> bool:
+        calls.append(costs[0])
+        return False
+
+    monkeypatch.setattr(by_prices, "round_lp", counted)
+    instance = build(next(case for case in CASES if case.name == name), 7_000, 40)
+    solved(instance, "strict, topics")
+    assert len(calls) == begun

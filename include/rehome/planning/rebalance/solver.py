@@ -231,8 +231,11 @@ def _best_finished(search: Search) -> Search:
 
 
 def _removal_cost(search: Search) -> float:
-    """About what it costs to remove the excess of a plan, in bytes."""
-    return float(REBALANCE.excess_price * search.share[BYTES_ROW].mean() * search.outside())
+    """About what it costs to remove the excess of a plan, in bytes. Topics cost hardly any: small
+    replicas even them out.
+    """
+    of_loads = search.outside() - search.unit * search.uneven()
+    return float(REBALANCE.excess_price * search.share[BYTES_ROW].mean() * of_loads)
 
 
 def _round_programs(
