@@ -33,8 +33,8 @@ class FewestMovesOptions:
     :param gap: relative gap to a lower bound of moves, at which a plan stays, and the integer
         program ends.
     :param nodes: of the integer program's tree.
-    :param most_cells: constraints times changes, up to which there is an integer program: of six
-        larger ones, four found nothing in 2 s, and two saved a move in a hundred.
+    :param most_cells: constraints times changes, up to which there is an integer program: of five
+        larger ones, three found nothing in 2 s, and two saved a move in a hundred.
     :param first_price: moves that a share of load beyond a band counts before the first solution.
     :param margin: loads stay so far inside their bands, in shares, for the solver is less exact; a
         change is added if its reduced cost, in moves, is below zero by as much.
