@@ -154,7 +154,7 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         ("after", left, moved.target),
     ):
         rows[name] = lists.pad(
-            places(ids, np.where(_stays_outside(checked, lists), -1, lists.values))
+            places(ids, np.where(_counts_nowhere(checked, lists), -1, lists.values))
         )
         levels[name] = badly_placed_by_set(checked, hosts, rows[name], group)
         if name == "before":
@@ -196,14 +196,16 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     }
 
 
-def _stays_outside(checked: Checked, lists: Ragged) -> Mask:
-    """Per value, whether a broker outside the partition's set keeps its replica. Such replicas are
-    ignored for the racks of the set, before and after.
+def _counts_nowhere(checked: Checked, lists: Ragged) -> Mask:
+    """Per value, whether a broker outside the partition's set keeps its replica, or loses it to a
+    lower replication factor. Such replicas are ignored for the racks of the set, before and after.
     """
     moved = checked.moved
     apart = outside(checked, lists, moved.at)
-    kept: Mask = apart & ~lists.missing_in(moved.current) & ~lists.missing_in(moved.target)
-    return kept
+    kept = ~lists.missing_in(moved.current) & ~lists.missing_in(moved.target)
+    lowered = (moved.target.lengths < moved.current.lengths)[lists.row]
+    ignored: Mask = apart & (kept | lowered)
+    return ignored
 
 
 def _replicas_in_failed_dirs(checked: Checked) -> Ints:

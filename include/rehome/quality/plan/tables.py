@@ -270,7 +270,8 @@ def _left_out(checked: Checked) -> list[str]:
 def _weakened_by_level(checked: Checked) -> dict[int, int]:
     """Level of the racks, 0 = replicas → partitions that end in fewer domains than they had.
 
-    Levels without any are left out; so is, of racks, a broker that is dead or has none.
+    Levels without any are left out; so is, of racks, a broker that is dead or has none, and a level
+    that only dead ones have.
     """
     moved = checked.moved
     sides = [
@@ -278,10 +279,11 @@ def _weakened_by_level(checked: Checked) -> dict[int, int]:
     ]
     fewer = moved.target.distinct_lengths < moved.current.distinct_lengths
     counts = {0: int(fewer.sum())}
-    for level in range(1, checked.rack_levels + 1):
+    depths = np.array([len(path) for path in checked.rack_paths], np.int64)
+    racked = checked.live & (depths > 0)
+    for level in range(1, depths[checked.live].max(initial=0) + 1):
         nodes = [tuple([*path, *[""] * level][:level]) for path in checked.rack_paths]
         numbers = {name: number for number, name in enumerate(sorted(set(nodes)))}
-        racked = checked.live & np.array([bool(path) for path in checked.rack_paths], bool)
         node = np.array([*(numbers[name] for name in nodes), 0], np.int64)
 
         has_rack = np.append(racked, False)  # -1: a broker that there is not
