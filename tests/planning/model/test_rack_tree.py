@@ -115,3 +115,12 @@ def test_the_least_and_most_replicas_of_a_node_are_those_of_all_even_sets(
         counts = np.stack([np.bincount(node[row], minlength=node.max() + 1) for row in even])
         assert counts.min(axis=0).tolist() == of.least[level][replicas].tolist()
         assert counts.max(axis=0).tolist() == of.most[level][replicas].tolist()
+
+
+def test_brokers_right_below_a_rack_have_a_name_of_their_own_beside_the_racks_within() -> None:
+    of = tree([("a",), ("a", "x"), ("b",), ()])
+    names = [[of.name(level, int(of.node[level][b])) for b in range(4)] for level in (1, 2)]
+    assert names == [
+        ["/a", "/a", "/b", "no rack"],
+        ["/a, no rack within", "/a/x", "/b", "no rack"],
+    ]

@@ -21,6 +21,13 @@ CASES: dict[str, tuple[Cluster, dict[str, Any]]] = {
         cluster(["/a", "/b", "/c/d"], [(0, 1, 2)], dead=frozenset({2})),
         {**LOWER, "replication_factor": 1},
     ),
+    "a disk may be filled in part": (
+        cluster([""] * 3, [(0,), (1,)] * 20, disks=dict.fromkeys(range(3), (10_000, 8_000))),
+        {
+            "action": "rebalance",
+            "caps": {"default": {}, "brokers": {"2": {"disk_fraction": 0.21}}},
+        },
+    ),
 }
 
 

@@ -22,6 +22,9 @@ from rehome.domain.array_types import NONE, Ints, Mask, Rows
 NO_RACK = "no rack"
 """The name of the child of the root that all brokers without a rack are in."""
 
+NONE_WITHIN = "no rack within"
+"""The same of brokers right below a rack that has racks within: ``/dc0, no rack within``."""
+
 PARTITIONS_AT_ONCE = 2**13
 """Rows whose violations are computed at a time: what that needs then stays in the cache."""
 
@@ -222,13 +225,16 @@ class RackTree:
         return [(self, partitions)]
 
     def name(self, level: int, node: int) -> str:
-        """The node's rack path: ``/dc0/r1``; ``/`` for the root, :data:`NO_RACK` for brokers that
-        have none.
+        """The node's rack path: ``/dc0/r1``; ``/`` for the root, :data:`NO_RACK` and
+        :data:`NONE_WITHIN` for brokers that have none there.
         """
-        broker = int(np.flatnonzero(self.node[level] == node)[0])
-        if level and not self.paths[broker]:
+        path = self.paths[int(np.flatnonzero(self.node[level] == node)[0])]
+        if level and not path:
             return NO_RACK
-        return "/" + "/".join(self.paths[broker][:level])
+        name, length = "/" + "/".join(path[:level]), len(path)
+        if length >= level or all(p == path for p in self.paths if p[:length] == path):
+            return name
+        return f"{name}, {NONE_WITHIN}"
 
     def quota(self, level: int, node: int, replicas: int) -> tuple[Ints, Ints, Ints, int]:
         """How a node distributes its replicas: children, fewest each, most each, and how many

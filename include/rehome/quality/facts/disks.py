@@ -28,12 +28,14 @@ class Disks:
     :param first: a log dir → the first one on its volume that takes replicas.
     :param capacity: total bytes per broker of the volumes with online log dirs; brokers that do not
         report all of them are absent.
+    :param free: bytes per broker that may be written to them now.
     :param closed: brokers without a log dir that takes replicas.
     """
 
     headroom: dict[LogDirKey, int | None]
     first: dict[LogDirKey, LogDirKey]
     capacity: dict[BrokerId, int]
+    free: dict[BrokerId, int]
     closed: frozenset[BrokerId]
 
     @classmethod
@@ -49,11 +51,13 @@ class Disks:
         }
         first = {place: place for place in headroom}
         capacity: Counter[BrokerId] = Counter()
+        free_bytes: Counter[BrokerId] = Counter()
         rows_with_size = [row for row in online if row["broker"] not in silent]
         for volume in _volumes(rows_with_size, snapshot):
             capacity[volume[0]["broker"]] += volume[0]["total_bytes"]
             takes = sorted(_key_of(row) for row in volume if not row["cordoned"])
             free = min(row["usable_bytes"] for row in volume)
+            free_bytes[volume[0]["broker"]] += free
             kept = volume[0]["total_bytes"] * kept_free(volume[0]["broker"])
             for place in takes:
                 headroom[place] = max(0, int(free - kept))
@@ -62,6 +66,7 @@ class Disks:
             headroom=headroom,
             first=first,
             capacity=dict(capacity),
+            free=dict(free_bytes),
             closed=frozenset({row["broker"] for row in rows} - {broker for broker, _ in headroom}),
         )
 

@@ -27,7 +27,7 @@ from rehome.domain.plan.infeasible import (
 from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.resources import LED, Resource
 from rehome.quality.facts.gate_input import Checked
-from rehome.quality.facts.limits import CAPPED, cap_of
+from rehome.quality.facts.limits import CAPPED, cap_of, kept_free
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unplannable import offline_counts, without_leader
 from rehome.quality.plan.broker_table import BrokerSums
@@ -37,6 +37,9 @@ _ROUNDING, _UNITS = 1e-6, 2.0
 """How far figures of the planner may be off: as a fraction, and in bytes or replicas."""
 
 _ALL = slice(None)
+
+_NONE_WITHIN = ", no rack within"
+"""What the name of a rack ends with that is about its brokers in no rack within it."""
 
 _EVERY = -1
 """In place of the number of a set: all live brokers."""
@@ -84,7 +87,8 @@ class _Reach:
 
     def is_share(self, rack: Subject, amount: float) -> bool:
         """Whether that is the rack's share. Racks within racks share what theirs has."""
-        if rack.name not in self.name or rack.name.count("/") > 1:
+        nested = rack.name.count("/") > 1 or rack.name.endswith(_NONE_WITHIN)
+        if rack.name not in self.name or nested:
             return rack.name in self.name
         fair = float(self.fair[self.name.index(rack.name)])
         return fair <= _over(amount) and amount <= _over(fair)
@@ -152,6 +156,8 @@ class StatedLimits:
         broker = note.subject.broker
         if note.obstacle is Obstacle.DISK_FULL:
             return resource is Resource.BYTES and self._full(broker, note.wanted)
+        if note.obstacle is Obstacle.CAP and resource is Resource.BYTES:
+            return broker is not None and self._disk_cap(broker) < _over(note.wanted)
         if note.obstacle is Obstacle.CAP:
             cap = self._cap(broker, resource)
             return cap is not None and cap < _over(note.wanted)
@@ -165,8 +171,8 @@ class StatedLimits:
             for broker, path in zip(
                 self._checked.brokers.tolist(), self._checked.rack_paths, strict=True
             )
-            if note.subject.name in ("/" + "/".join(path[:n]) for n in range(1, len(path) + 1))
-            or (not path and note.subject.name == "no rack")
+            if note.subject.name
+            in (self._rack_name(path, level) for level in range(1, self._checked.rack_levels + 1))
         )
 
     def _full(self, broker: BrokerId | None, amount: float) -> bool:
@@ -175,6 +181,15 @@ class StatedLimits:
         loads = self._sums.sums_of(self._partitions.replicas, self._weight(Resource.BYTES))
         holds = loads + self._headroom(Resource.BYTES)
         return bool((holds[at] < _over(amount)).any())
+
+    def _disk_cap(self, broker: BrokerId) -> float:
+        """Bytes that a broker may hold by the cap on its disks; infinite without one."""
+        disks, kept = self._checked.disks, kept_free(self._checked.request, 0.0, broker)
+        if not kept or broker not in disks.free:
+            return float("inf")
+        at = np.flatnonzero(self._checked.brokers == broker)
+        loads = self._sums.sums_of(self._partitions.replicas, self._weight(Resource.BYTES))
+        return float(loads[at].sum() + disks.free[broker] - kept * disks.capacity[broker])
 
     def _cap(self, broker: BrokerId | None, resource: Resource) -> float | None:
         if broker is None or resource not in CAPPED:
@@ -275,10 +290,16 @@ class StatedLimits:
         for level, node in enumerate(self.levels[:-1]):
             for number in range(int(node.max(initial=-1)) + 1):
                 broker = int(np.flatnonzero(node == number)[0])
-                path = self._checked.rack_paths[broker]
-                rackless = level and not path
-                names.append("no rack" if rackless else "/" + "/".join(path[:level]))
+                names.append(self._rack_name(self._checked.rack_paths[broker], level))
         return [*names, *self._checked.brokers.tolist()]
+
+    def _rack_name(self, path: tuple[str, ...], level: int) -> str:
+        """The rack of such brokers on a level, as notes name it."""
+        if level and not path:
+            return "no rack"
+        deeper = any(p[: len(path)] == path != p for p in self._checked.rack_paths)
+        within = _NONE_WITHIN if level > len(path) and deeper else ""
+        return "/" + "/".join(path[:level]) + within
 
     def _caps(self, resource: Resource) -> Floats:
         """(B,) the most that each broker may hold by its cap."""
