@@ -10,7 +10,7 @@ from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.kafka_json import reassignment_json, rollback_json
 from rehome.domain.plan.move import MoveReason
 from tests.planning.clusters import Cluster, cluster
-from tests.planning.planned import ROWS, THREE_RACKS, T, plan, problems
+from tests.planning.planned import ROWS, THREE_RACKS, T, both, plan, problems
 from tests.planning.stored_clusters import Stored
 
 
@@ -33,6 +33,23 @@ def test_fewer_replicas_keep_the_leader_and_stay_apart() -> None:
     assert [move.target for move in made.moves] == [(0, 2), (4, 0)]
     assert made.summary.bytes_to_move == 0
     assert why_text(made.moves[0]) == "Replication factor 3 becomes 2; leaves broker 1."
+
+
+def test_of_replicas_out_of_sync_the_offline_ones_go_first() -> None:
+    """Kafka takes no target with a dead broker: here it leads, and no broker is of its set."""
+    of = cluster([""] * 4, [(0, 1, 2)], dead=frozenset({0}), lagging=frozenset({(T[0], 1)}))
+    sets = [{"name": "s", "topics": ["t"], "brokers": [3]}]
+    made = plan(of, action="set_replication_factor", replication_factor=2, broker_sets=sets)
+    assert [set(move.target) for move in made.moves] == [{1, 2}]
+
+
+def test_fewer_replicas_are_even_on_upper_levels_of_the_racks_first() -> None:
+    """Without a replica on the full brokers 3 and 4 the lower level is more even."""
+    racks = ["/b/z", "/b/z", "/b/z", "/a/x", "/a/x", "/a/y", "/a/y"]
+    of = both(cluster(racks, [(0, 1, 3, 2, 4)]), cluster(racks, [(3, 4)] * 9, topic="u"))
+    made = plan(of, action="set_replication_factor", replication_factor=4, topics=["t"])
+    (move,) = made.moves
+    assert {3, 4} <= set(move.target)
 
 
 def test_more_replicas_than_brokers_are_refused() -> None:

@@ -124,7 +124,8 @@ def _shrink(
 ) -> Ints:
     """Lower partitions to a number of replicas, as evenly spread as those they have allow.
 
-    Priorities: replicas out of sync are removed first; then the spread counts; then the preferred
+    Priorities: replicas out of sync are removed first, of these the offline ones; then the spread
+    counts; then the preferred
     leader stays; then the fullest brokers are relieved, by the largest partitions first.
 
     :param partitions: with more replicas than that; ``capacity``: (B,) relative size of brokers.
@@ -173,14 +174,18 @@ class _Shrinker:
         return np.concatenate(uneven)
 
     def _allowed_choices(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
-        """(n, C) choices that keep most replicas in sync, of these the most even, of these those
-        that keep the preferred leader; (n,) whether another choice would be more even.
+        """(n, C) choices that keep most replicas in sync, of these most that are online, of these
+        the most even, of these those that keep the preferred leader; (n,) whether another choice
+        would be more even.
         """
-        synced = in_sync(self._layout.arrays, partitions, rows)
-        kept = synced[:, self._kept].sum(axis=2)
+        arrays = self._layout.arrays
+        worth = in_sync(arrays, partitions, rows) * (self._count + 1)
+        if arrays.offline is not None:
+            worth = worth + ~arrays.offline[partitions][:, : self._count]
+        kept = worth[:, self._kept].sum(axis=2)
         safest = kept == kept.max(axis=1, keepdims=True)
         sets = rows[:, self._kept].reshape(-1, self._kept.shape[1])
-        uneven = self._tree.violations_of(np.repeat(partitions, len(self._kept)), sets)
+        uneven = self._tree.unevenness_of(np.repeat(partitions, len(self._kept)), sets)
         uneven = uneven.reshape(len(rows), -1)
         least = np.where(safest, uneven, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
         best = safest & (uneven == least)

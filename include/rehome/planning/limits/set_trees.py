@@ -6,7 +6,7 @@ another broker is a violation, as on a broker that may not host.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,13 +42,22 @@ class SetTrees(RackTree):
 
     def violations_of(self, partitions: Ints, rows: Rows) -> Ints:
         """(n,) violations of partitions, each by the tree of its own brokers."""
-        violations = np.zeros(len(rows), np.int64)
+        return self._of_each(partitions, rows, RackTree.violations_of)
+
+    def unevenness_of(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) the same, level by level."""
+        return self._of_each(partitions, rows, RackTree.unevenness_of)
+
+    def _of_each(
+        self, partitions: Ints, rows: Rows, measure: Callable[[RackTree, Ints, Rows], Ints]
+    ) -> Ints:
+        measured = np.zeros(len(rows), np.int64)
         group = self.group_of[partitions]
         for number, tree in enumerate(self.trees):
             mine = group == number
             if mine.any():
-                violations[mine] = tree.violations(rows[mine])
-        return violations
+                measured[mine] = measure(tree, partitions[mine], rows[mine])
+        return measured
 
     def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
         """The trees, each with those of the partitions (P,) that it is for."""

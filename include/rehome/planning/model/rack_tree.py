@@ -220,6 +220,17 @@ class RackTree:
         """(n,) :meth:`violations` of partitions, each by the tree of its own brokers."""
         return self.violations(rows)
 
+    def unevenness_of(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) the same, but one violation of a level counts more than all of the levels below: the
+        smaller, the more even.
+        """
+        total = np.zeros(len(rows), np.int64)
+        for start in range(0, len(rows), PARTITIONS_AT_ONCE):
+            some = slice(start, start + PARTITIONS_AT_ONCE)
+            for violations in self._violations(rows[some]):
+                total[some] = total[some] * (2 * rows.shape[1] + 1) + violations
+        return total
+
     def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
         """Each tree, with the partitions (P,) that it applies to."""
         return [(self, partitions)]

@@ -56,7 +56,7 @@ class RackConstraint:
         self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
 
     def _violations(self, chosen: Mask | Ints, rows: Rows) -> Ints:
-        return self._tree.violations_of(self._partitions[chosen], rows)
+        return self._tree.unevenness_of(self._partitions[chosen], rows)
 
     def plain(self) -> bool:
         """Whether no partition has more replicas than the first level has branches."""
