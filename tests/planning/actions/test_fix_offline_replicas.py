@@ -26,6 +26,14 @@ def targets(made: Plan) -> dict[TopicPartition, tuple[int, ...]]:
     return {move.partition: move.target for move in made.moves}
 
 
+def test_a_replica_outside_of_the_broker_set_evens_out_no_rack_of_it() -> None:
+    """Broker 0 is of another set. Of the brokers of the set, 3 shares no rack with 1."""
+    of = cluster(["/b", "/b", "/a", "/a", "/b"], [(0, 4, 2)], dead=frozenset({4}))
+    bound = [{"name": "s", "topics": ["t"], "brokers": [1, 2, 3]}]
+    made = plan(of, **FIX, broker_sets=bound)
+    assert targets(made) == {T[0]: (0, 1, 2)}
+
+
 def test_only_offline_replicas_move_and_the_others_keep_their_places() -> None:
     made = plan(cluster(RACKS, ROWS, **UNWELL), **FIX)
     moved = targets(made)

@@ -7,6 +7,7 @@ to the least loaded broker: longest-processing-time-first, as partitions are tak
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -164,7 +165,8 @@ class Placer:
             chosen = self._choose_where_it_fits(partition, keep, replicas, free)
             if len(keep) <= replicas <= len(keep) + int(free.sum()):
                 others = self._one_by_one(tree, keep, replicas, free)
-                if np.diff(tree.violations(np.array([chosen, others], np.int32)))[0] < 0:
+                both = np.array([chosen, others], np.int32)
+                if np.diff(tree.unevenness_of(np.array([partition] * 2), both))[0] < 0:
                     chosen = others
         self._write(partition, row, chosen)
 
@@ -181,13 +183,15 @@ class Placer:
         free[row] = False
         if int(free.sum()) < len(row) - len(keep):
             return False
+        outside = [broker for broker in keep if not tree.hosts[broker]]  # it evens out no rack
+        inside, count = [b for b in keep if tree.hosts[b]], len(row) - len(outside)
         try:
-            chosen = self._choose(partition, tree, keep, len(row), free)
+            chosen = self._choose(partition, tree, inside, count, free)
         except NoPlaceError:
             chosen = []
-        if len(chosen) < len(row) or not set(keep) <= set(chosen):
-            chosen = self._one_by_one(tree, keep, len(row), free)
-        self._write(partition, row, chosen)
+        if len(chosen) < count or not set(inside) <= set(chosen):
+            chosen = self._one_by_one(tree, inside, count, free)
+        self._write(partition, row, [*outside, *chosen])
         return True
 
     def _without(self, tree: RackTree, gone: Collection[int]) -> RackTree:
@@ -203,7 +207,7 @@ class Placer:
 
     def _one_by_one(self, tree: RackTree, keep: list[int], replicas: int, free: Mask) -> list[int]:
         """Greedy choice: brokers in addition to those that stay, each the one with the most even
-        result so far, level by level from the root down.
+        result so far, level by level from the root down; of equals, the one with fewest beside it.
         """
         chosen = list(keep)
         while len(chosen) < replicas:
@@ -211,7 +215,11 @@ class Placer:
             rows = np.tile(np.array([*chosen, NONE], np.int32), (len(brokers), 1))
             rows[:, -1] = brokers
             full = self.fullness.of(self._tree.height, brokers)
-            best = np.lexsort((full, *tree.violations_by_level(rows)[::-1]))[0]
+            beside = [
+                (node[brokers][:, None] == node[chosen]).sum(axis=1) for node in tree.node[1:]
+            ]
+            ranks = zip(beside[::-1], tree.violations_by_level(rows)[::-1], strict=True)
+            best = np.lexsort((full, *chain.from_iterable(ranks)))[0]
             chosen.append(int(brokers[best]))
         return chosen
 
