@@ -12,6 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.causes.cause_text import why_text
+from rehome.domain.plan.infeasible import Obstacle
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.move import MoveReason
 from rehome.domain.plan.plan import Plan
@@ -43,6 +44,23 @@ def test_several_pairs_are_replaced_at_once_also_in_one_partition() -> None:
     of = cluster([""] * 4, [(0, 1), (1, 0)])
     made = plan(of, action="replace", replacements="0=2, 1=3")
     assert targets(made) == {T[0]: (2, 3), T[1]: (3, 2)}
+
+
+def test_two_replacements_in_one_rack_are_not_both_taken() -> None:
+    """Each alone would leave the partition even; the one in the rack of its broker comes first."""
+    of = cluster(["/a", "/c", "/c", "/c", "/b"], [(0, 1)])
+    made = plan(of, action="replace", replacements={"0": 2, "1": 3})
+    assert targets(made) == {T[0]: (4, 3)}
+    (note,) = infeasible(made)
+    assert (note.obstacle, note.brokers) == (Obstacle.REPLACEMENT_RACKS, (4,))
+
+
+def test_of_places_as_uneven_the_emptier_rack_is_taken() -> None:
+    """The replacement has a replica: of one broker in rack a and one in b, b holds none yet."""
+    racks = ["/c", "/c", "/a", "/b", "/c", "/a", "/b"]
+    of = cluster(racks, [(0, 1, 2, 3, 4)], sizes=[1])
+    made = plan(of, action="replace", replacements={"3": 0})
+    assert targets(made) == {T[0]: (0, 1, 2, 6, 4)}
 
 
 def test_a_replacement_that_takes_the_place_after_all_is_not_named() -> None:

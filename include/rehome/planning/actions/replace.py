@@ -131,42 +131,56 @@ class _Spread:
             for brokers in (arrays.brokers.live | replaced, hosts)
         )
 
-    def no_worse(self, partition: int, origin: Rows, before: Rows, after: Rows) -> bool:
-        """Whether the first level of the rack tree that differs has become more even: than with the
-        other replicas where they are, or than before the plan.
+    def no_worse(self, partition: int, before: Rows, after: Rows) -> bool:
+        """Whether the first level of the rack tree that differs has become more even than before
+        the plan, with the other replicas where they are.
 
-        :param origin, before, after: (R,) dense broker indexes.
+        :param before, after: (R,) dense broker indexes.
         """
-        with_all, left = self._before.of(partition), self._after.of(partition)
-        first, was, now = with_all.violations_by_level(np.stack([origin, before, after])).T.tolist()
+        rows = np.stack([before, after])
+        first, now = self._before.of(partition).violations_by_level(rows).T.tolist()
+        return bool(now <= first)
+
+    def even_without(self, partition: int, before: Rows, after: Rows) -> bool:
+        """The same without the replicas that are still to go."""
+        left = self._after.of(partition)
         placed = np.where(left.hosts[after], after, NONE)
-        return bool(now <= was or left.violations_by_level(placed[None])[:, 0].tolist() <= first)
+        first = self._before.of(partition).violations_by_level(before[None])[:, 0].tolist()
+        return bool(left.violations_by_level(placed[None])[:, 0].tolist() <= first)
 
 
 def _to_replacements(
     layout: Layout, p: int, successor: Ints, spread: _Spread
 ) -> dict[tuple[int, int], Obstacle]:
-    """Move the partition's replicas to their replacements. Returns those that cannot go there, with
-    the obstacle.
+    """Move the partition's replicas to their replacements: first those that leave it as even as it
+    is. Returns those that cannot go there, with the obstacle.
     """
-    obstacles = {}
-    fits, within = layout.fits(p), layout.within_limits(p)
-    for position, old in enumerate(layout.origin[p].tolist()):
-        if old == NONE or successor[old] == NONE:
-            continue
-        row, new = layout.rows[p].copy(), int(successor[old])
-        row[position] = new
-        if new in layout.rows[p]:
-            obstacles[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
-        elif not within[new]:
-            obstacles[p, old] = Obstacle.REPLACEMENT_LIMITED
-        elif not fits[new]:
-            obstacles[p, old] = Obstacle.REPLACEMENT_FULL
-        elif not spread.no_worse(p, layout.origin[p], layout.rows[p], row):
-            obstacles[p, old] = Obstacle.REPLACEMENT_RACKS
-        else:
-            layout.move(p, position, new)
+    obstacles: dict[tuple[int, int], Obstacle] = {}
+    fits, within, origin = layout.fits(p), layout.within_limits(p), layout.origin[p]
+    for rule in (spread.no_worse, spread.even_without):
+        for position, old in enumerate(layout.rows[p].tolist()):
+            if old == NONE or successor[old] == NONE or old != origin[position]:
+                continue
+            row, new = layout.rows[p].copy(), int(successor[old])
+            row[position] = new
+            obstacle = _obstacle(new, layout.rows[p], within, fits)
+            if obstacle is None and not rule(p, origin, row):
+                obstacle = Obstacle.REPLACEMENT_RACKS
+            if obstacle is None:
+                layout.move(p, position, new)
+                obstacles.pop((p, old), None)
+            else:
+                obstacles[p, old] = obstacle
     return obstacles
+
+
+def _obstacle(new: int, row: Rows, within: Mask, fits: Mask) -> Obstacle | None:
+    """What keeps a broker from taking a replica, whatever the racks."""
+    if new in row:
+        return Obstacle.REPLACEMENT_HOLDS_ONE
+    if not within[new]:
+        return Obstacle.REPLACEMENT_LIMITED
+    return None if fits[new] else Obstacle.REPLACEMENT_FULL
 
 
 def _elsewhere(
