@@ -15,6 +15,7 @@ from rehome.domain.request.param_types import TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from rehome.domain.resources import Resource
 from rehome.planning.actions.placement_costs import asked_bound, least_costs
+from rehome.planning.leadership.leader_caps import keep_led_caps
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.leadership.topic_leaders import even_leaders
 from rehome.planning.limits.destinations import refuse_apart
@@ -79,6 +80,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     settle_leaders(layout)
     if bands is not None:
         even_leaders(layout, bands, layout.rows[:, 0] != layout.origin[:, 0], hosts, None)
+    keep_led_caps(layout, np.zeros_like(scope), lower=False)
 
     return Outcome(
         layout=layout,

@@ -80,7 +80,8 @@ def missed_topics(
         notes.append(note(why, Resource.REPLICAS))
     led = bands.leaders(layout.rows)[:-1]
     led_before = bands.leaders(layout.origin)[:-1]
-    led_low = np.where(receivers, bands.led_low[:-1], 0)
+    led_low = bands.led_low[:-1]
+    led_low = np.where(receivers, led_low, np.minimum(led_low, led_before))
     led_high = bands.led_high[:-1]
     led_high = np.where(receivers, led_high, np.maximum(led_high, led_before))
     led_off = beyond(led, led_low, led_high) * brokers
