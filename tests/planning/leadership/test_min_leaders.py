@@ -92,7 +92,7 @@ def test_of_many_copies_the_best_that_the_spread_rule_allows_is_made() -> None:
     weights, band = arrays.size_bytes[None, :].astype(float), np.full((1, 3), np.inf)
     left = np.array([1e9, 10.0])
     takes = np.ones(3, bool)
-    choose = cheapest(layout, violations, takes, weights, (-band, band), left)
+    choose = cheapest(layout, violations, takes, takes, weights, (-band, band), left)
     assert choose(np.arange(count), target) == allowed
     assert left.tolist() == [1e9 - 151, 9]
     assert choose(np.arange(100), target) is None

@@ -20,7 +20,7 @@ from rehome.domain.plan.figures import LeaderMinimums
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
-from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.arrays import ClusterArrays, is_new
 from rehome.planning.model.in_sync import may_lead
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.scope import topics_named
@@ -157,6 +157,34 @@ class MinLeadersRepair:
         """Handle all topics of which some broker leads too few."""
         for t in np.flatnonzero(self.minimums.lacking(self.layout.rows).any(axis=1)).tolist():
             _Topic(self, t).run()
+            self._take_back(t)
+
+    def _take_back(self, t: int) -> None:
+        """Put partitions back where they were if a broker led them, needs a leader of their topic,
+        and there is no other for it.
+        """
+        layout, of, brokers = self.layout, self.minimums.partitions[t], self.minimums.brokers[t]
+        least = np.where(brokers, self.minimums.least[t], 0)
+        kept = np.minimum(self.minimums.count_led(layout.origin)[t], least)
+        led = self.minimums.count_led(layout.rows)[t]
+        for p in of[led[layout.origin[of, 0]] < kept[layout.origin[of, 0]]].tolist():
+            before, now = int(layout.origin[p, 0]), int(layout.rows[p, 0])
+            if led[before] < kept[before] and led[now] > kept[now] and self._may_return(p):
+                self._return(p)
+                led[[before, now]] += 1, -1
+
+    def _may_return(self, p: int) -> bool:
+        """Whether caps, broker sets and what is in sync let a partition be as it was."""
+        origin, rows = self.layout.origin[[p]], self.layout.rows[[p]]
+        back = origin[is_new(origin, rows)]
+        leads = may_lead(self.layout.arrays, np.array([p]), origin)[0, 0]
+        return bool(leads and self.movable[p] and self.layout.within_limits(p)[back].all())
+
+    def _return(self, p: int) -> None:
+        self.copied.pop(p, None)
+        for position, broker in enumerate(self.layout.origin[p].tolist()):
+            if broker != self.layout.rows[p, position]:
+                self.layout.move(p, position, broker)
 
 
 class _Topic:
@@ -287,6 +315,7 @@ def cheapest(
     layout: Layout,
     violations: Callable[[Ints, Rows], Ints],
     takes: Mask,
+    gives: Mask,
     weights: Floats,
     bands: tuple[Floats, Floats],
     left: Floats,
@@ -297,6 +326,7 @@ def cheapest(
     Caps and broker sets are kept. The next choice counts earlier ones as copied.
 
     :param violations: of partitions and their rows, of the spread rule; none may get worse.
+    :param takes: (B,) brokers that may get replicas; ``gives``: that may lose some.
     :param weights: (K, P) of a replica; ``bands``: (K, B) least and most of each broker.
     :param left: (2,) bytes and replicas left in the budget; reduced in place.
     """
@@ -332,6 +362,7 @@ def cheapest(
         fits = origin | (layout.incoming[broker] + size <= layout.headroom[broker])
         fits &= layout.may_take(broker, p)
         at_origin = (layout.origin[p] == rows[p, position][:, None]).any(axis=1)
+        at_origin &= gives[rows[p, position]]
         ok = np.flatnonzero(fits & (size <= left[0]) & at_origin)
         position, p, size = position[ok], p[ok], size[ok]
         gone, here = rows[p, position].astype(np.int64), np.full(len(p), broker)

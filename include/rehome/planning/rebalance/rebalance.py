@@ -238,8 +238,9 @@ class _Solved:
         spent = np.array([(copies * layout.size).sum(), copies.sum()], float)
         choose = cheapest(
             layout,
-            problem.tree.violations_of,
+            problem.tree.unevenness_of,
             problem.takes,
+            problem.gives,
             problem.weights,
             (problem.targets.low, problem.targets.high),
             budget_of(self._request) - spent,
