@@ -176,7 +176,8 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     ),
     Obstacle.OUTSIDE_SET: lambda item: (
         f"replicas stay on brokers {list(item.brokers)}, which are not of its broker set: no "
-        "broker of the set has room by disk and caps, it may not move, or the budget is spent"
+        "broker of the set that takes part has room by disk and caps and keeps the racks as even, "
+        "it may not move, or the budget is spent"
     ),
     Obstacle.OUTSIDE_DESTINATIONS: lambda item: (
         f"replicas stay on brokers {list(item.brokers)}, which are no destinations: no destination "

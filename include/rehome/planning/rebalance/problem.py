@@ -21,7 +21,7 @@ from rehome.planning.effort.optional_parts import parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.limits.apply_limits import outside_sets
 from rehome.planning.limits.set_trees import fair_capacity
-from rehome.planning.model.arrays import ClusterArrays, broker_sums
+from rehome.planning.model.arrays import ClusterArrays, broker_sums, is_new
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.load_bands import LoadBands, placed_targets
 from rehome.planning.model.rack_tree import RackTree
@@ -176,16 +176,21 @@ def move_into_sets(problem: Problem, capacity: Floats) -> bool:
 
 
 def _place_each(problem: Problem, capacity: Floats, partitions: Ints) -> None:
-    """Complete each of these partitions on the brokers of its set, one after the other."""
+    """Complete each of these partitions on the brokers of its set, one after the other. Where only
+    some brokers take part, one stays as it is if others lose replicas, or its racks get worse.
+    """
     layout, everyone = problem.layout, problem.gives.all()
     placer = Placer(layout, problem.tree, capacity, takes=problem.takes)
     for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
         before = layout.rows[partition].copy()
         with suppress(InvalidRequestError):
             placer.complete(partition, int((before != NONE).sum()))
-        after = layout.rows[partition].tolist()
-        left = [broker for broker in before.tolist() if broker not in after]
-        if not everyone and not problem.gives[left].all():
+        if everyone:
+            continue
+        rows = np.stack([before, layout.rows[partition]])
+        left = before[is_new(rows[:1], rows[1:])[0]]
+        was, now = problem.tree.unevenness_of(np.repeat(partition, 2), rows).tolist()
+        if now > was or not problem.gives[left].all():
             for replica, broker in enumerate(before.tolist()):
                 layout.move(partition, replica, broker)
 
