@@ -89,6 +89,7 @@ def faults(snapshot: Any, plan: Any, request: Any, min_free: float) -> list[str]
             return [f"{key}: it moves twice"]
         after[key] = list(move.target)
         found += _of_move(facts, request, key, list(move.target), said)
+    found += _of_racks(facts, after, request)
     found += _of_budget(facts, after, request)
     found += _of_brokers(facts, after, request)
     found += _of_summary(facts, after, plan.summary)
@@ -117,9 +118,7 @@ def _of_move(
             yield f"{key}: {len(target)} replicas, not {request.replication_factor}"
     yield from _of_action(facts, request, key, target, came, went)
     yield from _of_emptied(facts, request, key, target, said)
-    yield from _of_limits(request, key, came)
-    if action not in AS_WRITTEN and came and not _is_no_worse(facts, request, current, target):
-        yield f"{key}: {target} is spread worse over racks than {current}"
+    yield from _of_limits(facts, request, key, came)
 
 
 def _of_action(
@@ -173,11 +172,13 @@ def in_scope(facts: Facts, request: Any, topic: str) -> bool:
     return any(fnmatchcase(topic, text) for text in request.topics)
 
 
-def _of_limits(request: Any, key: Key, came: set[int]) -> Iterator[str]:
-    """Broker sets and destinations."""
+def _of_limits(facts: Facts, request: Any, key: Key, came: set[int]) -> Iterator[str]:
+    """Broker sets, in which patterns name no internal topic, and destinations."""
     bound = None
     for chosen in request.broker_sets or ():
-        if bound is None and any(fnmatchcase(key[0], text) for text in chosen.topics):
+        by_pattern = any(fnmatchcase(key[0], text) for text in chosen.topics)
+        named = key[0] in chosen.topics or (by_pattern and key[0] not in facts.internal)
+        if bound is None and named:
             bound = chosen
     if bound is not None and came - set(bound.brokers):
         yield f"{key}: {came - set(bound.brokers)} are outside of its set"
@@ -188,17 +189,23 @@ def _of_limits(request: Any, key: Key, came: set[int]) -> Iterator[str]:
         yield f"{key}: {came - set(request.destinations)} are no destinations"
 
 
-def _is_no_worse(facts: Facts, request: Any, current: Sequence[int], target: Sequence[int]) -> bool:
-    """Whether a replica set is as even over the first level of racks as it was, or as it can be.
-
-    Where limits keep replicas off brokers, or some brokers have no rack, this judge says nothing.
+def _of_racks(facts: Facts, after: Mapping[Key, list[int]], request: Any) -> Iterator[str]:
+    """Replica sets that are as even over the first level of racks neither as they were nor as they
+    can be. Where limits keep replicas off brokers, or some have no rack, this judge says nothing.
     """
     limited = request.caps or request.broker_sets or request.destinations or request.ignore_racks
-    if limited or not all(facts.rack[b] for b in facts.live):
-        return True
+    racked = all(facts.rack[b] for b in facts.live)
+    if limited or not racked or request.action.value in AS_WRITTEN:
+        return
     hosts = facts.takes - set(request.emptied) - set(request.exclude_brokers)
-    least = _fewest_in_one_rack(facts, hosts, len(target))
-    return _most_in_one_rack(facts, target) <= max(_most_in_one_rack(facts, current), least)
+    arriving = _arriving(facts, after)
+    for key, _ in _copies(facts, after):
+        current, target, size = facts.replicas[key], after[key], facts.size[key]
+        roomy = {b for b in hosts if size <= facts.room.get(b, size) - arriving.get(b, 0)}
+        may = (hosts & set(target)) | (roomy - set(current))
+        least = _fewest_in_one_rack(facts, may, len(target))
+        if _most_in_one_rack(facts, target) > max(_most_in_one_rack(facts, current), least):
+            yield f"{key}: {target} is spread worse over racks than {current}"
 
 
 def _most_in_one_rack(facts: Facts, row: Sequence[int]) -> int:
@@ -238,12 +245,18 @@ def _copies(facts: Facts, after: Mapping[Key, list[int]]) -> Iterator[tuple[Key,
             yield key, came
 
 
-def _of_brokers(facts: Facts, after: Mapping[Key, list[int]], request: Any) -> Iterator[str]:
-    """Disks and caps."""
+def _arriving(facts: Facts, after: Mapping[Key, list[int]]) -> dict[int, int]:
+    """Broker → bytes that are copied to it."""
     arriving: dict[int, int] = defaultdict(int)
     for key, came in _copies(facts, after):
         for broker in came:
             arriving[broker] += facts.size[key]
+    return arriving
+
+
+def _of_brokers(facts: Facts, after: Mapping[Key, list[int]], request: Any) -> Iterator[str]:
+    """Disks and caps."""
+    arriving = _arriving(facts, after)
     for broker, size in arriving.items():
         if size > facts.room.get(broker, size):
             yield f"broker {broker}: {size} bytes do not fit"

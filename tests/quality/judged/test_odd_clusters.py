@@ -11,15 +11,14 @@ from rehome.domain.plan.infeasible import Infeasible, Obstacle
 from rehome.quality.facts.gate_input import Checked
 from tests.quality.judged.judge import faults
 from tests.quality.judged.odd_clusters import odd_plans
+from tests.quality.judged.worse_spread import REMEDY, spread_worse
 from tests.quality.plan.cases import rules_broken_by
-
-REMEDY = "replicas are spread over level"
-"""Of a plan that caps or disks keep off better racks, the gate says what may give way."""
 
 
 def wrong(of: Checked) -> Iterator[str]:
     yield from faults(of.snapshot, of.plan, of.request, of.min_free)
     yield from (rule for rule in rules_broken_by(of) if not rule.startswith(REMEDY))
+    yield from spread_worse(of)
     notes = of.plan.summary.infeasible
     yield from (f"said twice: {note}" for note, times in Counter(notes).items() if times > 1)
     targets = Counter(map(_target, (n for n in notes if n.obstacle is not Obstacle.ABOVE_CAP)))
