@@ -137,16 +137,33 @@ class _Spread:
 
         :param before, after: (R,) dense broker indexes.
         """
-        rows = np.stack([before, after])
+        rows = np.stack([self._counted(partition, before, after), after])
+        rows[1, rows[0] == NONE] = NONE
         first, now = self._before.of(partition).violations_by_level(rows).T.tolist()
         return bool(now <= first)
 
     def even_without(self, partition: int, before: Rows, after: Rows) -> bool:
-        """The same without the replicas that are still to go."""
-        left = self._after.of(partition)
+        """Whether it is even without the replicas that are still to go, on the brokers that are
+        left; or at least as even as before, and crowded no more.
+        """
+        left, was = self._after.of(partition), self._counted(partition, before, after)
         placed = np.where(left.hosts[after], after, NONE)
-        first = self._before.of(partition).violations_by_level(before[None])[:, 0].tolist()
-        return bool(left.violations_by_level(placed[None])[:, 0].tolist() <= first)
+        first = self._before.of(partition).violations_by_level(was[None])[:, 0].tolist()
+        now = left.violations_by_level(placed[None])[:, 0].tolist()
+        no_worse = now <= first and _crowds(left, placed) <= _crowds(left, was)
+        return not any(now) or bool(no_worse)
+
+    def _counted(self, partition: int, before: Rows, after: Rows) -> Rows:
+        """(R,) the row before, without what stays outside of its broker set, or dead."""
+        hosts = self._before.of(partition).hosts
+        counted: Rows = np.where((before == after) & ~hosts[before], NONE, before)
+        return counted
+
+
+def _crowds(tree: RackTree, row: Rows) -> list[int]:
+    """Per level, the squares of a row's replicas in each node."""
+    counts = (np.bincount(node[row[row != NONE]]) for node in tree.node)
+    return [int((of_level**2).sum()) for of_level in counts]
 
 
 def _to_replacements(

@@ -42,6 +42,9 @@ from rehome.planning.result.outcome import Outcome, all_alike, largest_first
 _SETS_PER_BATCH = 500_000
 """Candidate replica sets that are checked against the spread rule in one batch."""
 
+_OUTSIDE = 2**40
+"""Of a replica outside of its broker set: it counts more than any spread over racks."""
+
 _PROGRESS_PER_BATCH = 256
 """Batch size, relative to progress: after n partitions, the next n / 256 are decided with the same
 loads.
@@ -124,9 +127,9 @@ def _shrink(
 ) -> Ints:
     """Lower partitions to a number of replicas, as evenly spread as those they have allow.
 
-    Priorities: replicas out of sync are removed first, of these the offline ones; then the spread
-    counts; then the preferred
-    leader stays; then the fullest brokers are relieved, by the largest partitions first.
+    Priorities: replicas out of sync are removed first, of these the offline ones; then those
+    outside of their broker set; then the spread counts; then the preferred leader stays; then the
+    fullest brokers are relieved, by the largest partitions first.
 
     :param partitions: with more replicas than that; ``capacity``: (B,) relative size of brokers.
     :returns: partitions that are spread less evenly than possible because their replicas in sync
@@ -175,8 +178,8 @@ class _Shrinker:
 
     def _allowed_choices(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
         """(n, C) choices that keep most replicas in sync, of these most that are online, of these
-        the most even, of these those that keep the preferred leader; (n,) whether another choice
-        would be more even.
+        the fewest outside of their set, of these the most even, of these those that keep the
+        preferred leader; (n,) whether another choice would be more even.
         """
         arrays = self._layout.arrays
         worth = in_sync(arrays, partitions, rows) * (self._count + 1)
@@ -185,7 +188,8 @@ class _Shrinker:
         kept = worth[:, self._kept].sum(axis=2)
         safest = kept == kept.max(axis=1, keepdims=True)
         sets = rows[:, self._kept].reshape(-1, self._kept.shape[1])
-        uneven = self._tree.unevenness_of(np.repeat(partitions, len(self._kept)), sets)
+        each = np.repeat(partitions, len(self._kept))
+        uneven = self._tree.outside_of(each, sets) * _OUTSIDE + self._tree.unevenness_of(each, sets)
         uneven = uneven.reshape(len(rows), -1)
         least = np.where(safest, uneven, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
         best = safest & (uneven == least)

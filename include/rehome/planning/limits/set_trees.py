@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rehome.domain.array_types import Floats, Ints, Mask, Rows
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.planning.limits.apply_limits import groups
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.rack_tree import RackTree
@@ -33,7 +33,7 @@ class SetTrees(RackTree):
         allowed: Mask,
     ) -> None:
         super().__init__(paths, hosts, max_replicas, order)
-        self.group_of, self.partitions = group_of, len(group_of)
+        self.group_of, self.partitions, self._allowed = group_of, len(group_of), allowed
         self.trees = tuple(RackTree(paths, hosts & mask, max_replicas, order) for mask in allowed)
 
     def of(self, partition: int) -> RackTree:
@@ -45,8 +45,19 @@ class SetTrees(RackTree):
         return self._of_each(partitions, rows, RackTree.violations_of)
 
     def unevenness_of(self, partitions: Ints, rows: Rows) -> Ints:
-        """(n,) the same, level by level."""
-        return self._of_each(partitions, rows, RackTree.unevenness_of)
+        """(n,) the same, level by level, of the replicas inside their sets; of equals, those with
+        fewer outside are the more even.
+        """
+        allowed = self._allowed[self.group_of[partitions][:, None], rows]
+        inside = np.where(allowed, rows, NONE)
+        unevenness = self._of_each(partitions, inside, RackTree.unevenness_of)
+        return unevenness * (rows.shape[1] + 1) + self.outside_of(partitions, rows)
+
+    def outside_of(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) replicas outside of the set of their topic."""
+        allowed = self._allowed[self.group_of[partitions][:, None], rows]
+        outside: Ints = (~allowed & (rows != NONE)).sum(axis=1)
+        return outside
 
     def _of_each(
         self, partitions: Ints, rows: Rows, measure: Callable[[RackTree, Ints, Rows], Ints]

@@ -231,6 +231,10 @@ class RackTree:
                 total[some] = total[some] * (2 * rows.shape[1] + 1) + violations
         return total
 
+    def outside_of(self, partitions: Ints, rows: Rows) -> Ints:
+        """(n,) replicas outside of the set of their topic: none, where there is one tree."""
+        return np.zeros(len(rows), np.int64)
+
     def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
         """Each tree, with the partitions (P,) that it applies to."""
         return [(self, partitions)]
