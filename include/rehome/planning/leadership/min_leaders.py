@@ -155,17 +155,21 @@ class MinLeadersRepair:
 
     def run(self) -> None:
         """Handle all topics of which some broker leads too few."""
-        for t in np.flatnonzero(self.minimums.lacking(self.layout.rows).any(axis=1)).tolist():
-            _Topic(self, t).run()
-            self._take_back(t)
+        minimums, before = self.minimums, self.minimums.count_led(self.layout.origin)
+        for t in np.flatnonzero(minimums.lacking(self.layout.rows).any(axis=1)).tolist():
+            least = np.where(minimums.brokers[t], minimums.least[t], 0)
+            kept = np.minimum(before[t], least)
+            _Topic(self, t, least).run()
+            _Topic(self, t, kept).run()  # what a broker had comes first
+            self._take_back(t, kept)
 
-    def _take_back(self, t: int) -> None:
+    def _take_back(self, t: int, kept: Ints) -> None:
         """Put partitions back where they were if a broker led them, needs a leader of their topic,
         and there is no other for it.
+
+        :param kept: (B,) leaders of the topic that brokers had and need.
         """
-        layout, of, brokers = self.layout, self.minimums.partitions[t], self.minimums.brokers[t]
-        least = np.where(brokers, self.minimums.least[t], 0)
-        kept = np.minimum(self.minimums.count_led(layout.origin)[t], least)
+        layout, of = self.layout, self.minimums.partitions[t]
         led = self.minimums.count_led(layout.rows)[t]
         for p in of[led[layout.origin[of, 0]] < kept[layout.origin[of, 0]]].tolist():
             before, now = int(layout.origin[p, 0]), int(layout.rows[p, 0])
@@ -188,14 +192,17 @@ class MinLeadersRepair:
 
 
 class _Topic:
-    """One topic: the leader of each partition, and who else could lead it."""
+    """One topic: the leader of each partition, and who else could lead it.
 
-    def __init__(self, repair: MinLeadersRepair, t: int) -> None:
+    :param floor: (B,) leaders that each broker needs.
+    """
+
+    def __init__(self, repair: MinLeadersRepair, t: int, floor: Ints) -> None:
         self._repair, self._rows = repair, repair.layout.rows
         minimums = repair.minimums
         of = minimums.partitions[t]
         self._partitions = of[repair.movable[of] & (self._rows[of, 0] != NONE)]
-        self._floor = np.where(minimums.brokers[t], minimums.least[t], 0).tolist()
+        self._floor = floor.tolist()
         self._led = minimums.count_led(self._rows)[t].tolist()
         everywhere = self._rows[:, 0]
         self._total = np.bincount(

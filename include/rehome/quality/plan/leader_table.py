@@ -14,6 +14,7 @@ import pyarrow as pa
 from rehome.domain.actions import Action
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.unmet_targets import Obstacles
+from rehome.quality.facts.unplannable import at_caps
 
 _SCHEMA = pa.schema(
     [
@@ -33,6 +34,7 @@ def leaders_after(checked: Checked) -> pa.Table:
     has a broker set, one of its brokers.
 
     ``least`` is the requested minimum, limited by the topic's partitions divided by the brokers.
+    Caps come first: what a broker at its caps lacks and is named for, it has not given up.
     """
     request = checked.request
     minimums = _wanted_leaders(checked)
@@ -46,7 +48,7 @@ def leaders_after(checked: Checked) -> pa.Table:
     after = first.copy()
     is_there = moved.at >= 0
     after[moved.at[is_there]] = moved.target.first[is_there]
-    excuses = Obstacles(checked.plan.summary.infeasible).few_leaders
+    excuses, full = Obstacles(checked.plan.summary.infeasible).few_leaders, at_caps(checked)
     topics = partitions.keys >> 32
     rows = []
     for number, topic in enumerate(partitions.topics):
@@ -60,6 +62,7 @@ def leaders_after(checked: Checked) -> pa.Table:
         for broker in brokers:
             before = int((first[mine] == broker).sum())
             leads = int((after[mine] == broker).sum())
+            kept, named = leads >= min(before, least), (topic, broker) in excuses
             rows.append(
                 {
                     "topic": topic,
@@ -67,8 +70,8 @@ def leaders_after(checked: Checked) -> pa.Table:
                     "leaders_before": before,
                     "leaders_after": leads,
                     "least": least,
-                    "given_up": before - leads if leads < min(before, least) else None,
-                    "is_named": (topic, broker) in excuses,
+                    "given_up": None if kept or (named and broker in full) else before - leads,
+                    "is_named": named,
                 }
             )
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
