@@ -327,7 +327,8 @@ def _topics_with_donors(topics: TopicBands, rows: Rows, donors: Mask) -> TopicBa
     low, high = topics.low.copy(), topics.high.copy()
     lacks = np.maximum(low - counts, 0)[:count, ~donors].sum(axis=1)
     mine, fair = counts[:count, donors].astype(float), topics.fair[:, donors]
-    most = band(fair * level(mine, fair, lacks)[:, None], topics.tolerance)[1]
+    ends = fair * level(mine, fair, lacks)[:, None]  # very large where others have no share
+    most = band(np.minimum(ends, counts[:count].sum(axis=1, keepdims=True)), topics.tolerance)[1]
     high[:count, donors] = np.maximum(high[:count, donors], most)
     low[:, donors] = np.minimum(low[:, donors], counts[:, donors])
     return replace(topics, low=low, high=high)
