@@ -95,6 +95,7 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, 
     notes: dict[int, Notes] = {}
     uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
     for p in partitions[uneven].tolist():
+        _undo_unless_better(layout, tree, p)
         place, better = _better_places(layout, tree, p)
         while len(better) and (fits := layout.fits(p)[better]).any():
             chosen = int(np.flatnonzero(fits)[0])
@@ -110,19 +111,30 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, 
     return notes
 
 
+def _undo_unless_better(layout: Layout, tree: RackTree, partition: int) -> None:
+    """Put a partition back that is no more even than it was, nor more inside its set."""
+    rows = np.stack([layout.origin[partition], layout.rows[partition]])
+    both = np.array([partition] * 2)
+    outside, (was, now) = tree.outside_of(both, rows), tree.unevenness_of(both, rows)
+    if now >= was and outside[1] >= outside[0]:
+        for position in np.flatnonzero(rows[0] != rows[1]).tolist():
+            layout.move(partition, position, int(rows[0, position]))
+
+
 def _better_places(layout: Layout, tree: RackTree, partition: int) -> tuple[Ints, Ints]:
     """Changes of one replica that spread the partition more evenly, the best first: (n,) the
     replica's position, and the broker that it would go to.
     """
     row, mine = layout.rows[partition], tree.of(partition)
+    one = np.array([partition])
     others = np.flatnonzero(mine.hosts & ~np.isin(np.arange(len(mine.hosts)), row))
     place = np.repeat(np.flatnonzero(row != NONE), len(others))
     broker = np.tile(others, int((row != NONE).sum()))
     tried = np.tile(row, (len(place), 1))
     tried[np.arange(len(place)), place] = broker
-    left = mine.violations(tried)
+    left = tree.unevenness_of(one.repeat(len(tried)), tried)
     order = np.argsort(left, kind="stable")
-    order = order[left[order] < mine.violations(row[None])[0]]
+    order = order[left[order] < tree.unevenness_of(one, row[None])]
     return place[order], broker[order]
 
 

@@ -51,19 +51,47 @@ def better_places(
     row: npt.NDArray[np.int32],
     before: npt.NDArray[np.int32],
 ) -> Ints:
-    """Brokers that, instead of a new one of the row, would spread it more evenly.
+    """Brokers that, instead of a new one of the row, would spread it more evenly: on the first
+    level that differs, fewer replicas are badly placed, or as many are crowded less.
 
     :param row, before: (R,) indexes of brokers, padded with -1.
     """
     others = np.flatnonzero(hosts & ~np.isin(np.arange(len(hosts)), row))
     is_better = np.zeros(len(others), bool)
-    violations = sum(badly_placed(paths, hosts, row[None]))
+    as_it_is = _by_level(paths, hosts, row[None])
     for place in np.flatnonzero((row >= 0) & ~np.isin(row, before)).tolist():
         tried = np.repeat(row[None], len(others), axis=0)
         tried[:, place] = others
-        is_better |= sum(badly_placed(paths, hosts, tried)) < violations
+        differs = _by_level(paths, hosts, tried) - as_it_is
+        first = (differs != 0).argmax(axis=0)
+        is_better |= differs[first, np.arange(len(others))] < 0
     better: Ints = others[is_better]
     return better
+
+
+def crowded(paths: Sequence[Sequence[str]], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """(levels, n) squares of the replicas of each row in each rack: less is more even.
+
+    :param rows: (n, R) indexes of brokers, padded with -1.
+    """
+    depth = max((len(path) for path in paths), default=0)
+    squares = np.zeros((depth, len(rows)), np.int64)
+    is_replica = rows >= 0
+    both = is_replica[:, :, None] & is_replica[:, None, :]
+    for level in range(1, depth + 1):
+        names = [tuple([*path, *[""] * depth][:level]) for path in paths]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        mine = np.array([numbers[name] for name in names], np.int64)[rows]
+        squares[level - 1] = ((mine[:, :, None] == mine[:, None, :]) & both).sum(axis=(1, 2))
+    return squares
+
+
+def _by_level(
+    paths: Sequence[Sequence[str]], hosts: Mask, rows: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """(2 * levels, n) of each level from the root down: badly placed replicas, and how crowded."""
+    badly = np.array(badly_placed(paths, hosts, rows)).reshape(-1, len(rows))
+    return np.stack([badly, crowded(paths, rows)], axis=1).reshape(-1, len(rows))
 
 
 def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]) -> Ints:
