@@ -213,10 +213,16 @@ def _most_in_one_rack(facts: Facts, row: Sequence[int]) -> int:
 
 
 def _unevenness(facts: Facts, row: Sequence[int]) -> list[int]:
-    """Squares of the replicas in each rack, level by level: smaller is more even."""
-    levels = range(1, 1 + max(len(path) for path in facts.rack.values()))
-    counts = (Counter(facts.rack.get(b, ())[:level] for b in row) for level in levels)
-    return [sum(n * n for n in of_level.values()) for of_level in counts]
+    """Squares of the replicas in each rack that has racks beside it, level by level: smaller is
+    more even.
+    """
+    squares = []
+    for level in range(1, 1 + max(len(path) for path in facts.rack.values())):
+        racks = {path[:level] for path in facts.rack.values()}
+        beside = Counter(rack[: level - 1] for rack in racks)
+        of_level = Counter(facts.rack.get(b, ())[:level] for b in row)
+        squares.append(sum(n * n for rack, n in of_level.items() if beside[rack[: level - 1]] > 1))
+    return squares
 
 
 def _fewest_in_one_rack(facts: Facts, hosts: set[int], replicas: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rehome.quality.engine.results import ROWS_SHOWN
 from rehome.quality.facts.gate_input import Checked
 from rehome.quality.facts.unplannable import takers
 from rehome.quality.plan.move_table import moves_table_with_facts
@@ -18,11 +19,19 @@ REMEDY = "replicas are spread over level"
 
 
 def spread_worse(of: Checked) -> Iterator[str]:
-    """Moves for which the gate knows of no better broker, or of one with room."""
+    """Moves for which the gate knows of no better broker, or of one with room: of those for which
+    it looks for any.
+    """
     if of.request.ignore_racks or of.request.action in EXPLICIT:
         return
     takes, levels = takers(of), range(1, of.rack_levels + 1)
-    for row in moves_table_with_facts(of).to_pylist():
+    rows = moves_table_with_facts(of).to_pylist()
+    worse = [
+        row
+        for row in rows
+        if any(row[f"badly_after_{n}"] > row[f"badly_before_{n}"] for n in levels)
+    ]
+    for row in worse[:ROWS_SHOWN]:
         ends = [(row[f"badly_at_most_{n}"], row[f"badly_after_{n}"]) for n in levels]
         if not any(most is not None and badly > most for most, badly in ends):
             continue
