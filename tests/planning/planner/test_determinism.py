@@ -47,10 +47,10 @@ RECORDED = {
     "rebalance": "943820fefbc094f6f56c356a02400f70b9ea7c4bac1607ed252dc6681d17dc6d",
     "strict": "56e7d4fdd1524c04a487110204a53570c7aacedf0feaed3029c12300eac26886",
     "drain": "a1e2788fcbf593b7704992f03f4b51775749206f608e98e55a27816a000148a9",
-    "targets": "777e0e3d82ff16b2fb40539fdf0739615ef9881296a75838a265f539369fecef",
+    "targets": "0f252a9582bb372b56c21130fc04ef3468760c742d85dcda5b5cb635d2cc4e76",
 }
 """Hashes of these plans. What changes them changes plans: docs/decisions/028-pay-or-go.md lists
-such changes, and 156-notes-that-are-true.md the last one.
+such changes, and 157-own-plans-pass-the-gate.md the last one.
 """
 
 

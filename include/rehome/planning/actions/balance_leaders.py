@@ -14,6 +14,7 @@ from rehome.domain.resources import LOOSE, Resource, led_resources
 from rehome.planning.leadership.leader_balance import (
     LedShares,
     balance_leaders_by_share,
+    change_what_still_helps,
     unmet,
 )
 from rehome.planning.leadership.leader_caps import keep_led_caps
@@ -54,13 +55,18 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
         MinLeadersRepair(layout, minimums, movable).run()
     keep_led_caps(layout, movable, lower=True, minimums=minimums)
     undo_above_caps(layout)
+    handed_over = layout.rows[:, 0].copy()
+    if shares is not None:
+        change_what_still_helps(layout, shares, movable, arrays.brokers.live, None, minimums)
     than = CauseCode.LEADS_MORE if shares is None else CauseCode.LEADS_MORE_TRAFFIC
     nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids
 
     def cause(p: int) -> tuple[MoveCause, ...]:
         old, new = ids[[layout.origin[p, 0], layout.rows[p, 0]]].tolist()
-        code = than if layout.rows[p, 0] == evened[p] else CauseCode.MIN_LEADERS
+        lead = layout.rows[p, 0]
+        is_even = lead == evened[p] or lead != handed_over[p]
+        code = than if is_even else CauseCode.MIN_LEADERS
         return (MoveCause(code, old, new),)
 
     return Outcome(

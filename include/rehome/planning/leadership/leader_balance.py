@@ -15,6 +15,8 @@ import numpy as np
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.resources import LED, LOOSE, Resource
+from rehome.planning.leadership.kept_leaders import KeptLeaders
+from rehome.planning.leadership.min_leaders import RequestedMinLeaders
 from rehome.planning.leadership.preferred_leaders import promote
 from rehome.planning.leadership.single_changes import change_single_leaders
 from rehome.planning.model.in_sync import may_lead
@@ -157,6 +159,26 @@ def balance_leaders_by_share(
         counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
         change_single_leaders(rows, some, able, shares, counts)
     return descent.rounds * len(some)
+
+
+def change_what_still_helps(
+    layout: Layout,
+    shares: LedShares,
+    movable: Mask,
+    hosts: Mask,
+    spread_bands: TopicBands | None,
+    minimums: RequestedMinLeaders | None,
+) -> None:
+    """Single leader changes that help after others were made for topics, min_leaders and caps,
+    all of which are kept. The parameters are those of :func:`balance_leaders_by_share`.
+    """
+    rows = layout.rows
+    some = np.flatnonzero(movable & (rows[:, 0] != NONE))
+    if len(some) > _MANY or shares.beyond(shares.load(rows[:, 0])) <= 0:
+        return
+    able = hosts[rows[some]] & may_lead(layout.arrays, some, rows[some])
+    counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
+    change_single_leaders(rows, some, able, shares, counts, KeptLeaders(layout, minimums))
 
 
 class _Descent:
@@ -348,7 +370,8 @@ def _helpful_in_general(
 def unmet(
     layout: Layout, shares: LedShares, *, handed_over: bool = False
 ) -> tuple[Infeasible, ...]:
-    """Brokers outside their leader shares at the end; they have no replica that could change that.
+    """Live brokers outside their leader shares at the end; they have no replica that could change
+    that.
 
     :param handed_over: whether leadership was handed over for min_leaders after that.
     """
@@ -361,5 +384,5 @@ def unmet(
             nearest=float(load[k, b]),
             resource=LED[k],
         )
-        for k, b in np.argwhere(shares.outside(load)).tolist()
+        for k, b in np.argwhere(shares.outside(load) & layout.arrays.brokers.live).tolist()
     )

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from rehome.planning.leadership.kept_leaders import KeptLeaders
 from rehome.planning.leadership.preferred_leaders import promote
 from rehome.planning.placement.topic_counts import TopicCounts
 
@@ -32,15 +33,21 @@ class LeaderShares(Protocol):
 
 
 def change_single_leaders(
-    rows: Rows, partitions: Ints, able: Mask, shares: LeaderShares, counts: TopicCounts | None
+    rows: Rows,
+    partitions: Ints,
+    able: Mask,
+    shares: LeaderShares,
+    counts: TopicCounts | None,
+    kept: KeptLeaders | None = None,
 ) -> None:
     """Change leaders one by one, in place: each time the one that brings brokers closest.
 
     :param rows: (P, R) replicas of all partitions; ``partitions``: (n,) that may change.
     :param able: (n, R) which of their replicas may lead.
     :param counts: leaders of topics, which must not get worse; None = they may be led in any way.
+    :param kept: caps and minimums; None = none.
     """
-    changes = _SingleChanges(rows, partitions, able, shares, counts)
+    changes = _SingleChanges(rows, partitions, able, shares, counts, kept)
     for _ in range(MOST_CHANGES):
         if not changes.make_best():
             return
@@ -63,8 +70,10 @@ class _SingleChanges:
         able: Mask,
         shares: LeaderShares,
         counts: TopicCounts | None,
+        kept: KeptLeaders | None,
     ) -> None:
-        self._rows, self._partitions, self._shares, self._counts = rows, partitions, shares, counts
+        self._rows, self._partitions, self._shares = rows, partitions, shares
+        self._counts, self._kept = counts, kept
         self._held = rows[partitions]
         self._able = able.copy()
         self._able[:, 0] = False
@@ -88,6 +97,8 @@ class _SingleChanges:
         self._load[:, new] += self._shares.weights[:, p]
         if self._counts is not None:
             self._counts.move(p, old, new)
+        if self._kept is not None:
+            self._kept.change(p, old, new)
         self._able[one, 0] = True
         promote(self._rows, p, place)
         promote(self._able, one, place)
@@ -105,6 +116,8 @@ class _SingleChanges:
         allowed = self._able[near]
         if self._counts is not None and len(some):
             allowed &= self._counts.moving(some[:, None], rows[:, :1], rows) <= 0
+        if self._kept is not None:
+            allowed &= self._kept.allow(some, rows)
         self._gains[near] = np.where(allowed, gains, 0.0)
 
 

@@ -14,7 +14,12 @@ from rehome.domain.resources import asked_resources, led_resources
 from rehome.planning.effort.optional_parts import Parts, parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.effort.work import SEARCH_WORK, SearchWork, budget_of_work
-from rehome.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
+from rehome.planning.leadership.leader_balance import (
+    LedShares,
+    balance_leaders_by_share,
+    change_what_still_helps,
+    unmet,
+)
 from rehome.planning.leadership.leader_caps import keep_led_caps
 from rehome.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders, cheapest
 from rehome.planning.leadership.preferred_leaders import settle_leaders
@@ -222,6 +227,15 @@ class _Solved:
         self._keep_minimums()
         keep_led_caps(problem.layout, problem.partitions, lower=True, minimums=self.minimums)
         undo_above_caps(problem.layout)
+        if self.lead is not None:
+            change_what_still_helps(
+                problem.layout,
+                self.lead,
+                problem.partitions,
+                problem.tree.hosts,
+                problem.spread,
+                self.minimums,
+            )
         self.copied = {
             p: broker
             for p, broker in self.copied.items()
