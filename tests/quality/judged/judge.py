@@ -129,7 +129,9 @@ def _of_action(
         yield f"{key}: only leaders are to change"
     if action == "demote" and target[0] in named:
         yield f"{key}: a demoted broker leads it"
-    evened = _unevenness(facts, target) < _unevenness(facts, facts.replicas[key])
+    current = facts.replicas[key]
+    evened = _unevenness(facts, target) < _unevenness(facts, current)
+    evened |= _may_be_more_even(facts, current) and not _may_be_more_even(facts, target)
     if action == "expand" and came - named and not evened:
         yield f"{key}: {came - named} are none of the new brokers"
     if action == "rebalance" and named and (came | went) - named:
@@ -223,6 +225,21 @@ def _unevenness(facts: Facts, row: Sequence[int]) -> list[int]:
         of_level = Counter(facts.rack.get(b, ())[:level] for b in row)
         squares.append(sum(n * n for rack, n in of_level.items() if beside[rack[: level - 1]] > 1))
     return squares
+
+
+def _may_be_more_even(facts: Facts, row: Sequence[int]) -> bool:
+    """Whether a rack has two replicas more than one beside it that has a broker for another."""
+    for level in range(1, 1 + max(len(path) for path in facts.rack.values())):
+        of_level = Counter(facts.rack.get(b, ())[:level] for b in row)
+        free = {facts.rack[b][:level] for b in facts.live - set(row)}
+        if any(
+            n - of_level[rack] > 1
+            for rack in free
+            for full, n in of_level.items()
+            if full[: level - 1] == rack[: level - 1]
+        ):
+            return True
+    return False
 
 
 def _fewest_in_one_rack(facts: Facts, hosts: set[int], replicas: int) -> int:

@@ -93,14 +93,13 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, 
     brokers that would spread it more evenly. Replicas go to such brokers as long as there are any.
     """
     notes: dict[int, Notes] = {}
-    uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
-    for p in partitions[uneven].tolist():
+    uneven = partitions[tree.violations_of(partitions, layout.rows[partitions]) > 0].tolist()
+    for p in uneven:
         _undo_unless_better(layout, tree, p)
-        place, better = _better_places(layout, tree, p)
-        while len(better) and (fits := layout.fits(p)[better]).any():
-            chosen = int(np.flatnonzero(fits)[0])
-            layout.move(p, int(place[chosen]), int(better[chosen]))
-            place, better = _better_places(layout, tree, p)
+    while any(_improve(layout, tree, p) for p in uneven):
+        pass  # what one leaves may have room for another
+    for p in uneven:
+        _, better = _better_places(layout, tree, p)
         if not len(better):
             continue
         why, takes = Obstacle.CLOSED_KEEP_UNEVEN, layout.arrays.brokers.takes[better]
@@ -109,6 +108,17 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, 
             why = Obstacle.DISKS_KEEP_UNEVEN if within.any() else Obstacle.CAPS_KEEP_UNEVEN
         notes[p] = notes_of(layout.arrays, np.array([p]), why)
     return notes
+
+
+def _improve(layout: Layout, tree: RackTree, partition: int) -> bool:
+    """Spread a partition more evenly by single copies, the best first; whether there was one."""
+    improved = False
+    place, better = _better_places(layout, tree, partition)
+    while len(better) and (fits := layout.fits(partition)[better]).any():
+        chosen, improved = int(np.flatnonzero(fits)[0]), True
+        layout.move(partition, int(place[chosen]), int(better[chosen]))
+        place, better = _better_places(layout, tree, partition)
+    return improved
 
 
 def _undo_unless_better(layout: Layout, tree: RackTree, partition: int) -> None:

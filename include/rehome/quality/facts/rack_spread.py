@@ -52,7 +52,8 @@ def better_places(
     before: npt.NDArray[np.int32],
 ) -> Ints:
     """Brokers that, instead of a new one of the row, would spread it more evenly: on the first
-    level that differs, fewer replicas are badly placed, or as many are crowded less.
+    level that differs, fewer replicas are badly placed; on the topmost also if as many are, and
+    they are crowded less.
 
     :param row, before: (R,) indexes of brokers, padded with -1.
     """
@@ -69,29 +70,27 @@ def better_places(
     return better
 
 
-def crowded(paths: Sequence[Sequence[str]], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """(levels, n) squares of the replicas of each row in each rack: less is more even.
+def crowded(paths: Sequence[Sequence[str]], rows: npt.NDArray[np.int32]) -> Ints:
+    """(n,) squares of the replicas of each row in each rack of the first level: less is more even.
 
     :param rows: (n, R) indexes of brokers, padded with -1.
     """
-    depth = max((len(path) for path in paths), default=0)
-    squares = np.zeros((depth, len(rows)), np.int64)
-    is_replica = rows >= 0
-    both = is_replica[:, :, None] & is_replica[:, None, :]
-    for level in range(1, depth + 1):
-        names = [tuple([*path, *[""] * depth][:level]) for path in paths]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        mine = np.array([numbers[name] for name in names], np.int64)[rows]
-        squares[level - 1] = ((mine[:, :, None] == mine[:, None, :]) & both).sum(axis=(1, 2))
+    names = [tuple(path[:1]) for path in paths]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    rack = np.array([numbers[name] for name in names], np.int64)[rows]
+    both = (rows >= 0)[:, :, None] & (rows >= 0)[:, None, :]
+    squares: Ints = ((rack[:, :, None] == rack[:, None, :]) & both).sum(axis=(1, 2))
     return squares
 
 
 def _by_level(
     paths: Sequence[Sequence[str]], hosts: Mask, rows: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
-    """(2 * levels, n) of each level from the root down: badly placed replicas, and how crowded."""
-    badly = np.array(badly_placed(paths, hosts, rows)).reshape(-1, len(rows))
-    return np.stack([badly, crowded(paths, rows)], axis=1).reshape(-1, len(rows))
+    """(levels + 1, n) badly placed replicas of each level from the root down; after the first, how
+    crowded it is.
+    """
+    badly = badly_placed(paths, hosts, rows)
+    return np.stack([*badly[:1], crowded(paths, rows), *badly[1:]])
 
 
 def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]) -> Ints:

@@ -186,13 +186,13 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         if takes is not None and move in losing:
             # What is offline spreads nothing: a copy in the same rack is better than none.
             free[move] |= not takes(ids[better_brokers], int(moved.size[move]))
-    lighter = np.zeros(before.shape, bool)
+    lighter = np.zeros(len(moved.at), bool)
     crowds = [crowded(checked.rack_paths, rows[name][worse]) for name in ("before", "after")]
-    lighter[1:, worse] = crowds[1] < crowds[0]
+    lighter[worse] = crowds[1] < crowds[0]
     for level in range(1, len(before)):
         # A level may only get worse where one above it gets better.
-        above = slice(1, level)
-        eased = free | ((after < before) | lighter)[above].any(axis=0)
+        eased = free | (after[1:level] < before[1:level]).any(axis=0)
+        eased |= lighter & (level > 1)
         columns[f"badly_at_most_{level}"] = pa.array(before[level], mask=eased)
     return columns | {
         "repaired": pa.array(after.sum(axis=0) < before.sum(axis=0)),

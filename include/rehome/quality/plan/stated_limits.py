@@ -303,7 +303,10 @@ class StatedLimits:
 
     def _caps(self, resource: Resource) -> Floats:
         """(B,) the most that each broker may hold by its cap."""
-        caps = (self._cap(broker, resource) for broker in self._checked.brokers.tolist())
+        brokers = self._checked.brokers.tolist()
+        if resource is Resource.BYTES:
+            return np.array([self._disk_cap(broker) for broker in brokers])
+        caps = (self._cap(broker, resource) for broker in brokers)
         return np.array([np.inf if cap is None else cap for cap in caps])
 
     def _shut_out(self) -> Floats:
