@@ -137,7 +137,7 @@ class _Spread:
 
         :param before, after: (R,) dense broker indexes.
         """
-        rows = np.stack([self._counted(partition, before, after), after])
+        rows = np.stack([self._row_of_hosts(partition, before, after), after])
         rows[1, rows[0] == NONE] = NONE
         first, now = self._before.of(partition).violations_by_level(rows).T.tolist()
         return bool(now <= first)
@@ -146,18 +146,18 @@ class _Spread:
         """Whether it is even without the replicas that are still to go, on the brokers that are
         left; or at least as even as before, and crowded no more.
         """
-        left, was = self._after.of(partition), self._counted(partition, before, after)
+        left, was = self._after.of(partition), self._row_of_hosts(partition, before, after)
         placed = np.where(left.hosts[after], after, NONE)
         first = self._before.of(partition).violations_by_level(was[None])[:, 0].tolist()
         now = left.violations_by_level(placed[None])[:, 0].tolist()
         no_worse = now <= first and _crowds(left, placed) <= _crowds(left, was)
         return not any(now) or bool(no_worse)
 
-    def _counted(self, partition: int, before: Rows, after: Rows) -> Rows:
+    def _row_of_hosts(self, partition: int, before: Rows, after: Rows) -> Rows:
         """(R,) the row before, without what stays outside of its broker set, or dead."""
         hosts = self._before.of(partition).hosts
-        counted: Rows = np.where((before == after) & ~hosts[before], NONE, before)
-        return counted
+        row: Rows = np.where((before == after) & ~hosts[before], NONE, before)
+        return row
 
 
 def _crowds(tree: RackTree, row: Rows) -> list[int]:

@@ -50,8 +50,8 @@ class SetTrees(RackTree):
         """
         allowed = self._allowed[self.group_of[partitions][:, None], rows]
         inside = np.where(allowed, rows, NONE)
-        unevenness: Ints = self._of_each(partitions, inside, RackTree.unevenness_of)
-        unevenness = unevenness * (rows.shape[1] + 1) + self.outside_of(partitions, rows)
+        by_level = self._of_each(partitions, inside, RackTree.unevenness_of)
+        unevenness: Ints = by_level * (rows.shape[1] + 1) + self.outside_of(partitions, rows)
         return unevenness
 
     def outside_of(self, partitions: Ints, rows: Rows) -> Ints:

@@ -70,7 +70,7 @@ def better_places(
     return better
 
 
-def crowded(paths: Sequence[Sequence[str]], rows: npt.NDArray[np.int32]) -> Ints:
+def crowding(paths: Sequence[Sequence[str]], rows: npt.NDArray[np.int32]) -> Ints:
     """(n,) squares of the replicas of each row in each rack of the first level: less is more even.
 
     :param rows: (n, R) indexes of brokers, padded with -1.
@@ -90,7 +90,7 @@ def _by_level(
     crowded it is.
     """
     badly = badly_placed(paths, hosts, rows)
-    return np.stack([*badly[:1], crowded(paths, rows), *badly[1:]])
+    return np.stack([*badly[:1], crowding(paths, rows), *badly[1:]])
 
 
 def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]) -> Ints:

@@ -177,17 +177,18 @@ def optional(checked: Checked) -> tuple[Resource, ...]:
 
 
 def _outside(checked: Checked) -> list[list[str] | None]:
-    """Per broker, the resources in which it ends outside the summary's band without being reported;
-    None = none. A difference of one is accepted, because leaders are whole numbers.
+    """Per live broker, the resources in which it ends outside the summary's band without being
+    reported; None = none. A difference of one is accepted, because leaders are whole numbers.
     """
     summary = checked.plan.summary
-    obstacles = Obstacles(summary.infeasible)
+    obstacles, live = Obstacles(summary.infeasible), set(checked.brokers[checked.live].tolist())
     outside: dict[BrokerId, list[str]] = {}
     for balance in summary.resources:
         resource = Resource(balance.resource)
         bands = zip(summary.brokers, balance.after, balance.low, balance.high, strict=False)
         for load, after, low, high in bands:
             is_reported = (load.broker, resource) in obstacles.brokers
+            is_reported |= load.broker not in live
             if not is_reported and not low - 1 <= after <= high + 1:
                 outside.setdefault(load.broker, []).append(resource.value)
     return [outside.get(broker) for broker in checked.brokers.tolist()]

@@ -62,7 +62,7 @@ def leaders_after(checked: Checked) -> pa.Table:
         for broker in brokers:
             before = int((first[mine] == broker).sum())
             leads = int((after[mine] == broker).sum())
-            kept, named = leads >= min(before, least), (topic, broker) in excuses
+            kept, is_named = leads >= min(before, least), (topic, broker) in excuses
             rows.append(
                 {
                     "topic": topic,
@@ -70,8 +70,8 @@ def leaders_after(checked: Checked) -> pa.Table:
                     "leaders_before": before,
                     "leaders_after": leads,
                     "least": least,
-                    "given_up": None if kept or (named and broker in full) else before - leads,
-                    "is_named": named,
+                    "given_up": None if kept or (is_named and broker in full) else before - leads,
+                    "is_named": is_named,
                 }
             )
     return pa.Table.from_pylist(rows, schema=_SCHEMA)

@@ -16,7 +16,7 @@ from rehome.quality.engine.results import ROWS_SHOWN
 from rehome.quality.facts.broker_places import places
 from rehome.quality.facts.evacuated import emptied_brokers, evacuated_log_dirs
 from rehome.quality.facts.gate_input import Checked
-from rehome.quality.facts.rack_spread import better_places, crowded
+from rehome.quality.facts.rack_spread import better_places, crowding
 from rehome.quality.facts.ragged_lists import Ragged
 from rehome.quality.facts.unplannable import takers
 from rehome.quality.plan.leadership import leadership_of, reorders
@@ -187,7 +187,7 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
             # What is offline spreads nothing: a copy in the same rack is better than none.
             free[move] |= not takes(ids[better_brokers], int(moved.size[move]))
     lighter = np.zeros(len(moved.at), bool)
-    crowds = [crowded(checked.rack_paths, rows[name][worse]) for name in ("before", "after")]
+    crowds = [crowding(checked.rack_paths, rows[name][worse]) for name in ("before", "after")]
     lighter[worse] = crowds[1] < crowds[0]
     for level in range(1, len(before)):
         # A level may only get worse where one above it gets better.
