@@ -194,7 +194,7 @@ bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replic
 
 .PHONY: bench-actions
 bench-actions: setup ## measure how long every action takes to plan a million replicas
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.actions $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.every_action $(ARGS)
 
 .PHONY: bench-people
 bench-people: setup ## measure plans of 1 to 60 brokers against the best plans; ARGS=--exact

@@ -59,7 +59,7 @@ class _SingleChanges:
     A change only concerns partitions that the old or the new leader holds: only these are scored
     again.
 
-    :ivar held: (n, R) replicas, in any order: leader changes only change that.
+    :ivar replicas: (n, R) replicas, in any order: leader changes only change that.
     :ivar gains: (n, R) by how much brokers come closer if a replica leads, 0 where it may not.
     """
 
@@ -74,13 +74,13 @@ class _SingleChanges:
     ) -> None:
         self._rows, self._partitions, self._shares = rows, partitions, shares
         self._counts, self._kept = counts, kept
-        self._held = rows[partitions]
+        self._replicas = rows[partitions]
         self._able = able.copy()
         self._able[:, 0] = False
         self._load = shares.load(rows[:, 0])
         self._beyond = shares.beyond_by(np.arange(self._load.shape[1]), self._load)
         self._gains = np.zeros(able.shape)
-        self._score((self._beyond > 0)[self._held] & (self._held != NONE))
+        self._score((self._beyond > 0)[self._replicas] & (self._replicas != NONE))
 
     def make_best(self) -> bool:
         """Make the change that gains most. Returns whether any helps."""
@@ -105,7 +105,7 @@ class _SingleChanges:
         self._able[one, 0] = False
         both = np.concatenate([old, new]).astype(np.int64)
         self._beyond[both] = self._shares.beyond_by(both, self._load[:, both])
-        self._score((self._held == old) | (self._held == new))
+        self._score((self._replicas == old) | (self._replicas == new))
 
     def _score(self, concerned: Mask) -> None:
         """Score the leader changes of partitions of which any of these replicas (n, R) changes."""

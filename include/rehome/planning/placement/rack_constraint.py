@@ -142,14 +142,14 @@ class RackConstraint:
 
     def _of_racks(self, keys: list[int], partitions: Ints, rows: Rows) -> Ints:
         """(n,) violations of rows, each remembered by the key of its racks."""
-        known = self._unevenness_of
-        if len(known) >= MOST_KNOWN:
-            known.clear()
-        new = [n for n, key in enumerate(keys) if key not in known]
+        unevenness_by_key = self._unevenness_of
+        if len(unevenness_by_key) >= MOST_KNOWN:
+            unevenness_by_key.clear()
+        new = [n for n, key in enumerate(keys) if key not in unevenness_by_key]
         if new:
             unevenness = self._violations(partitions[new], rows[new]).tolist()
-            known.update(zip([keys[n] for n in new], unevenness, strict=True))
-        return np.array([known[key] for key in keys], np.int64)
+            unevenness_by_key.update(zip([keys[n] for n in new], unevenness, strict=True))
+        return np.array([unevenness_by_key[key] for key in keys], np.int64)
 
     def admits_one(self, partition: int, position: int, broker: int) -> bool:
         """The same for one replica."""

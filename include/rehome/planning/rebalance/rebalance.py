@@ -323,8 +323,8 @@ def lead_evenly(problem: Problem, lead: LedShares | None, than: float = np.inf) 
         problem.spread,
     )
     if lead is not None:
-        seen = balance_leaders_by_share(layout, lead, movable, hosts, spread_bands, than)
-        problem.work.count_beside(SEARCH_WORK.per_led * seen)
+        scorings = balance_leaders_by_share(layout, lead, movable, hosts, spread_bands, than)
+        problem.work.count_beside(SEARCH_WORK.per_led * scorings)
     if spread_bands is not None:
         even_leaders(
             layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None

@@ -147,12 +147,12 @@ class LocalSearch:
         while start < len(trades.give) and valid_count < self._step.trades:
             some = trades.only(np.arange(start, min(start + count, len(trades.give))))
             self._search.work.count_beside(SEARCH_WORK.per_checked * len(some.give))
-            kept.append(start + np.flatnonzero(self._allowed(broker, some)))
+            kept.append(start + np.flatnonzero(self._may_make(broker, some)))
             valid_count += len(kept[-1])
             start = count = start + count
         return trades.only(np.concatenate(kept)[: self._step.trades])
 
-    def _allowed(self, broker: int, trades: Trades) -> Mask:
+    def _may_make(self, broker: int, trades: Trades) -> Mask:
         """(n,) which trades racks, disks and topics allow now."""
         search, give, take, other = self._search, trades.give, trades.take, trades.other
         allowed: Mask = (give // search.width != take // search.width) | (take == NONE)

@@ -157,7 +157,8 @@ class StatedLimits:
         if note.obstacle is Obstacle.DISK_FULL:
             return resource is Resource.BYTES and self._full(broker, note.wanted)
         if note.obstacle is Obstacle.CAP and resource is Resource.BYTES:
-            return broker is not None and self._disk_cap(broker) < _over(note.wanted)
+            at = np.flatnonzero(self._checked.brokers == broker)
+            return bool((self._disk_caps[at] < _over(note.wanted)).any())
         if note.obstacle is Obstacle.CAP:
             cap = self._cap(broker, resource)
             return cap is not None and cap < _over(note.wanted)
@@ -182,14 +183,19 @@ class StatedLimits:
         holds = loads + self._headroom(Resource.BYTES)
         return bool((holds[at] < _over(amount)).any())
 
-    def _disk_cap(self, broker: BrokerId) -> float:
-        """Bytes that a broker may hold by the cap on its disks; infinite without one."""
-        disks, kept = self._checked.disks, kept_free(self._checked.request, 0.0, broker)
-        if not kept or broker not in disks.free:
-            return float("inf")
-        at = np.flatnonzero(self._checked.brokers == broker)
+    @cached_property
+    def _disk_caps(self) -> Floats:
+        """(B,) bytes that each broker may hold by the cap on its disks; infinite without one."""
+        disks, ids = self._checked.disks, self._checked.brokers.tolist()
+        kept = [kept_free(self._checked.request, 0.0, broker) for broker in ids]
+        free = [
+            disks.free[broker] - part * disks.capacity[broker]
+            if part and broker in disks.free
+            else np.inf
+            for broker, part in zip(ids, kept, strict=True)
+        ]
         loads = self._sums.sums_of(self._partitions.replicas, self._weight(Resource.BYTES))
-        return float(loads[at].sum() + disks.free[broker] - kept * disks.capacity[broker])
+        return np.array(free, float) + loads
 
     def _cap(self, broker: BrokerId | None, resource: Resource) -> float | None:
         if broker is None or resource not in CAPPED:
@@ -303,10 +309,9 @@ class StatedLimits:
 
     def _caps(self, resource: Resource) -> Floats:
         """(B,) the most that each broker may hold by its cap."""
-        brokers = self._checked.brokers.tolist()
         if resource is Resource.BYTES:
-            return np.array([self._disk_cap(broker) for broker in brokers])
-        caps = (self._cap(broker, resource) for broker in brokers)
+            return self._disk_caps
+        caps = (self._cap(broker, resource) for broker in self._checked.brokers.tolist())
         return np.array([np.inf if cap is None else cap for cap in caps])
 
     def _shut_out(self) -> Floats:

@@ -28,7 +28,10 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 
-RESULTS = Path(__file__).parents[1] / "results" / "actions.json"
+RESULTS = Path(__file__).parent / "results" / "actions.json"
+REPLICAS = 3
+"""Of each partition of the case."""
+
 DEAD = 10
 """Brokers that are dead where offline replicas are to be fixed."""
 
@@ -42,8 +45,17 @@ COLUMNS = {
 
 
 def two(snapshot: Snapshot) -> Snapshot:
-    """In two racks in turn: one holds two of three replicas, or all."""
-    return _in_racks(snapshot, [[f"r{n % 2}"] for n in range(snapshot.brokers.num_rows)])
+    """In two racks in turn, each with a replica of every partition."""
+    rows = snapshot.replicas.column("broker").to_numpy().reshape(-1, REPLICAS)
+    in_use = np.unique(rows)
+    random = np.random.default_rng(0)
+    in_one = (rows % 2 == rows[:, :1] % 2).all(axis=1)
+    rows = rows.copy()
+    for rack in (0, 1):
+        mine = in_one & (rows[:, 0] % 2 == rack)
+        rows[mine, -1] = random.choice(in_use[in_use % 2 != rack], int(mine.sum()))
+    moved = replace(snapshot, replicas=_with(snapshot.replicas, "broker", rows.ravel()))
+    return _in_racks(moved, [[f"r{n % 2}"] for n in range(snapshot.brokers.num_rows)])
 
 
 def none(snapshot: Snapshot) -> Snapshot:
@@ -77,12 +89,13 @@ RACKS: dict[str, Callable[[Snapshot], Snapshot]] = {
 def requests(snapshot: Snapshot) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """What is measured: the name of an action, of racks, and the parameters."""
     ids = snapshot.brokers.column("broker").to_pylist()
+    in_use = set(snapshot.replicas.column("broker").unique().to_pylist())
     some = len(ids) // 20
     emptied = [f"{broker}:/data" for broker in ids[: len(ids) // 50]]
     placing: dict[str, dict[str, Any]] = {
         "rebalance": {},
         "drain": {"brokers": ids[:some]},
-        "expand": {"brokers": ids[-some:]},
+        "expand": {"brokers": [broker for broker in ids if broker not in in_use]},
         "set_replication_factor": {"replication_factor": 4},
     }
     others: dict[str, dict[str, Any]] = {
@@ -119,7 +132,7 @@ def _in_racks(snapshot: Snapshot, paths: list[list[str]]) -> Snapshot:
     return replace(snapshot, brokers=_with(snapshot.brokers, "rack_path", paths))
 
 
-def _with(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
+def _with(table: pa.Table, name: str, values: Any) -> pa.Table:
     at = table.schema.get_field_index(name)
     field = table.schema.field(at)
     return table.set_column(at, field, pa.array(values, field.type))
