@@ -96,7 +96,7 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, 
     uneven = partitions[tree.violations_of(partitions, layout.rows[partitions]) > 0].tolist()
     for p in uneven:
         _undo_unless_better(layout, tree, p)
-    while any(_improve(layout, tree, p) for p in uneven):
+    while sum(_improve(layout, tree, p) for p in uneven):
         pass  # what one leaves may have room for another
     for p in uneven:
         _, better = _better_places(layout, tree, p)

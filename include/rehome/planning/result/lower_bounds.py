@@ -41,23 +41,34 @@ def least_copies(
     :param replicas: (n,) how many each of the ``partitions`` is to have; ``is_even``: (n,) whether
         these must be evenly spread; None = all.
     """
-    rows = origin[partitions]
-    hosts = np.zeros_like(rows, dtype=bool)
+    rows, least = origin[partitions], np.zeros(len(partitions), np.int64)
     for one, mine in tree.parts(np.isin(np.arange(len(origin)), partitions)):
-        of_tree = mine[partitions]
-        hosts[of_tree] = one.hosts[rows[of_tree]]
-    hosted = np.where((rows != NONE) & hosts, rows, NONE)
-    kept = (hosted != NONE).sum(axis=1)
-    # An even spread can grow as it is, and what need not be even keeps all.
-    counted = replicas < kept
-    counted |= tree.violations_of(partitions, hosted) > 0
-    if is_even is not None:
-        counted &= is_even
-    for at in np.flatnonzero(counted).tolist():
-        brokers = hosted[at][hosted[at] != NONE].tolist()
-        kept[at] = keepable(tree.of(int(partitions[at])), 0, 0, brokers, int(replicas[at]))
-    least: Ints = np.maximum(replicas - kept, 0)
+        of_tree = np.flatnonzero(mine[partitions])
+        brokers = rows[of_tree]
+        hosted = np.where((brokers != NONE) & one.hosts[brokers], brokers, NONE)
+        kept = (hosted != NONE).sum(axis=1)
+        # An even spread can grow as it is, and what need not be even keeps all.
+        fewer = (replicas[of_tree] < kept) | (one.violations(hosted) > 0)
+        if is_even is not None:
+            fewer &= is_even[of_tree]
+        kept[fewer] = _kept(one, hosted[fewer], replicas[of_tree][fewer])
+        least[of_tree] = np.maximum(replicas[of_tree] - kept, 0)
     return least
+
+
+def _kept(tree: RackTree, hosted: Rows, replicas: Ints) -> Ints:
+    """(n,) how many replicas partitions can keep; those in the same innermost racks are alike.
+
+    :param hosted: (n, R) brokers, padded with -1.
+    """
+    racks = np.sort(np.where(hosted == NONE, NONE, tree.node[-2][hosted]), axis=1)
+    alike = np.column_stack([racks, replicas])
+    _, first, which = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    kept = [
+        keepable(tree, 0, 0, hosted[at][hosted[at] != NONE].tolist(), int(replicas[at]))
+        for at in first.tolist()
+    ]
+    return np.array(kept, np.int64)[which.ravel()]
 
 
 def rebalance_bound(

@@ -53,6 +53,11 @@ class FillOptions:
 
 FILL = FillOptions()
 
+TRIED_ALONE = 16
+"""Brokers that are asked one by one whether they may take a replica, before all others are asked at
+once. It changes no plan.
+"""
+
 
 def fill(search: Search, wanted_load: Floats, replicas: Ints, short: Mask) -> None:
     """Move replicas to brokers that lack something.
@@ -265,11 +270,14 @@ class _Filler:
 
     def _first_valid(self, replica: int, order: Ints) -> int:
         """The first index in this order whose broker may take the replica."""
-        brokers = self._brokers[order].tolist()
-        for place, broker in zip(order.tolist(), brokers, strict=True):
-            if self._search.valid_one(replica, broker):
+        for place in order[:TRIED_ALONE].tolist():
+            if self._search.valid_one(replica, self._ids[place]):
                 return int(place)
-        return NONE
+        others = order[TRIED_ALONE:]
+        if not len(others):
+            return NONE
+        valid = self._search.valid(np.repeat(replica, len(others)), self._brokers[others])
+        return int(others[valid.argmax()]) if valid.any() else NONE
 
     # ---------------------------------------------------------------- in rounds
 
