@@ -25,14 +25,16 @@ RACKS = {
 
 def random_cluster(seed: int, racks: list[str], *, full: bool = False) -> Cluster:
     """Eight brokers, partitions of two replicas and of sizes apart; where ``full``, disks have
-    about as much space as the copies need.
+    about as much space as the copies need. Every other cluster has a dead broker.
     """
     random = np.random.default_rng(seed)
-    rows = [random.permutation(8)[:2].tolist() for _ in range(40)]
+    dead = seed % 2
+    rows = [random.permutation(8 - dead)[:2].tolist() for _ in range(40)]
     sizes = random.integers(1, 100, 40).tolist()
     usable = sum(sizes) // 8 + 100
     disks = {b: (10_000, int(random.integers(usable // 2, usable * 2))) for b in range(8)}
-    return cluster(racks, rows, sizes, disks=disks if full else None)
+    gone = frozenset({7} if dead else ())
+    return cluster(racks, rows, sizes, disks=disks if full else None, dead=gone)
 
 
 def grown(of: Cluster | Stored, replicas: int) -> Plan | str:

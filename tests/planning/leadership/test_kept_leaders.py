@@ -27,16 +27,19 @@ def asked(**limits: Any) -> tuple[Layout, RequestedMinLeaders | None]:
 
 
 @pytest.mark.parametrize(
-    ("limits", "led"),
+    ("limits", "share", "led"),
     [
-        ({}, [4, 3, 1]),
-        ({"caps": {"default": {}, "brokers": {"1": {"leaders": 2}}}}, [5, 2, 1]),
-        ({"min_leaders": {"t": 2}}, [4, 3, 1]),
+        ({}, [3.0, 4.0, 1.0], [4, 3, 1]),
+        ({"caps": {"default": {}, "brokers": {"1": {"leaders": 2}}}}, [3.0, 4.0, 1.0], [5, 2, 1]),
+        ({}, [0.1, 6.9, 1.0], [1, 6, 1]),
+        ({"min_leaders": {"t": 2}}, [0.1, 6.9, 1.0], [2, 5, 1]),
     ],
 )
-def test_leaders_change_within_caps(limits: dict[str, Any], led: list[int]) -> None:
+def test_leaders_change_within_caps_and_minimums(
+    limits: dict[str, Any], share: list[float], led: list[int]
+) -> None:
     layout, minimums = asked(**limits)
-    shares = LedShares(np.ones((1, 8)), np.array([[3.0, 4.0, 1.0]]), np.array([0.0]))
+    shares = LedShares(np.ones((1, 8)), np.array([share]), np.array([0.0]))
     everything, hosts = np.ones(8, bool), np.ones(3, bool)
     change_what_still_helps(layout, shares, everything, hosts, None, minimums)
     assert np.bincount(layout.rows[:, 0]).tolist() == led

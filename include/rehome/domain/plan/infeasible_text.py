@@ -79,7 +79,8 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.BROKER_NOT_LIVE: f"it is not live: {_LEFT}",
     Obstacle.LOG_DIR_FAILED: f"a log dir of it has failed: {_LEFT}",
     Obstacle.IN_SYNC_FIRST: (
-        "replicas in sync are kept, though others would spread it more evenly over the racks"
+        "replicas in sync are kept, though others would spread it more evenly over the racks, or "
+        "lie in its broker set"
     ),
     Obstacle.NO_LONGER_EXISTS: "it no longer exists",
     Obstacle.TOPIC_RECREATED: "its topic was deleted and created again since the plan",

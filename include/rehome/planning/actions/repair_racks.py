@@ -96,8 +96,9 @@ def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> dict[int, 
     uneven = partitions[tree.violations_of(partitions, layout.rows[partitions]) > 0].tolist()
     for p in uneven:
         _undo_unless_better(layout, tree, p)
-    while sum(_improve(layout, tree, p) for p in uneven):
-        pass  # what one leaves may have room for another
+    improved = len(uneven)
+    while improved:  # what one leaves may have room for another
+        improved = sum(_improve(layout, tree, p) for p in uneven)
     for p in uneven:
         _, better = _better_places(layout, tree, p)
         if not len(better):
@@ -124,6 +125,9 @@ def _improve(layout: Layout, tree: RackTree, partition: int) -> bool:
 def _undo_unless_better(layout: Layout, tree: RackTree, partition: int) -> None:
     """Put a partition back that is no more even than it was, nor more inside its set."""
     rows = np.stack([layout.origin[partition], layout.rows[partition]])
+    back = rows[0][~np.isin(rows[0], rows[1])]
+    if not layout.within_limits(partition)[back].all():
+        return
     both = np.array([partition] * 2)
     outside, (was, now) = tree.outside_of(both, rows), tree.unevenness_of(both, rows)
     if now >= was and outside[1] >= outside[0]:

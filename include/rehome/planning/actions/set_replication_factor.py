@@ -42,7 +42,7 @@ from rehome.planning.result.outcome import Outcome, all_alike, largest_first
 _SETS_PER_BATCH = 500_000
 """Candidate replica sets that are checked against the spread rule in one batch."""
 
-_OUTSIDE = 2**40
+_OUTSIDE = 2**56
 """Of a replica outside of its broker set: it counts more than any spread over racks."""
 
 _PROGRESS_PER_BATCH = 256

@@ -78,12 +78,15 @@ class RequestedMinLeaders:
 
     def count_led(self, rows: Rows) -> Ints:
         """(T, B) partitions of each topic that each broker leads."""
-        count = self.brokers.shape[-1]
-        led = np.zeros((len(self.topics), count), np.int64)
-        for t, of in enumerate(self.partitions):
-            leaders = rows[of, 0]
-            led[t] = np.bincount(leaders[leaders != NONE], minlength=count)
+        led = np.zeros((len(self.topics), self.brokers.shape[-1]), np.int64)
+        for t in range(len(self.topics)):
+            led[t] = self.count_led_of(t, rows)
         return led
+
+    def count_led_of(self, t: int, rows: Rows) -> Ints:
+        """(B,) partitions of one topic that each broker leads."""
+        leaders = rows[self.partitions[t], 0]
+        return np.bincount(leaders[leaders != NONE], minlength=self.brokers.shape[-1])
 
     def lacking(self, rows: Rows) -> Ints:
         """(T, B) leaders that brokers lack to ``least``."""
@@ -160,8 +163,9 @@ class MinLeadersRepair:
             least = np.where(minimums.brokers[t], minimums.least[t], 0)
             kept = np.minimum(before[t], least)
             _Topic(self, t, least).run()
-            _Topic(self, t, kept).run()  # what a broker had comes first
-            self._take_back(t, kept)
+            if (minimums.count_led_of(t, self.layout.rows) < kept).any():
+                _Topic(self, t, kept).run()  # what a broker had comes first
+                self._take_back(t, kept)
 
     def _take_back(self, t: int, kept: Ints) -> None:
         """Put partitions back where they were if a broker led them, needs a leader of their topic,
@@ -170,7 +174,7 @@ class MinLeadersRepair:
         :param kept: (B,) leaders of the topic that brokers had and need.
         """
         layout, of = self.layout, self.minimums.partitions[t]
-        led = self.minimums.count_led(layout.rows)[t]
+        led = self.minimums.count_led_of(t, layout.rows)
         for p in of[led[layout.origin[of, 0]] < kept[layout.origin[of, 0]]].tolist():
             before, now = int(layout.origin[p, 0]), int(layout.rows[p, 0])
             if led[before] < kept[before] and led[now] > kept[now] and self._may_return(p):
@@ -203,7 +207,7 @@ class _Topic:
         of = minimums.partitions[t]
         self._partitions = of[repair.movable[of] & (self._rows[of, 0] != NONE)]
         self._floor = floor.tolist()
-        self._led = minimums.count_led(self._rows)[t].tolist()
+        self._led = minimums.count_led_of(t, self._rows).tolist()
         everywhere = self._rows[:, 0]
         self._total = np.bincount(
             everywhere[everywhere != NONE], minlength=len(self._floor)

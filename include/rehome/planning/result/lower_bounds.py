@@ -51,12 +51,12 @@ def least_copies(
         fewer = (replicas[of_tree] < kept) | (one.violations(hosted) > 0)
         if is_even is not None:
             fewer &= is_even[of_tree]
-        kept[fewer] = _kept(one, hosted[fewer], replicas[of_tree][fewer])
+        kept[fewer] = _keepable_of_each(one, hosted[fewer], replicas[of_tree][fewer])
         least[of_tree] = np.maximum(replicas[of_tree] - kept, 0)
     return least
 
 
-def _kept(tree: RackTree, hosted: Rows, replicas: Ints) -> Ints:
+def _keepable_of_each(tree: RackTree, hosted: Rows, replicas: Ints) -> Ints:
     """(n,) how many replicas partitions can keep; those in the same innermost racks are alike.
 
     :param hosted: (n, R) brokers, padded with -1.

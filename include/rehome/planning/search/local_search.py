@@ -149,7 +149,8 @@ class LocalSearch:
             self._search.work.count_beside(SEARCH_WORK.per_checked * len(some.give))
             kept.append(start + np.flatnonzero(self._may_make(broker, some)))
             valid_count += len(kept[-1])
-            start = count = start + count
+            start += count
+            count = start
         return trades.only(np.concatenate(kept)[: self._step.trades])
 
     def _may_make(self, broker: int, trades: Trades) -> Mask:

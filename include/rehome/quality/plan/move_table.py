@@ -188,7 +188,8 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
             free[move] |= not takes(ids[better_brokers], int(moved.size[move]))
     lighter = np.zeros(len(moved.at), bool)
     crowds = [crowding(checked.rack_paths, rows[name][worse]) for name in ("before", "after")]
-    lighter[worse] = crowds[1] < crowds[0]
+    counts = [(rows[name][worse] >= 0).sum(axis=1) for name in ("before", "after")]
+    lighter[worse] = (crowds[1] < crowds[0]) & (counts[1] == counts[0])
     for level in range(1, len(before)):
         # A level may only get worse where one above it gets better.
         eased = free | (after[1:level] < before[1:level]).any(axis=0)

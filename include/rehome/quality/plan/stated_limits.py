@@ -303,9 +303,9 @@ class StatedLimits:
         """The rack of such brokers on a level, as notes name it."""
         if level and not path:
             return "no rack"
-        deeper = any(p[: len(path)] == path != p for p in self._checked.rack_paths)
-        within = _NONE_WITHIN if level > len(path) and deeper else ""
-        return "/" + "/".join(path[:level]) + within
+        paths = self._checked.rack_paths
+        deeper = level > len(path) and any(p[: len(path)] == path != p for p in paths)
+        return "/" + "/".join(path[:level]) + (_NONE_WITHIN if deeper else "")
 
     def _caps(self, resource: Resource) -> Floats:
         """(B,) the most that each broker may hold by its cap."""
