@@ -82,6 +82,8 @@ def is_submitted(environment: Mapping[str, str]) -> bool:
 def _builder(name: str) -> SparkSession.Builder:
     from pyspark.sql import SparkSession
 
+    # Without debugging PySpark does not look where in Python each column of a query is written: a
+    # gate makes hundreds.
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.shuffle.partitions", "8")

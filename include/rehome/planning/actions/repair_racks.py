@@ -83,8 +83,7 @@ def _put_back(layout: Layout, partitions: Ints, budget: Floats) -> Ints:
             break
         costs[:, at] = 0
         back.append(int(partitions[at]))
-        for position in np.flatnonzero(rows[at] != origin[at]).tolist():
-            layout.move(back[-1], position, int(origin[at, position]))
+        layout.put_back(back[-1])
     return np.array(back, np.int64)
 
 
@@ -131,8 +130,7 @@ def _undo_unless_better(layout: Layout, tree: RackTree, partition: int) -> None:
     both = np.array([partition] * 2)
     outside, (was, now) = tree.outside_of(both, rows), tree.unevenness_of(both, rows)
     if now >= was and outside[1] >= outside[0]:
-        for position in np.flatnonzero(rows[0] != rows[1]).tolist():
-            layout.move(partition, position, int(rows[0, position]))
+        layout.put_back(partition)
 
 
 def _better_places(layout: Layout, tree: RackTree, partition: int) -> tuple[Ints, Ints]:

@@ -190,9 +190,7 @@ class MinLeadersRepair:
 
     def _return(self, p: int) -> None:
         self.copied.pop(p, None)
-        for position, broker in enumerate(self.layout.origin[p].tolist()):
-            if broker != self.layout.rows[p, position]:
-                self.layout.move(p, position, broker)
+        self.layout.put_back(p)
 
 
 class _Topic:

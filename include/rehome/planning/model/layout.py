@@ -123,6 +123,12 @@ class Layout:
         self._add(partition, broker, size, 1)
         self.rows[partition, position] = broker
 
+    def put_back(self, partition: int) -> None:
+        """Put the replicas of a partition back where the snapshot has them."""
+        for position, broker in enumerate(self.origin[partition].tolist()):
+            if broker != self.rows[partition, position]:
+                self.move(partition, position, broker)
+
     def add_copy(self, partition: int, position: int, broker: int) -> None:
         """Add a replica on a broker that holds none of the partition, where
         :meth:`space_is_known`.
