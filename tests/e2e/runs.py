@@ -135,7 +135,7 @@ def wait_for_state(
 def wait_for_question(world: World, run_id: str) -> PlanRecord:
     """The run's plan, once its task waits for an approval and the plan's page says so."""
     wait_for_state(world, run_id, "approve", {"awaiting_input"})
-    wait_until(lambda: _worker_seen_to_end(world, run_id, "approve"), "the worker's end to be seen")
+    wait_until_answers_count(world, run_id)
     asked = plan_of(world, run_id)
     assert asked is not None
     page = world.airflow.api.page(f"plans/{asked.plan_id}")
@@ -144,10 +144,16 @@ def wait_for_question(world: World, run_id: str) -> PlanRecord:
     return asked
 
 
-def _worker_seen_to_end(world: World, run_id: str, task: str) -> bool:
-    """Who answers faster than the scheduler hears of the worker's end has to answer again."""
+def wait_until_answers_count(world: World, run_id: str) -> None:
+    """Wait until the scheduler has heard that the worker which put the question has ended: who
+    answers before has to answer again.
+    """
+    wait_until(lambda: _worker_seen_to_end(world, run_id), "the worker's end to be seen")
+
+
+def _worker_seen_to_end(world: World, run_id: str) -> bool:
     return any(
-        f"task_id='{task}'" in line and f"run_id='{run_id}'" in line
+        "task_id='approve'" in line and f"run_id='{run_id}'" in line
         for line in world.airflow.log_file.read_text(errors="replace").splitlines()
         if "Received executor event with state success" in line
     )

@@ -25,7 +25,14 @@ from tests.conftest import Topics
 from tests.dags.clusters import Throttles, no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.listening import SPARK
-from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, trigger_planned, wait_for_state
+from tests.e2e.runs import (
+    DAG,
+    TIMEOUT_S,
+    plan_of,
+    trigger_planned,
+    wait_for_state,
+    wait_until_answers_count,
+)
 from tests.ledger.small_plans import move
 from tests.session.browser import keep, opened
 from tests.session.open_to_others import open_to_others
@@ -141,16 +148,19 @@ def plan_a_drain(
     return frame, plan.plan_id
 
 
-def approve(page: Page, frame: FrameLocator) -> None:
-    """In Airflow's own form, which the plan's page leads to."""
+def approve(page: Page, frame: FrameLocator, world: World, plan_id: str) -> str:
+    """In Airflow's own form, which the plan's page leads to; the id of the run that asks."""
     frame.get_by_role("link", name="Approve it, send it back or reject it").click(
         timeout=TIMEOUT_S * 1e3
     )
     expect(page.get_by_text("The approval holds for exactly this").first).to_be_visible()
     keep(page, "approval in Airflow")
+    run = world.ledger.plan(plan_id).run_id
+    wait_until_answers_count(world, run)
     with page.expect_response(lambda answer: answer.request.method == "PATCH") as answered:
         page.get_by_role("button", name=re.compile("^Approve [0-9a-f]+$")).click()
     assert answered.value.ok, answered.value.text()
+    return run
 
 
 def roll_back(tab: Page, page: FrameLocator, world: World, plan_id: str) -> None:
@@ -205,8 +215,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_and_cancelled_on_the
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
         keep(tab, "planned in Airflow")
         ask(page, "Run")
-        approve(tab, page)
-        run = world.ledger.plan(plan_id).run_id
+        run = approve(tab, page, world, plan_id)
         assert run != planned.run_id
         tab.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
         page = tab.frame_locator("iframe")
