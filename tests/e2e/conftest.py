@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,12 +22,27 @@ from rehome.cluster.gateway import ClusterGateway
 from rehome.ledger.store import Ledger
 from rehome.warehouse import Warehouse
 from tests.conftest import impatient_gateway
+from tests.e2e.aftermath import aftermath
 from tests.e2e.listening import ListeningSockets
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
 from tests.metrics.statsd_listener import StatsdListener
 from tests.session.needs import Need, needs
 from tests.session.spark_session import quick_spark
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test's report ends with what its Airflow and its ledger say."""
+    report = yield
+    if report.failed:
+        values = getattr(item, "funcargs", {}).values()
+        worlds = (each for each in values if isinstance(each, World))
+        report.sections += [("Airflow and its ledger", aftermath(each)) for each in worlds]
+    return report
+
 
 USERS = "admin:admin,viewer:viewer,ann:user,bob:user,ops:op"
 WINDOW_DAG = "rebalance_in_window"
