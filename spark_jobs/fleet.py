@@ -291,6 +291,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)
     parser.add_argument("--reaction-s", type=float, default=15.0, help="until a person acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
+    parser.add_argument("--small-bytes", type=int, default=0, help="moves of no more are small")
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
     parser.add_argument("--ledger-id", default="", help="of the ledger that will record the plans")

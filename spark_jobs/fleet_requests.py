@@ -13,7 +13,7 @@ from spark_jobs.gated_plan import read_parameters, request_of
 
 OWN = (
     *("rate_bytes_per_s", "throttle_efficiency", "reaction_s", "max_partitions_in_flight"),
-    *("min_free_disk_fraction", "max_snapshot_age_s"),
+    *("small_bytes", "min_free_disk_fraction", "max_snapshot_age_s"),
     *("history_days", "min_history_hours", "forecast_days"),
 )
 """Options that a cluster may have of its own, under ``options`` in the file of requests."""

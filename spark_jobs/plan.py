@@ -208,6 +208,7 @@ def plan_options(
         min_free_disk_fraction=options.min_free_disk_fraction,
         reaction_s=options.reaction_s,
         max_partitions_in_flight=options.max_partitions_in_flight,
+        small_bytes=options.small_bytes,
     )
 
 
@@ -250,6 +251,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)
     parser.add_argument("--reaction-s", type=float, default=15.0, help="until a person acts")
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
+    parser.add_argument("--small-bytes", type=int, default=0, help="moves of no more are small")
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
     add_history_options(parser)

@@ -16,6 +16,7 @@ from rehome.domain.request.parse_request import parse_request
 from rehome.domain.run.states import PlanState
 from rehome.ledger.base.records import PlanRecord
 from rehome.ledger.store import Ledger
+from rehome.settings import Settings
 from rehome.warehouse import PlanDirectory
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_become, throttles_of, to
@@ -107,6 +108,9 @@ def test_a_dry_run_leaves_the_cluster_as_it_was(site: Site) -> None:
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.PLANNED
     assert (plan.request["preset"], plan.request["dry_run"]) == ("check_only", True)
+    # A small move: it takes the time of its bytes, but no part of a slot (a fortieth of a step).
+    predicted_s = PlanDirectory(plan.plan_dir).load().summary.predicted_s
+    assert predicted_s == pytest.approx(Settings.load().reaction_s, rel=0.01)
     assert "report.html" in run.log
 
 

@@ -25,6 +25,14 @@ def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
     return at_least if request.throttle_max is None else min(at_least, request.throttle_max)
 
 
+def small_bytes_for(request: ReassignmentRequest, settings: Settings) -> int:
+    """Moves of no more bytes are small; 0 = none is: a number of moves at once that a person has
+    chosen holds for all.
+    """
+    moves_chosen = request.max_moves_per_broker != _DEFAULT_MOVES
+    return 0 if moves_chosen else settings.small_move_bytes
+
+
 MOST_SMALL_IN_FLIGHT = 5_000
 """Of moves that take no slot, where the limit of partitions in flight is the default."""
 
@@ -34,7 +42,6 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
 
     A number of moves or of partitions at once that a person has chosen holds for small ones, too.
     """
-    moves_chosen = request.max_moves_per_broker != _DEFAULT_MOVES
     limit_chosen = settings.max_partitions_in_flight != _DEFAULT_IN_FLIGHT
     return Policy(
         rate_bytes_per_s=rate_for(request, settings),
@@ -51,7 +58,7 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
         min_free_disk_fraction=settings.min_free_disk_fraction,
         min_rate_bytes_per_s=request.throttle_min or 0,
         caps=request.caps,
-        small_bytes=0 if moves_chosen else settings.small_move_bytes,
+        small_bytes=small_bytes_for(request, settings),
         max_small_in_flight=None if limit_chosen else MOST_SMALL_IN_FLIGHT,
         max_new_replicas_at_once=request.max_new_replicas_at_once,
     )

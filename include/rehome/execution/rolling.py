@@ -15,12 +15,13 @@ from rehome.domain.clock import Clock, monotonic_s, sleep, utc_now
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
+from rehome.domain.run.pace import SMALL_MOVE_S
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState
 from rehome.execution import advance as stepping
 from rehome.execution.access.own_cluster import OwnCluster
 from rehome.execution.admission.backlog import Backlog, is_small_move
-from rehome.execution.admission.small_costs import MOVE_S, mean_cost, takes_s
+from rehome.execution.admission.small_costs import mean_cost, takes_s
 from rehome.execution.advance import Advance
 from rehome.ledger.store import Ledger
 
@@ -59,7 +60,8 @@ def steps(
     small_moves = _small_of(plan, policy)
     small = {move.partition for move in small_moves}
     backlog, most, policy = Backlog(), policy.max_small_in_flight, for_first_step(policy, plan)
-    at_once = None if most is None else _AtOnce(policy, most, MOVE_S * mean_cost(small_moves))
+    each_s = SMALL_MOVE_S * mean_cost(small_moves)
+    at_once = None if most is None else _AtOnce(policy, most, each_s)
     wait = _Wait(plan, ledger, cluster, policy.window_end, clock)
     if small:  # the task before has started some just now, or a worker that has died
         states = ledger.view_of_open(plan.plan_id).moves

@@ -15,7 +15,8 @@ class PlanOptions:
     :param rate_bytes_per_s: the throttle that the prediction of time assumes; None = unknown.
     :param throttle_efficiency: fraction of the nominal throttle that brokers deliver.
     :param min_free_disk_fraction: fraction of each log dir that must stay free at every moment.
-    :param reaction_s, max_partitions_in_flight: see :class:`~rehome.domain.run.pace.Pace`.
+    :param reaction_s, max_partitions_in_flight, small_bytes: see
+        :class:`~rehome.domain.run.pace.Pace`.
     """
 
     plan_id: str
@@ -24,6 +25,7 @@ class PlanOptions:
     min_free_disk_fraction: float = 0.0
     reaction_s: float = 0.0
     max_partitions_in_flight: int = 200
+    small_bytes: int = 0
 
     def pace(self, max_moves_per_broker: int) -> Pace | None:
         """Input of the time prediction; None if no rate is known."""
@@ -34,4 +36,5 @@ class PlanOptions:
             self.reaction_s,
             max_moves_per_broker,
             self.max_partitions_in_flight,
+            self.small_bytes,
         )

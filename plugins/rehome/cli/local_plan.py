@@ -26,7 +26,7 @@ from rehome.domain.text import each_once, json_in
 from rehome.errors import InvalidRequestError, RehomeError, first_problems
 from rehome.execution.access.connection_policy import PolicyError
 from rehome.execution.access.own_cluster import OwnCluster
-from rehome.execution.policy_from_request import rate_for
+from rehome.execution.policy_from_request import rate_for, small_bytes_for
 from rehome.planning.options import PlanOptions
 from rehome.settings import Settings
 
@@ -217,6 +217,7 @@ def _make(snapshot: Snapshot, request: ReassignmentRequest, settings: Settings) 
         min_free_disk_fraction=settings.min_free_disk_fraction,
         reaction_s=settings.reaction_s,
         max_partitions_in_flight=settings.max_partitions_in_flight,
+        small_bytes=small_bytes_for(request, settings),
     )
     return guard(make_plan(snapshot, request, how), request)
 

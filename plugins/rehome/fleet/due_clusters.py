@@ -13,7 +13,7 @@ from rehome.domain.actions import Action
 from rehome.domain.request.limits import with_limits
 from rehome.domain.request.parse_request import parse_request
 from rehome.errors import InvalidRequestError
-from rehome.execution.policy_from_request import rate_for
+from rehome.execution.policy_from_request import rate_for, small_bytes_for
 from rehome.fleet import clusters, policies
 from rehome.fleet.bound import known_misled
 
@@ -130,6 +130,7 @@ def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, An
         "throttle_efficiency": settings.throttle_efficiency,
         "reaction_s": settings.reaction_s,
         "max_partitions_in_flight": settings.max_partitions_in_flight,
+        "small_bytes": small_bytes_for(request, settings),
         "min_free_disk_fraction": settings.min_free_disk_fraction,
         "max_snapshot_age_s": settings.max_snapshot_age_s,
         "history_days": settings.history_days,

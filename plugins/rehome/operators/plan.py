@@ -14,7 +14,7 @@ from rehome.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome.domain.request.request import request_to_params
 from rehome.domain.run.askers import Term
 from rehome.domain.text import bytes_text, count_text
-from rehome.execution.policy_from_request import rate_for
+from rehome.execution.policy_from_request import rate_for, small_bytes_for
 from rehome.fleet import plan_settings, policies
 from rehome.links import DataDocsLink, PlanPageLink
 from rehome.operators import assets
@@ -109,6 +109,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             *("--throttle-efficiency", str(settings.throttle_efficiency)),
             *("--reaction-s", str(settings.reaction_s)),
             *("--max-partitions-in-flight", str(settings.max_partitions_in_flight)),
+            *("--small-bytes", str(small_bytes_for(request, settings))),
             *("--min-free-disk-fraction", str(settings.min_free_disk_fraction)),
             *("--max-snapshot-age-s", str(settings.max_snapshot_age_s)),
         ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from rehome.domain.plan.plan import Plan
 from rehome.domain.request.parse_request import parse_request
-from rehome.domain.run.pace import Pace
+from rehome.domain.run.pace import QUICK_MOVE_S, Pace
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from tests.planning.clusters import cluster
@@ -39,4 +40,21 @@ def test_few_partitions_at_the_controller_make_a_plan_slow() -> None:
 
 
 def test_a_plan_without_moves_takes_no_time() -> None:
-    assert Pace(100, reaction_s=10).plan_s(0.0, partitions=0) == 0.0
+    nothing = cluster(RACKS, [(1, 2)] * 3, [5] * 3).snapshot()
+    request = parse_request({"action": "drain", "brokers": [0]})
+    options = PlanOptions(plan_id="p", rate_bytes_per_s=100, reaction_s=10)
+    assert make_plan(nothing, request, options).summary.predicted_s == 0.0
+
+
+def test_small_moves_take_neither_part_of_a_slot_nor_a_place() -> None:
+    few = drained([0] * 100, reaction_s=10, max_partitions_in_flight=5, small_bytes=9)
+    assert few.summary.predicted_s == pytest.approx(100 * QUICK_MOVE_S + 10)
+    many = drained([0] * 1_000, reaction_s=0, small_bytes=9)  # 1,000 of a topic of 1,000
+    assert many.summary.predicted_s == pytest.approx(1_000 * 10 * QUICK_MOVE_S)
+    larger = drained([10] * 100, reaction_s=10, max_partitions_in_flight=5, small_bytes=9)
+    assert larger.summary.predicted_s == pytest.approx(100 / 5 * 10 + 10)
+
+
+def test_small_copies_take_the_time_of_their_bytes() -> None:
+    pace = Pace(100.0, reaction_s=10, max_moves_per_broker=1, small_bytes=5)
+    assert pace.copies_s(np.array([0, 5, 6, 500])).tolist() == [0.0, 0.05, 1.0, 5.0]

@@ -12,10 +12,10 @@ import pytest
 
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.plan.plan import Plan
+from rehome.domain.run.pace import SMALL_MOVE_S
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution import rolling
-from rehome.execution.admission import small_costs
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.advance import Advance
 from tests.execution.observed import POLICY, T0, TP, running, seen
@@ -135,7 +135,7 @@ def test_many_may_take_longer_than_the_least_wait(stepping: Any) -> None:
     many = range(3_000)
     steps = stepping(100, 0.1, moves=3_002, admitted=many, listed=repeat(many))
     steps.run(SMALL)
-    takes_s = len(many) * small_costs.MOVE_S
+    takes_s = len(many) * SMALL_MOVE_S
     assert steps.at_s == pytest.approx(2 * takes_s + 0.6, abs=2 * rolling.REST_S)
 
 
@@ -253,7 +253,7 @@ def test_what_ends_late_does_not_raise_their_number(stepping: Any) -> None:
 def test_half_as_many_are_in_flight_where_some_take_long_or_the_controller_does(
     stepping: Any,
 ) -> None:
-    slow_s = rolling.SLOW_PART * small_costs.MOVE_S * FIRST
+    slow_s = rolling.SLOW_PART * SMALL_MOVE_S * FIRST
     assert 17.5 < slow_s < 20.5
     steps = stepping(100, *[2.0] * 13, done=[FIRST_STARTS, *[Advance(admitted=[TP[1]])] * 12])
     steps.run(SMALL)

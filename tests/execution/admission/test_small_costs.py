@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rehome.domain.plan.move import Move
-from rehome.execution.admission.small_costs import TOPIC_PARTITIONS, mean_cost
+from rehome.domain.run.pace import TOPIC_PARTITIONS
+from rehome.execution.admission.small_costs import mean_cost
 from tests.ledger.small_plans import move
 
 

@@ -18,13 +18,13 @@ from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
+from rehome.domain.run.pace import SMALL_MOVE_S
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import PlanState
 from rehome.execution.actions import Decision
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.admission.fair_share import Copy, copies_of, grant
 from rehome.execution.admission.slots import Direction, Slot
-from rehome.execution.admission.small_costs import MOVE_S
 from rehome.execution.decide import decide
 from rehome.execution.estimate import projection
 from rehome.execution.estimate.projection import Course, play_out
@@ -336,9 +336,9 @@ def test_small_moves_take_what_brokers_do_for_each_and_longer_where_topics_are_l
         plan = make_plan("p", *(move("t", n, (1,), (3,), 0) for n in range(partitions)))
         return left_s(plan, seen(plan), small, RATE)
 
-    few_s = 40 * MOVE_S  # all of them start at once
+    few_s = 40 * SMALL_MOVE_S  # all of them start at once
     assert of(40) == pytest.approx(few_s)
-    assert of(2_000) == pytest.approx(2_000 * 20 * MOVE_S, rel=0.02)
+    assert of(2_000) == pytest.approx(2_000 * 20 * SMALL_MOVE_S, rel=0.02)
     large = move("u", 0, (1,), (3,), 60 * RATE)
     both = make_plan("p", large, *(move("t", n, (1,), (3,), 0) for n in range(40)))
     assert left_s(both, seen(both), small, RATE) == pytest.approx(60, abs=0.1)

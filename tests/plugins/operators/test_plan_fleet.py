@@ -114,6 +114,7 @@ def test_clusters_that_are_due_are_plan_settings_their_own_values_for_their_wind
     (arguments,) = submitted
     asked = json.loads(Path(arguments[arguments.index("--request") + 1][7:]).read_text())
     assert asked["options"]["berlin"]["max_partitions_in_flight"] == 7
+    assert asked["options"]["berlin"]["small_bytes"] == 1_000_000
     assert list(asked["clusters"]) == ["berlin"]
 
     assert record.may_be_begun_by("rebalance_in_window__berlin")

@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rehome.domain.plan.move import Move
-
-MOVE_S = 0.0026
-"""What four brokers on two cores take for a move of a topic of up to ``TOPIC_PARTITIONS``, where
-thousands are in flight; brokers on cores of their own take ``QUICK_MOVE_S``, or less."""
-QUICK_MOVE_S = 0.0005
-TOPIC_PARTITIONS = 100
+from rehome.domain.run.pace import SMALL_MOVE_S, TOPIC_PARTITIONS
 
 
 def mean_cost(moves: Collection[Move]) -> float:
@@ -35,4 +30,4 @@ def mean_cost(moves: Collection[Move]) -> float:
 
 def takes_s(moves: Collection[Move]) -> float:
     """Seconds that brokers may take for these small moves, one after the other."""
-    return MOVE_S * mean_cost(moves) * len(moves)
+    return SMALL_MOVE_S * mean_cost(moves) * len(moves)

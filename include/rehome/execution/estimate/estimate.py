@@ -17,7 +17,7 @@ from rehome.domain.plan.plan import Plan
 from rehome.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
-from rehome.domain.run.pace import Pace
+from rehome.domain.run.pace import QUICK_MOVE_S, SMALL_MOVE_S, Pace
 from rehome.domain.run.progress import ProgressSample
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
@@ -25,7 +25,6 @@ from rehome.domain.time_range import TimeRange
 from rehome.execution.admission.backlog import Backlog
 from rehome.execution.admission.fair_share import BytesPerS
 from rehome.execution.admission.slots import Slot
-from rehome.execution.admission.small_costs import MOVE_S, QUICK_MOVE_S
 from rehome.execution.estimate.airflow_times import AirflowTimes
 from rehome.execution.estimate.projection import Course, play_out
 
@@ -88,7 +87,7 @@ def before_start(plan: Plan, observation: Observation, terms: Beforehand) -> Tim
     fast = _all_of(plan, observation, often, pace, fast_rates, QUICK_MOVE_S)
     grown = _grown(plan, observation, terms.growth_bytes_per_s, fast.seconds)
     slow_rates = _delivered_rates(terms, SLOWEST_PART)
-    slow = _all_of(plan, grown, rarely, pace, slow_rates, MOVE_S)
+    slow = _all_of(plan, grown, rarely, pace, slow_rates, SMALL_MOVE_S)
     if not (fast.whole and slow.whole):
         return None
     ungoverned_s = min(slow.seconds, GOVERNED_AFTER_S) * (SLOWEST_PART / UNGOVERNED_PART - 1)

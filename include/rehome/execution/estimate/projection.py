@@ -19,14 +19,14 @@ from rehome.domain.kafka import ReplicaId, TopicPartition
 from rehome.domain.plan.move import Move
 from rehome.domain.run.ledger_view import LedgerView
 from rehome.domain.run.observation import Observation
-from rehome.domain.run.pace import Pace
+from rehome.domain.run.pace import SMALL_MOVE_S, Pace
 from rehome.domain.run.run_policy import Policy
 from rehome.domain.run.states import MoveState, PlanState
 from rehome.execution.admission.admit import admit
 from rehome.execution.admission.backlog import Admitted, Backlog, is_small_move
 from rehome.execution.admission.fair_share import BytesPerS, Copies, Copy, CopyId, copies_of
 from rehome.execution.admission.slots import Direction, InUse, Slot, slots_of
-from rehome.execution.admission.small_costs import MOVE_S, mean_cost
+from rehome.execution.admission.small_costs import mean_cost
 
 WORK = 1_000_000
 """So much is played out, in about microseconds of a processor; the rest follows from that."""
@@ -59,7 +59,7 @@ def play_out(
     policy: Policy,
     pace: Pace,
     bytes_per_s: BytesPerS,
-    small_move_s: float = MOVE_S,
+    small_move_s: float = SMALL_MOVE_S,
 ) -> Course:
     """Let everything that is left be copied, or so much of it that the rest can be estimated from
     that.

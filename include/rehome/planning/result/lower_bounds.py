@@ -6,7 +6,7 @@ import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.domain.plan.summary import BrokerLoad
-from rehome.domain.run.pace import Pace
+from rehome.domain.run.pace import QUICK_MOVE_S, TOPIC_PARTITIONS, Pace
 from rehome.planning.model.arrays import broker_sums, is_new
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.load_bands import LoadBands
@@ -123,17 +123,36 @@ def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes
     :param partitions: how many the plan changes.
     :param log_dir_bytes: bytes that the busiest broker copies between its log dirs.
     """
+    if not partitions:
+        return 0.0
     busiest_s = copying_s(layout, pace).max(initial=log_dir_bytes / pace.bytes_per_s)
-    return pace.plan_s(float(busiest_s), partitions)
+    small = _small_moves(layout, pace.small_bytes)
+    return pace.plan_s(float(busiest_s), partitions - int(small.sum()), _small_s(layout, small))
+
+
+def _small_moves(layout: Layout, small_bytes: int) -> Mask:
+    """(P,) whether a partition changes, but copies hardly anything; log dirs are not looked at."""
+    if not small_bytes:
+        return np.zeros(len(layout.size), bool)
+    changed: Mask = (layout.rows != layout.origin).any(axis=1)
+    copied = layout.size * is_new(layout.rows, layout.origin).any(axis=1)
+    return changed & (copied <= small_bytes)
+
+
+def _small_s(layout: Layout, small: Mask) -> float:
+    """What brokers take for small moves, one after the other: the more, the larger a topic is."""
+    topic_of = layout.arrays.topic_of
+    cost = np.maximum(np.bincount(topic_of) / TOPIC_PARTITIONS, 1.0)
+    return QUICK_MOVE_S * float(cost[topic_of[small]].sum())
 
 
 def copying_s(layout: Layout, pace: Pace) -> Floats:
     """(2, B) seconds that each broker copies, in and out."""
     added, copies, source = _copied_replicas(layout)
     size, brokers = layout.size, len(layout.arrays.brokers.ids)
-    into = broker_sums(np.where(added, layout.rows, NONE), pace.copy_s(size), brokers)
+    into = broker_sums(np.where(added, layout.rows, NONE), pace.copies_s(size), brokers)
     moved = copies > 0
-    out = np.bincount(source[moved], pace.copy_s((size * copies)[moved]), brokers)
+    out = np.bincount(source[moved], pace.copies_s((size * copies)[moved]), brokers)
     return np.stack([into, out])
 
 
