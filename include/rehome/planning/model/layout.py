@@ -123,9 +123,13 @@ class Layout:
         self._add(partition, broker, size, 1)
         self.rows[partition, position] = broker
 
-    def put_back(self, partition: int) -> None:
-        """Put the replicas of a partition back where the snapshot has them."""
-        for position, broker in enumerate(self.origin[partition].tolist()):
+    def put_back(self, partition: int, row: Rows | None = None) -> None:
+        """Put the replicas of a partition back where the snapshot has them.
+
+        :param row: (R,) where an earlier layout had them instead; None = the snapshot.
+        """
+        before = self.origin[partition] if row is None else row
+        for position, broker in enumerate(before.tolist()):
             if broker != self.rows[partition, position]:
                 self.move(partition, position, broker)
 

@@ -360,8 +360,20 @@ def _repair(problem: Problem, capacity: Floats) -> bool:
     moved = layout.changed_partitions()
     uneven = moved[tree.violations_of(moved, layout.rows[moved]) > 0]
     placer = Placer(layout, tree, capacity)
-    unlimited = layout.arrays.limits is None
     for partition in uneven.tolist():
-        with nullcontext() if unlimited else suppress(InvalidRequestError):
-            placer.complete(partition, int((layout.rows[partition] != NONE).sum()))
+        _complete_if_more_even(problem, placer, partition)
     return bool(len(uneven))
+
+
+def _complete_if_more_even(problem: Problem, placer: Placer, partition: int) -> None:
+    """Complete a partition; it stays as it is where that spreads it no more evenly."""
+    layout, before = problem.layout, problem.layout.rows[partition].copy()
+    unlimited = layout.arrays.limits is None
+    with nullcontext() if unlimited else suppress(InvalidRequestError):
+        placer.complete(partition, int((before != NONE).sum()))
+    rows = np.stack([before, layout.rows[partition]])
+    if (rows[0] == rows[1]).all():
+        return
+    was, now = problem.tree.unevenness_of(np.repeat(partition, 2), rows).tolist()
+    if now >= was:
+        layout.put_back(partition, before)
