@@ -17,7 +17,7 @@ from rehome.domain.plan.causes.cause_text import why_text
 from rehome.domain.plan.infeasible import Obstacle, SubjectKind
 from rehome.domain.plan.infeasible_text import infeasible_text
 from rehome.domain.plan.plan import Plan
-from rehome.planning.leadership.min_leaders import cheapest
+from rehome.planning.leadership.copy_choice import cheapest
 from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.model.layout import Layout
 from tests.planning.clusters import cluster

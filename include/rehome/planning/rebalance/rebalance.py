@@ -14,6 +14,7 @@ from rehome.domain.resources import asked_resources, led_resources
 from rehome.planning.effort.optional_parts import Parts, parts_of
 from rehome.planning.effort.rebalance_options import REBALANCE
 from rehome.planning.effort.work import SEARCH_WORK, SearchWork, budget_of_work
+from rehome.planning.leadership.copy_choice import cheapest
 from rehome.planning.leadership.leader_balance import (
     LedShares,
     balance_leaders_by_share,
@@ -21,7 +22,7 @@ from rehome.planning.leadership.leader_balance import (
     unmet,
 )
 from rehome.planning.leadership.leader_caps import keep_led_caps
-from rehome.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders, cheapest
+from rehome.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders
 from rehome.planning.leadership.preferred_leaders import settle_leaders
 from rehome.planning.leadership.topic_leaders import even_leaders
 from rehome.planning.limits.apply_limits import without_idle_caps
@@ -225,8 +226,7 @@ class _Solved:
         lead_evenly(problem, self.lead, than)
         self._off = _off_share(problem.layout, self.lead)
         self._keep_minimums()
-        keep_led_caps(problem.layout, problem.partitions, lower=True, minimums=self.minimums)
-        undo_above_caps(problem.layout)
+        self._keep_caps()
         if self.lead is not None:
             change_what_still_helps(
                 problem.layout,
@@ -263,6 +263,23 @@ class _Solved:
         repair.run()
         self.copied |= repair.copied
         layout.refresh()
+
+    def _keep_caps(self) -> None:
+        """Bring brokers within their caps. What that undoes may take leaders that min_leaders asks
+        for: others are led instead, without copies.
+        """
+        layout, movable, minimums = self.problem.layout, self.problem.partitions, self.minimums
+        keep_led_caps(layout, movable, lower=True, minimums=minimums)
+        if minimums is None:
+            undo_above_caps(layout)
+            return
+        lacked = minimums.lacking(layout.rows).sum()
+        undo_above_caps(layout)
+        if minimums.lacking(layout.rows).sum() > lacked:
+            MinLeadersRepair(layout, minimums, movable).run()
+            layout.refresh()
+            keep_led_caps(layout, movable, lower=True, minimums=minimums)
+            undo_above_caps(layout)
 
     def price_of_minimums(self) -> tuple[int, int] | None:
         """Bytes and replicas that are copied for min_leaders alone; None if it is not requested."""
