@@ -44,13 +44,13 @@ REQUESTS = {
 
 
 RECORDED = {
-    "rebalance": "943820fefbc094f6f56c356a02400f70b9ea7c4bac1607ed252dc6681d17dc6d",
-    "strict": "56e7d4fdd1524c04a487110204a53570c7aacedf0feaed3029c12300eac26886",
+    "rebalance": "0e0e3367eaeb3519557c49bb158c180c5adea7e7aef0d313c2aba123b178b589",
+    "strict": "2cff409932015292af6ac23c346575d89dacd1297acf2ed6afcf291bb8ee0073",
     "drain": "a1e2788fcbf593b7704992f03f4b51775749206f608e98e55a27816a000148a9",
-    "targets": "0f252a9582bb372b56c21130fc04ef3468760c742d85dcda5b5cb635d2cc4e76",
+    "targets": "c2fd8063484d1022d238158ac7c05e36ca240b1b74bf8079fe851d57d28efa55",
 }
 """Hashes of these plans. What changes them changes plans: docs/decisions/028-pay-or-go.md lists
-such changes, and 157-own-plans-pass-the-gate.md the last one.
+such changes, and 161-leaders-of-topics-in-the-end.md the last one.
 """
 
 

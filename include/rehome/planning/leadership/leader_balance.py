@@ -168,17 +168,25 @@ def change_what_still_helps(
     hosts: Mask,
     spread_bands: TopicBands | None,
     minimums: RequestedMinLeaders | None,
+    *,
+    evens_topics: bool = False,
 ) -> None:
     """Single leader changes that help after others were made for topics, min_leaders and caps,
     all of which are kept. The parameters are those of :func:`balance_leaders_by_share`.
+
+    :param evens_topics: also those that help topics alone.
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
-    if len(some) > _MANY or shares.beyond(shares.load(rows[:, 0])) <= 0:
+    if len(some) > _MANY:
+        return
+    counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
+    is_even = counts is None or not evens_topics or not counts.outside()
+    if is_even and shares.beyond(shares.load(rows[:, 0])) <= 0:
         return
     able = hosts[rows[some]] & may_lead(layout.arrays, some, rows[some])
-    counts = TopicCounts.of_leaders(spread_bands, rows) if spread_bands is not None else None
-    change_single_leaders(rows, some, able, shares, counts, KeptLeaders(layout, minimums))
+    kept = KeptLeaders(layout, minimums)
+    change_single_leaders(rows, some, able, shares, counts, kept, evens_topics=evens_topics)
 
 
 class _Descent:

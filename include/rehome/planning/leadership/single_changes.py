@@ -17,6 +17,11 @@ MOST_CHANGES = 200
 _LEAST_GAIN = 1e-9
 """In shares: less is rounding."""
 
+_OF_TOPICS = 1e-6
+"""Gain, in shares, of a leader by which a topic comes closer to its bands: less than of any that
+brings brokers closer.
+"""
+
 
 class LeaderShares(Protocol):
     """What brokers are to lead: the LedShares of the balance of leaders."""
@@ -39,6 +44,8 @@ def change_single_leaders(
     shares: LeaderShares,
     counts: TopicCounts | None,
     kept: KeptLeaders | None = None,
+    *,
+    evens_topics: bool = False,
 ) -> None:
     """Change leaders one by one, in place: each time the one that brings brokers closest.
 
@@ -46,8 +53,10 @@ def change_single_leaders(
     :param able: (n, R) which of their replicas may lead.
     :param counts: leaders of topics, which must not get worse; None = they may be led in any way.
     :param kept: caps and minimums; None = none.
+    :param evens_topics: also make changes that bring topics closer and brokers no further off.
     """
-    changes = _SingleChanges(rows, partitions, able, shares, counts, kept)
+    of_topics = _OF_TOPICS if evens_topics else 0.0
+    changes = _SingleChanges(rows, partitions, able, shares, counts, kept, of_topics)
     for _ in range(MOST_CHANGES):
         if not changes.make_best():
             return
@@ -71,16 +80,20 @@ class _SingleChanges:
         shares: LeaderShares,
         counts: TopicCounts | None,
         kept: KeptLeaders | None,
+        of_topics: float,
     ) -> None:
         self._rows, self._partitions, self._shares = rows, partitions, shares
-        self._counts, self._kept = counts, kept
+        self._counts, self._kept, self._of_topics = counts, kept, of_topics
         self._replicas = rows[partitions]
         self._able = able.copy()
         self._able[:, 0] = False
         self._load = shares.load(rows[:, 0])
         self._beyond = shares.beyond_by(np.arange(self._load.shape[1]), self._load)
         self._gains = np.zeros(able.shape)
-        self._score((self._beyond > 0)[self._replicas] & (self._replicas != NONE))
+        concerned = (self._beyond > 0)[self._replicas]
+        if counts is not None and of_topics:
+            concerned |= counts.uneven(partitions)[:, None]
+        self._score(concerned & (self._replicas != NONE))
 
     def make_best(self) -> bool:
         """Make the change that gains most. Returns whether any helps."""
@@ -115,7 +128,9 @@ class _SingleChanges:
         gains = _gains(rows, self._shares.weights[:, some], self._shares, self._load, self._beyond)
         allowed = self._able[near]
         if self._counts is not None and len(some):
-            allowed &= self._counts.moving(some[:, None], rows[:, :1], rows) <= 0
+            further = self._counts.moving(some[:, None], rows[:, :1], rows)
+            allowed &= further <= 0
+            gains -= self._of_topics * further * (gains > -_LEAST_GAIN)
         if self._kept is not None:
             allowed &= self._kept.allow(some, rows)
         self._gains[near] = np.where(allowed, gains, 0.0)

@@ -64,6 +64,16 @@ class TopicBands:
         """(T + 1, B) leaders of each topic on each broker."""
         return _counts(self.row, rows[:, :1], self.low.shape)
 
+    def with_led_before(self, origin: Rows, receivers: Mask) -> TopicBands:
+        """The same, but brokers may keep the leaders that they had, and give down to their share.
+
+        :param origin: (P, R) rows before; ``receivers``: (B,) that are to get their share.
+        """
+        led = self.leaders(origin)
+        low = np.where(receivers, self.led_low, np.minimum(self.led_low, led))
+        high = np.where(receivers, self.led_high, np.maximum(self.led_high, led))
+        return replace(self, led_low=low, led_high=high)
+
     def outside(self, rows: Rows) -> int:
         """Replicas that brokers hold above their bands and lack below them."""
         return total_beyond(self.counts(rows), self.low, self.high)

@@ -37,6 +37,7 @@ from rehome.planning.model.resource_loads import (
     partition_weight,
 )
 from rehome.planning.model.scope import brokers_named, partitions_in_scope, raise_if
+from rehome.planning.model.topic_bands import TopicBands
 from rehome.planning.placement.movable import free_to_move, notes_of
 from rehome.planning.rebalance.band_notes import BandNotes
 from rehome.planning.rebalance.budget_curve import budget_curve
@@ -101,6 +102,7 @@ def _plan(
     layout, targets, minimums = problem.layout, problem.targets, solution.minimums
     if problem.parts.fixed_point and not solution.cut:
         plan_on(layout, lambda then: solve(then).problem.layout, solution.finish, work)
+    solution.even_what_is_left()
     cut, copied = solution.cut, solution.copied
     tolerances = tolerances_of(request, arrays)
     bands = ResourceBands.of(targets, lead, tolerances, asked_resources(request.tolerances))
@@ -187,7 +189,7 @@ class _Solved:
     ) -> None:
         hosts = arrays.brokers.live
         layout, tree = Layout(arrays), tree_of(arrays, hosts, request)
-        self._request = request
+        self._request, self._receivers = request, request_brokers & evens_topics(request)
         self.capacity = capacities(arrays, hosts, request.weights)
         problem = problem_of(
             layout,
@@ -227,21 +229,37 @@ class _Solved:
         self._off = _off_share(problem.layout, self.lead)
         self._keep_minimums()
         self._keep_caps()
-        if self.lead is not None:
-            change_what_still_helps(
-                problem.layout,
-                self.lead,
-                problem.partitions,
-                problem.tree.hosts,
-                problem.spread,
-                self.minimums,
-            )
+        self._change_what_still_helps(self.lead, problem.spread, evens_topics=False)
         self.copied = {
             p: broker
             for p, broker in self.copied.items()
             if broker in problem.layout.rows[p] and broker not in problem.layout.origin[p]
         }
         return self.cut
+
+    def even_what_is_left(self) -> None:
+        """Change leaders one by one in the end, as long as that brings brokers or topics closer."""
+        problem, lead = self.problem, self.lead
+        layout, spread = problem.layout, problem.spread
+        if spread is not None:
+            spread = spread.with_led_before(layout.origin, self._receivers)
+            lead = lead or _no_shares(layout)
+        self._change_what_still_helps(lead, spread, evens_topics=True)
+
+    def _change_what_still_helps(
+        self, lead: LedShares | None, spread: TopicBands | None, *, evens_topics: bool
+    ) -> None:
+        problem = self.problem
+        if lead is not None:
+            change_what_still_helps(
+                problem.layout,
+                lead,
+                problem.partitions,
+                problem.tree.hosts,
+                spread,
+                self.minimums,
+                evens_topics=evens_topics,
+            )
 
     def _keep_minimums(self) -> None:
         """Change leaders for min_leaders, and copy replicas where that does not suffice."""
@@ -313,6 +331,12 @@ class _Solved:
         if _off_share(layout, lead) >= beyond:
             layout.lay_out(finished)
             self.cut, self.copied = cut, copied
+
+
+def _no_shares(layout: Layout) -> LedShares:
+    """Shares of nothing, which every load meets."""
+    partitions, brokers = len(layout.rows), len(layout.arrays.brokers.ids)
+    return LedShares(np.zeros((1, partitions)), np.zeros((1, brokers)), np.ones(1))
 
 
 def led_capacity(

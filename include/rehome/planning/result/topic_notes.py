@@ -79,12 +79,8 @@ def missed_topics(
         note = partial(_note, layout, bands, t, off[t], counts[t], bands.fair[t])
         notes.append(note(why, Resource.REPLICAS))
     led = bands.leaders(layout.rows)[:-1]
-    led_before = bands.leaders(layout.origin)[:-1]
-    led_low = bands.led_low[:-1]
-    led_low = np.where(receivers, led_low, np.minimum(led_low, led_before))
-    led_high = bands.led_high[:-1]
-    led_high = np.where(receivers, led_high, np.maximum(led_high, led_before))
-    led_off = beyond(led, led_low, led_high) * brokers
+    asked = bands.with_led_before(layout.origin, receivers)
+    led_off = beyond(led, asked.led_low[:-1], asked.led_high[:-1]) * brokers
     led_share = _led_shares(bands.fair, led, brokers)
     for t in np.flatnonzero(led_off.any(axis=1)).tolist():
         note = partial(_note, layout, bands, t, led_off[t], led[t], led_share[t])

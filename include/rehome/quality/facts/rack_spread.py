@@ -1,9 +1,9 @@
 """Spread over racks, computed without the planner's rack tree.
 
 A replica is badly placed if a sibling rack with a free broker holds at least two replicas fewer of
-the same partition: moving it there would make the spread more even. A set without such replicas is
-as even as the racks allow, level by level. The planner states the same rule by water-filling
-(:mod:`rehome.planning.model.rack_tree`).
+the same partition: moving it there would make the spread more even. No more of them count than
+there are free brokers for. A set without such replicas is as even as the racks allow, level by
+level. The planner states the same rule by water-filling (:mod:`rehome.planning.model.rack_tree`).
 """
 
 from __future__ import annotations
@@ -117,5 +117,28 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     reached = (siblings & (first & (capacity[mine] > 0))[:, None, :]).sum(axis=2)
     fewest = np.where(reached < open_nodes[up], 0, fewest)
     most = np.minimum(capacity[mine], fewest + 1)
-    badly: Ints = (first * np.maximum(count - most, 0)).sum(axis=1)
+    stays = np.minimum(count, capacity[mine])
+    badly: Ints = (first * (count - stays)).sum(axis=1)
+    surplus = first * np.maximum(stays - most, 0)
+    some = np.flatnonzero(surplus.any(axis=1))
+    below = np.bincount(above, capacity, minlength=int(parent.max()) + 1).astype(np.int64)
+    racks = siblings[some] & first[some][:, None, :]
+    room = below[up[some]] - (racks * capacity[mine[some]][:, None, :]).sum(axis=2)
+    room += _room_beside(racks, count[some], capacity[mine[some]])
+    of_parent = (siblings[some] * surplus[some][:, None, :]).sum(axis=2)
+    first_below = is_replica[some] & ~np.tril(siblings[some], -1).any(axis=2)
+    badly[some] += (first_below * np.minimum(of_parent, room)).sum(axis=1)
     return badly
+
+
+def _room_beside(racks: Mask, count: Ints, capacity: Ints) -> Ints:
+    """(n, R) free brokers in racks of the row that hold at least two replicas fewer than the
+    fullest one beside them.
+
+    :param racks: (n, R, R) the first replica of each rack beside that of each replica.
+    :param count, capacity: (n, R) replicas and brokers of the rack of each replica.
+    """
+    fullest = (racks * count[:, None, :]).max(axis=2)
+    fewer = racks & (count[:, None, :] <= fullest[:, :, None] - 2)
+    room: Ints = (fewer * np.maximum(capacity - count, 0)[:, None, :]).sum(axis=2)
+    return room
