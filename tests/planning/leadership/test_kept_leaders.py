@@ -12,6 +12,8 @@ from rehome.planning.leadership.kept_leaders import KeptLeaders
 from rehome.planning.leadership.leader_balance import LedShares, change_what_still_helps
 from rehome.planning.leadership.min_leaders import RequestedMinLeaders
 from rehome.planning.model.layout import Layout
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.model.topic_bands import TopicBands, topic_bands
 from rehome.planning.planner import cluster_of
 from tests.planning.clusters import cluster
 from tests.planning.planned import infeasible, plan
@@ -43,6 +45,47 @@ def test_leaders_change_within_caps_and_minimums(
     everything, hosts = np.ones(8, bool), np.ones(3, bool)
     change_what_still_helps(layout, shares, everything, hosts, None, minimums)
     assert np.bincount(layout.rows[:, 0]).tolist() == led
+
+
+@pytest.mark.parametrize(
+    ("limits", "evens_topics", "led"),
+    [
+        ({}, False, [7, 0, 1]),
+        ({}, True, [4, 3, 1]),
+        ({"caps": {"default": {}, "brokers": {"1": {"leaders": 2}}}}, True, [5, 2, 1]),
+    ],
+)
+def test_topics_come_closer_in_the_end_within_caps_and_minimums(
+    limits: dict[str, Any], evens_topics: bool, led: list[int]
+) -> None:
+    layout, minimums = asked(**limits)
+    everything, hosts = np.ones(8, bool), np.ones(3, bool)
+    spread = topic_bands(
+        layout,
+        RackTree([()] * 3, hosts, 2),
+        partitions=everything,
+        brokers=hosts,
+        capacity=np.ones(3),
+        tolerance=0.0,
+        leaders_only=True,
+    )
+    none = LedShares(np.zeros((1, 8)), np.zeros((1, 3)), np.ones(1))
+    change_what_still_helps(
+        layout, none, everything, hosts, spread, minimums, evens_topics=evens_topics
+    )
+    assert np.bincount(layout.rows[:, 0]).tolist() == led
+
+
+def test_brokers_may_keep_the_leaders_that_they_had() -> None:
+    layout, _ = asked()
+    low, high = np.full((2, 3), 2), np.full((2, 3), 3)
+    bands = TopicBands(
+        np.array([0]), np.zeros(8, np.int64), low, high, low, high, np.ones((1, 3)), 0.0,
+        np.array([False]),
+    )  # fmt: skip
+    wider = bands.with_led_before(layout.origin, np.array([False, True, False]))
+    assert wider.led_low[0].tolist() == [2, 2, 1]
+    assert wider.led_high[0].tolist() == [7, 3, 3]
 
 
 def test_a_broker_gives_no_leader_that_it_needs() -> None:

@@ -29,6 +29,7 @@ ONCE_WRONG = {
     32_799: "another path of leaders keeps what a broker had to lead",
     34_777: "a replacement crowds a rack, where violations are as many as before",
     36_158: "of a repair, the gate saw no less crowded racks above more crowded ones",
+    45_112: "the gate counts more replicas to move than there are brokers to move them to",
     60_557: "an expansion copies to another broker, which makes no racks more even",
     62_491: "what is undone for caps takes a leader that a broker had to have",
     70_941: "a leader only returns to a broker if another one gets its own back, too",
