@@ -79,8 +79,8 @@ def missed_topics(
         note = partial(_note, layout, bands, t, off[t], counts[t], bands.fair[t])
         notes.append(note(why, Resource.REPLICAS))
     led = bands.leaders(layout.rows)[:-1]
-    asked = bands.with_led_before(layout.origin, receivers)
-    led_off = beyond(led, asked.led_low[:-1], asked.led_high[:-1]) * brokers
+    bands_of_notes = bands.with_led_before(layout.origin, receivers)
+    led_off = beyond(led, bands_of_notes.led_low[:-1], bands_of_notes.led_high[:-1]) * brokers
     led_share = _led_shares(bands.fair, led, brokers)
     for t in np.flatnonzero(led_off.any(axis=1)).tolist():
         note = partial(_note, layout, bands, t, led_off[t], led[t], led_share[t])
