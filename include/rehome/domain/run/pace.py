@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rehome.domain.broker_rates import RateKey
 
 if TYPE_CHECKING:
@@ -72,8 +70,9 @@ class Pace:
         slot where that takes longer. A small one takes no part.
         """
         least_s = self.reaction_s / (MOVES_PER_SLOT * self.max_moves_per_broker)
-        takes_part = size_bytes > self.small_bytes if self.small_bytes else size_bytes >= 0
-        return np.maximum(size_bytes / self.bytes_per_s, np.where(takes_part, least_s, 0.0))
+        takes_part = size_bytes > (self.small_bytes or -1)
+        copied_s: Floats = size_bytes / self.bytes_per_s
+        return copied_s.clip(least_s * takes_part)
 
     def plan_s(self, busiest_s: float, partitions: int, small_s: float = 0.0) -> float:
         """Time of a plan that changes something, until its end is noticed.
