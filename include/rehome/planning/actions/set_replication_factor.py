@@ -31,7 +31,7 @@ from rehome.planning.model.scope import (
     rack_paths,
 )
 from rehome.planning.placement.movable import notes_of, with_source
-from rehome.planning.placement.rack_spread import NoPlaceError, choose
+from rehome.planning.placement.rack_spread import NoPlaceError, Preference, choose
 from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
 from rehome.planning.placement.ring import Free, Ring
 from rehome.planning.placement.within_budget import affordable
@@ -311,7 +311,7 @@ class _FreeInTurn:
         return self._may[broker] and self._layout.has_space(broker, self._partition)
 
 
-class _InTurn:
+class _InTurn(Preference):
     """The ring's order, but children that are too full come last. A child is too full if it is
     fuller than a sibling by more than the tolerance and by more than one replica of this partition.
     """

@@ -150,7 +150,7 @@ class Layout:
         self.count[broker] += count
         if len(self._capped):
             self._held_of[:, broker] += count * self._weights[:, partition]
-        if not (self.origin[partition] == broker).any():
+        if broker not in self.origin[partition].tolist():
             self.incoming[broker] += size
             if self._packing.on:
                 change = self._packing.put if count > 0 else self._packing.take

@@ -30,6 +30,10 @@ class Preference(Protocol):
             out.
         """
 
+    def first(self, level: int, node: int, children: Ints) -> int:
+        """Index of the child that comes first, of at least one, where none is short."""
+        return int(self.rank(level, node, children, np.zeros(len(children), bool)).argmin())
+
 
 def choose(
     tree: RackTree, keep: list[int], replicas: int, free: Mask, preference: Preference
@@ -59,9 +63,19 @@ class _Choice:
         if level == self._tree.height - 1:
             chosen += self._leaves(level, node, keep, replicas)
             return
+        if replicas == 1 and self._tree.capacity[level][node]:
+            child = self._only_one(level, node)
+            self.descend(level + 1, child, keep, replicas, chosen)
+            return
         below = by_child(self._tree, level + 1, keep)
         for child, quota in self._quotas(level, node, below, replicas):
             self.descend(level + 1, child, below.get(child, []), quota, chosen)
+
+    def _only_one(self, level: int, node: int) -> int:
+        """The child that gets a single replica: any that has a broker for it may."""
+        children = self._tree.children[level][node]
+        children = children[self._tree.capacity[level + 1][children] > 0]
+        return int(children[self._preference.first(level, node, children)])
 
     def _quotas(
         self, level: int, node: int, brokers_of_child: dict[int, list[int]], replicas: int
@@ -101,10 +115,12 @@ class _Choice:
         if len(keep) >= replicas:
             return keep[:replicas]
         brokers = self._tree.children[level][node]
-        roomy = self._rank(level, node, brokers[self._free[brokers]])
+        roomy = brokers[self._free[brokers]]
         if len(roomy) < replicas - len(keep):
             raise NoPlaceError
-        return keep + roomy[: replicas - len(keep)]
+        if replicas - len(keep) == 1:
+            return [*keep, int(roomy[self._preference.first(level, node, roomy)])]
+        return keep + self._rank(level, node, roomy)[: replicas - len(keep)]
 
     def _rank(self, level: int, node: int, brokers: Ints) -> list[int]:
         nothing = np.zeros(len(brokers), bool)

@@ -18,7 +18,7 @@ from rehome.errors import InvalidRequestError
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.topic_bands import TopicBands
-from rehome.planning.placement.rack_spread import NoPlaceError, choose
+from rehome.planning.placement.rack_spread import NoPlaceError, Preference, choose
 from rehome.planning.placement.topic_counts import TopicCounts
 
 REPLICA_OVERHEAD = 0.1
@@ -33,7 +33,7 @@ def replica_overhead(layout: Layout) -> int:
     return max(1, round(REPLICA_OVERHEAD * mean))
 
 
-class Fullness:
+class Fullness(Preference):
     """Load of brokers and of the branches above them, per unit of capacity. As a Preference: the
     emptiest first.
 
@@ -42,7 +42,6 @@ class Fullness:
     """
 
     def __init__(self, tree: RackTree, weight: Floats, capacity: Floats) -> None:
-        self._tree = tree
         self._weight = [
             np.bincount(node[tree.hosts], weight[tree.hosts], minlength=len(room))
             for node, room in zip(tree.node, tree.capacity, strict=True)
@@ -50,45 +49,63 @@ class Fullness:
         self._capacity = [
             np.maximum(np.bincount(node, capacity * tree.hosts), 1e-9) for node in tree.node
         ]
+        self._relative = [
+            weight / capacity for weight, capacity in zip(self._weight, self._capacity, strict=True)
+        ]
         # The same memory, whose single values are read several times as fast.
-        self._weights = [weights.data for weights in self._weight]
-        self._capacities = [capacities.data for capacities in self._capacity]
-        self._node = tree.lists.node
+        self._values = [
+            (node, weights.data, capacities.data, relative.data)
+            for node, weights, capacities, relative in zip(
+                tree.lists.node, self._weight, self._capacity, self._relative, strict=True
+            )
+        ]
+        self._hosts: list[bool] = tree.hosts.tolist()
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
         """(n,) weight per capacity; ``node`` and ``short`` are ignored."""
         return self.of(level + 1, children)
 
+    def first(self, level: int, node: int, children: Ints) -> int:
+        """Index of the emptiest; of equals, the first one."""
+        return int(self.of(level + 1, children).argmin())
+
     def of_one(self, level: int, node: int) -> float:
         """The same of a single node."""
-        relative: float = self._weights[level][node] / self._capacities[level][node]
+        relative: float = self._values[level][3][node]
         return relative
 
     def is_above(self, limit: float, level: int, node: int, *, without: int) -> bool:
         """Whether a single node is fuller than a limit, after subtracting ``without``."""
-        relative: float = (self._weights[level][node] - without) / self._capacities[level][node]
+        _, weights, capacities, _ = self._values[level]
+        relative: float = (weights[node] - without) / capacities[node]
         return relative > limit
 
     def of(self, level: int, nodes: Ints, *, without: int = 0) -> Floats:
         """Weight per capacity of nodes on a level, after subtracting ``without`` from each."""
+        if not without:
+            known: Floats = self._relative[level][nodes]
+            return known
         relative: Floats = (self._weight[level][nodes] - without) / self._capacity[level][nodes]
         return relative
 
     def add(self, broker: int, weight: int) -> None:
         """Add weight to a broker, if it may host replicas."""
-        if self._tree.hosts[broker]:
-            for weights, node in zip(self._weights, self._node, strict=True):
-                weights[node[broker]] += weight
+        if self._hosts[broker]:
+            for node, weights, capacities, relative in self._values:
+                at = node[broker]
+                weights[at] += weight
+                relative[at] = weights[at] / capacities[at]
 
 
-class SpreadFirst:
+class SpreadFirst(Preference):
     """A Preference for the spread of topics: brokers below the topic's band first, then those that
     may hold more of it; ties go to the emptiest.
     """
 
     def __init__(self, tree: RackTree, fullness: Fullness, counts: TopicCounts) -> None:
         self._fullness, self._counts = fullness, counts
-        self._tiers: list[Ints] = []
+        self._tiers: dict[int, Ints] = {}
+        self._height = tree.height
         # every node has brokers: these are the first ones of each, in the order of the nodes
         self._groups = [
             (np.argsort(node, kind="stable"), np.r_[0, np.bincount(node).cumsum()[:-1]])
@@ -98,18 +115,33 @@ class SpreadFirst:
     def set_partition(self, partition: int, free: Mask) -> None:
         """Set the partition, and the brokers (B,), that the next calls of ``rank`` are for."""
         counts = self._counts
-        cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
+        cells = counts.cells_of_topic(partition)
         replicas = counts.replicas[cells]
-        tier = 2 - (replicas < counts.high[cells]).astype(np.int64) - (replicas < counts.low[cells])
-        tier = np.where(free, tier, 3)
-        self._tiers = [np.minimum.reduceat(tier[order], starts) for order, starts in self._groups]
+        tier = (replicas >= counts.high[cells]).astype(np.int8) + (replicas >= counts.low[cells])
+        tier[~free] = 3
+        self._tiers = {self._height: tier}
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
         """(n,) ranks; lower is preferred."""
         full = self._fullness.rank(level, node, children, short)
         ranks = np.empty(len(children))
-        ranks[np.lexsort((full, self._tiers[level + 1][children]))] = np.arange(len(children))
+        ranks[np.lexsort((full, self._tiers_on(level + 1)[children]))] = np.arange(len(children))
         return ranks
+
+    def first(self, level: int, node: int, children: Ints) -> int:
+        """Index of the child of the lowest rank."""
+        tiers = self._tiers_on(level + 1)[children]
+        best = np.flatnonzero(tiers == tiers.min())
+        return int(best[self._fullness.first(level, node, children[best])])
+
+    def _tiers_on(self, level: int) -> Ints:
+        """The lowest tier of the brokers below each node of a level."""
+        tiers = self._tiers.get(level)
+        if tiers is None:
+            order, starts = self._groups[level]
+            tiers = np.minimum.reduceat(self._tiers[self._height][order], starts)
+            self._tiers[level] = tiers
+        return tiers
 
     def add(self, partition: int, broker: int, replicas: int) -> None:
         """Count more replicas of the partition's topic on the broker."""
@@ -154,7 +186,7 @@ class Placer:
 
         :raises InvalidRequestError: no allowed broker has disk space for a replica.
         """
-        row = [int(b) for b in self._layout.rows[partition] if b != NONE]
+        row = [b for b in self._layout.rows[partition].tolist() if b != NONE]
         tree = self._tree.of(partition)
         keep = [broker for broker in dict.fromkeys(row) if tree.hosts[broker]]
         free = self._layout.fits(partition) & tree.hosts & self._takes
@@ -176,7 +208,7 @@ class Placer:
         :param gone: brokers of the partition that must no longer hold it.
         :returns: whether there are brokers for all of them; if not, nothing is changed.
         """
-        row = [int(b) for b in self._layout.rows[partition] if b != NONE]
+        row = [b for b in self._layout.rows[partition].tolist() if b != NONE]
         keep = [broker for broker in row if broker not in gone]
         tree = self._without(self._tree.of(partition), gone)
         free = self._layout.fits(partition) & tree.hosts

@@ -16,7 +16,7 @@ import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.placement.rack_spread import NoPlaceError
+from rehome.planning.placement.rack_spread import NoPlaceError, Preference
 
 Skipped = Callable[[int, int, int], bool]
 """Level, node and one of its children → whether this child is skipped while there are others."""
@@ -28,8 +28,9 @@ class Free(Protocol):
     def __getitem__(self, broker: int, /) -> Any: ...
 
 
-class Ring:
-    """The pointers of all nodes. Placing replicas advances them. Also a Preference, for ties.
+class Ring(Preference):
+    """The pointers of all nodes. Placing replicas advances them. As a Preference, it
+    breaks ties.
 
     :param start: random start of the pointers; None = at the first children.
     :ivar pointers: per level, per node: the place of the child whose turn it is.

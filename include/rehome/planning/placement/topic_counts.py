@@ -41,6 +41,11 @@ class TopicCounts:
         """The same for one."""
         return int(self._row[partition]) * int(self.brokers) + broker
 
+    def cells_of_topic(self, partition: int) -> slice:
+        """The cells of a partition's topic, broker by broker."""
+        first = int(self._row[partition]) * self.brokers
+        return slice(first, first + self.brokers)
+
     def topic(self, partitions: Ints) -> Ints:
         """The row of each partition's topic."""
         rows: Ints = self._row[partitions]
