@@ -36,6 +36,7 @@ class RackConstraint:
         branch, most = zip(*(_first_branches(one) for one in tree.trees), strict=True)
         self._hosts = np.concatenate([one.hosts for one in tree.trees])
         self._branch: Ints = np.concatenate(branch)
+        self._branch_or_none = np.append(self._branch, NONE)  # the last one is that of NONE
         # The last one of each tree is that of NONE.
         self._branches: list[list[int]] = [[*one.tolist(), NONE] for one in branch]
         self._rack = _innermost_racks(tree)
@@ -99,14 +100,21 @@ class RackConstraint:
 
     def admits(self, partitions: Ints, positions: Ints, brokers: Ints) -> Mask:
         """(n,) whether the replica at each position of a partition's row may go to the broker."""
+        tall = np.flatnonzero(~self._plain[partitions])
+        if len(tall) == len(partitions):
+            return self._tall_admit(partitions, positions, brokers)
         rows = self._rows.take(partitions, axis=0)
         rows[np.arange(len(rows)), positions] = NONE
-        start = self._start[partitions] if self._several else 0
-        free: Mask = self._hosts[brokers + start]
-        branch = self._branch[brokers + start]
+        if self._several:
+            start = self._start[partitions]
+            brokers_of_trees = brokers + start
+            rows = np.where(rows == NONE, NONE, rows + start[:, None])
+        else:
+            brokers_of_trees = brokers
+        free: Mask = self._hosts[brokers_of_trees]
+        branch = self._branch[brokers_of_trees]
         for others in rows.T:
-            free &= (self._branch[others + start] != branch) | (others == NONE)
-        tall = np.flatnonzero(~self._plain[partitions])
+            free &= self._branch_or_none[others] != branch
         if len(tall):
             free[tall] = self._tall_admit(partitions[tall], positions[tall], brokers[tall])
         return free
@@ -133,11 +141,8 @@ class RackConstraint:
         if not alike.all():
             unevenness[~alike] = self._violations(partitions[~alike], rows[~alike])
         racks = np.sort(np.where(rows == NONE, 0, self._rack[at])[alike], axis=1)
-        keys, first, which = np.unique(
-            racks @ self._rack_digits, return_index=True, return_inverse=True
-        )
-        some = np.flatnonzero(alike)[first]
-        unevenness[alike] = self._of_racks(keys.tolist(), partitions[some], rows[some])[which]
+        keys: list[int] = (racks @ self._rack_digits).tolist()
+        unevenness[alike] = self._of_racks(keys, partitions[alike], rows[alike])
         return unevenness
 
     def _of_racks(self, keys: list[int], partitions: Ints, rows: Rows) -> Ints:
@@ -145,10 +150,11 @@ class RackConstraint:
         unevenness_by_key = self._unevenness_of
         if len(unevenness_by_key) >= MOST_KNOWN:
             unevenness_by_key.clear()
-        new = [n for n, key in enumerate(keys) if key not in unevenness_by_key]
+        new = {key: n for n, key in enumerate(keys) if key not in unevenness_by_key}
         if new:
-            unevenness = self._violations(partitions[new], rows[new]).tolist()
-            unevenness_by_key.update(zip([keys[n] for n in new], unevenness, strict=True))
+            some = np.array(list(new.values()))
+            unevenness = self._violations(partitions[some], rows[some]).tolist()
+            unevenness_by_key.update(zip(new, unevenness, strict=True))
         return np.array([unevenness_by_key[key] for key in keys], np.int64)
 
     def admits_one(self, partition: int, position: int, broker: int) -> bool:

@@ -203,31 +203,60 @@ def _try(search: Search, choices: _Choices, n: int, gone: list[int]) -> bool:
     weight = _weights(search, replicas)
     fits = ((weight >= choices.least[:, [n]]) & (weight <= choices.most[:, [n]])).all(axis=0)
     smallest = np.argsort(weight[0, fits], kind="stable")[: FEWER_COPIES.replicas_tried]
-    target = int(choices.target[n])
-    return any(
-        _move(search, gone, replica, target) for replica in replicas[fits][smallest].tolist()
-    )
-
-
-def _move(search: Search, gone: list[int], replica: int, target: int) -> bool:
-    """Undo copies and move the replica, unless rules or the spread of topics forbid it, or it would
-    be copied and leave its partition unevenly spread over racks.
-    """
-    origin, counts = search.origin.reshape(-1), search.topic_counts
-    worse, done = 0, []
-    for one, broker in [*((one, int(origin[one])) for one in gone), (replica, target)]:
-        partition, there = one // search.width, int(search.flat[one])
-        if broker in search.rows[partition].tolist() or not search.valid_one(one, broker):
-            break
-        if counts is not None:
-            worse += counts.moving_one(partition, there, broker)
-        search.move(one, broker)
-        done.append((one, there))
-    if len(done) == len(gone) + 1 and worse <= 0 and _is_even(search, replica // search.width):
+    undone = _Undone(search, gone)
+    target, instead = int(choices.target[n]), replicas[fits][smallest].tolist()
+    if instead and undone.make() and any(undone.move(replica, target) for replica in instead):
         return True
-    for one, broker in reversed(done):
-        search.move(one, broker)
+    undone.take_back()
     return False
+
+
+class _Undone:
+    """Copies that are undone so that another replica moves instead, unless rules or the spread of
+    topics forbid it.
+
+    :param gone: the copies.
+    """
+
+    def __init__(self, search: Search, gone: list[int]) -> None:
+        self._search, self._gone = search, gone
+        self._before: list[tuple[int, int]] = []
+        self._worse = 0
+
+    def make(self) -> bool:
+        """Undo the copies, as far as they may. Returns whether all may."""
+        origin = self._search.origin.reshape(-1)
+        return all(self._made(one, int(origin[one])) for one in self._gone)
+
+    def move(self, replica: int, target: int) -> bool:
+        """Move the replica as well, unless it would be copied and leave its partition unevenly
+        spread over racks. Returns whether it has moved.
+        """
+        before, worse = int(self._search.flat[replica]), self._worse
+        if not self._made(replica, target):
+            return False
+        if self._worse <= 0 and _is_even(self._search, replica // self._search.width):
+            return True
+        self._search.move(replica, before)
+        self._before.pop()
+        self._worse = worse
+        return False
+
+    def _made(self, replica: int, broker: int) -> bool:
+        search, partition = self._search, replica // self._search.width
+        if broker in search.rows[partition].tolist() or not search.valid_one(replica, broker):
+            return False
+        there = int(search.flat[replica])
+        if search.topic_counts is not None:
+            self._worse += search.topic_counts.moving_one(partition, there, broker)
+        search.move(replica, broker)
+        self._before.append((replica, there))
+        return True
+
+    def take_back(self) -> None:
+        """Put everything back."""
+        for replica, broker in reversed(self._before):
+            self._search.move(replica, broker)
 
 
 def _is_even(search: Search, partition: int) -> bool:
