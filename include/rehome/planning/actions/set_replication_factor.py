@@ -236,14 +236,14 @@ class _RingPlacer(Placer):
         self, layout: Layout, tree: RackTree, capacity: Floats, tolerance: float, seed: int
     ) -> None:
         super().__init__(layout, tree, capacity)
-        self._tolerance, self._seed = tolerance, seed
+        self._seed = seed
         self._rings: dict[int, Ring] = {}
-        # Lists, which a loop over single partitions reads faster.
+        # A loop over single partitions reads lists and memory faster than arrays.
         is_even = tree.violations_of(np.arange(len(layout.origin)), layout.origin) == 0
         self._even: list[bool] = is_even.tolist()
-        self._open: list[bool] = (tree.hosts & layout.arrays.brokers.takes).tolist()
-        self._origin: list[list[int]] = layout.origin.tolist()
-        self._topic: list[int] = layout.arrays.topic_of.tolist()
+        self._roomy = _FreeInTurn(layout, tree.hosts & layout.arrays.brokers.takes)
+        self._turn = _InTurn(self.fullness, tolerance)
+        self._topic = layout.arrays.topic_of.data
 
     def complete(self, partition: int, replicas: int) -> None:
         """The same. Nearly all partitions are spread evenly and only get further replicas: then
@@ -253,9 +253,9 @@ class _RingPlacer(Placer):
             super().complete(partition, replicas)
             return
         origin = self._holders(partition)
-        free = _FreeInTurn(self._layout, self._open, partition)
+        self._roomy.size = self._size[partition]
         try:
-            is_new = self._handed_out(partition, self._tree, origin, replicas, free)
+            is_new = self._handed_out(partition, self._tree, origin, replicas, self._roomy)
         except NoPlaceError:
             super().complete(partition, replicas)
             return
@@ -271,8 +271,8 @@ class _RingPlacer(Placer):
         if self._even[partition] and set(keep) == set(origin):
             with suppress(NoPlaceError):
                 return origin + self._handed_out(partition, tree, origin, replicas, free)
-        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
-        chosen = choose(tree, keep, replicas, free, turn)
+        self._turn.set_partition(ring, self.weight(partition))
+        chosen = choose(tree, keep, replicas, free, self._turn)
         is_new = ring.visit(set(chosen) - set(origin))
         return [broker for broker in chosen if broker not in is_new] + is_new
 
@@ -280,11 +280,11 @@ class _RingPlacer(Placer):
         self, partition: int, tree: RackTree, origin: list[int], replicas: int, free: Free
     ) -> list[int]:
         ring = self._ring(self._topic[partition])
-        turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
-        return ring.hand_out(tree, origin, replicas - len(origin), free, turn.fuller)
+        self._turn.set_partition(ring, self.weight(partition))
+        return ring.hand_out(tree, origin, replicas - len(origin), free, self._turn.fuller)
 
     def _holders(self, partition: int) -> list[int]:
-        return [broker for broker in self._origin[partition] if broker != NONE]
+        return [broker for broker in self._layout.origin[partition].tolist() if broker != NONE]
 
     def _ring(self, topic: int) -> Ring:
         ring = self._rings.get(topic)
@@ -302,13 +302,15 @@ class _FreeInTurn:
     """Which brokers may get a new copy of a partition, found out one by one.
 
     :param may: (B,) brokers that may get new copies.
+    :ivar size: of the partition.
     """
 
-    def __init__(self, layout: Layout, may: list[bool], partition: int) -> None:
-        self._layout, self._may, self._partition = layout, may, partition
+    def __init__(self, layout: Layout, may: Mask) -> None:
+        self._layout, self.size = layout, 0
+        self._may: list[bool] = may.tolist()
 
     def __getitem__(self, broker: int, /) -> bool:
-        return self._may[broker] and self._layout.has_space(broker, self._partition)
+        return self._may[broker] and self._layout.has_space(broker, self.size)
 
 
 class _InTurn(Preference):
@@ -316,17 +318,21 @@ class _InTurn(Preference):
     fuller than a sibling by more than the tolerance and by more than one replica of this partition.
     """
 
-    def __init__(self, ring: Ring, fullness: Fullness, tolerance: float, weight: int) -> None:
-        self._ring, self._fullness = ring, fullness
-        self._tolerance, self._weight = tolerance, weight
+    def __init__(self, fullness: Fullness, tolerance: float) -> None:
+        self._fullness, self._times = fullness, 1 + tolerance
+
+    def set_partition(self, ring: Ring, weight: int) -> None:
+        """Set the partition that the next calls are for, by its ring and weight."""
+        self._ring, self._weight = ring, weight
 
     def fuller(self, level: int, node: int, child: int) -> bool:
         """Whether a child of the node is too full."""
-        limit = self._fullness.of_one(level, node) * (1 + self._tolerance)
-        return self._fullness.is_above(limit, level + 1, child, without=self._weight)
+        return self._fullness.is_fuller(
+            level, node, child, times=self._times, without=self._weight
+        )
 
     def _fuller(self, level: int, node: int, children: Ints) -> Mask:
-        limit = self._fullness.of_one(level, node) * (1 + self._tolerance)
+        limit = self._fullness.of_one(level, node) * self._times
         fuller: Mask = self._fullness.of(level + 1, children, without=self._weight) > limit
         return fuller
 

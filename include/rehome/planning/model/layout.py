@@ -77,9 +77,10 @@ class Layout:
         size = int(self.size[partition])
         return size <= self._packing.surely_free(self.incoming)
 
-    def has_space(self, broker: int, partition: int) -> bool:
-        """Whether a broker has a log dir with enough space for this partition."""
-        return bool(self.incoming[broker] + self.size[partition] <= self._packing.least[broker])
+    def has_space(self, broker: int, size: int) -> bool:
+        """Whether a broker has a log dir with space for so many bytes."""
+        incoming: int = self.incoming.item(broker)
+        return incoming + size <= self._packing.least.item(broker)
 
     def within_limits(self, partition: int) -> Mask:
         """(B,) brokers that may get a replica of the partition by their caps and its set."""

@@ -74,10 +74,11 @@ class Fullness(Preference):
         relative: float = self._values[level][3][node]
         return relative
 
-    def is_above(self, limit: float, level: int, node: int, *, without: int) -> bool:
-        """Whether a single node is fuller than a limit, after subtracting ``without``."""
-        _, weights, capacities, _ = self._values[level]
-        relative: float = (weights[node] - without) / capacities[node]
+    def is_fuller(self, level: int, node: int, child: int, *, times: float, without: int) -> bool:
+        """Whether a child is fuller than so many times its node, after subtracting ``without``."""
+        _, weights, capacities, _ = self._values[level + 1]
+        limit: float = self._values[level][3][node] * times
+        relative: float = (weights[child] - without) / capacities[child]
         return relative > limit
 
     def of(self, level: int, nodes: Ints, *, without: int = 0) -> Floats:
@@ -170,6 +171,7 @@ class Placer:
         self._tree = tree
         self._smaller: dict[tuple[int, bytes], RackTree] = {}
         self._overhead = replica_overhead(layout)
+        self._size = layout.size.data  # single values of which are read faster
         weight = (layout.load + layout.count * self._overhead).astype(float)
         self.fullness = Fullness(tree, weight, capacity)
         self._topics = None
@@ -257,7 +259,7 @@ class Placer:
 
     def weight(self, partition: int) -> int:
         """Weight of one replica of the partition: its bytes plus the overhead."""
-        return int(self._layout.size[partition]) + self._overhead
+        return self._size[partition] + self._overhead
 
     def _choose_where_it_fits(
         self, partition: int, keep: list[int], replicas: int, free: Mask

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.model.rack_tree import RackTree, TreeLists
 from rehome.planning.placement.rack_spread import NoPlaceError, Preference
 
 Skipped = Callable[[int, int, int], bool]
@@ -66,9 +66,13 @@ class Ring(Preference):
 
     def advance(self, broker: int) -> None:
         """Advance the pointers as if a replica had been placed on this broker."""
-        for node, place, size, pointers in self._wheels:
-            at = node[broker]
-            pointers[at] = (place[broker] + 1) % size[at]
+        self._advance_from(0, (broker,))
+
+    def _advance_from(self, level: int, brokers: Sequence[int]) -> None:
+        for broker in brokers:
+            for node, place, size, pointers in self._wheels[level:]:
+                at = node[broker]
+                pointers[at] = (place[broker] + 1) % size[at]
 
     def replay(self, rows: Rows) -> None:
         """Advance the pointers past existing partitions, whatever the order of their replicas.
@@ -82,7 +86,31 @@ class Ring(Preference):
             self._visit_apart(rows[1:])
             return
         for row in rows[1:].tolist():
-            self.visit(_brokers(row))
+            self._pass(0, 0, list(dict.fromkeys(_brokers(row))))
+
+    def _pass(self, level: int, node: int, brokers: list[int]) -> None:
+        """Advance the pointers from this node down as a visit of brokers below it does. Each child
+        has its turns in rounds; in which order children take theirs changes nothing below them.
+        """
+        if len(brokers) < 2:
+            self._advance_from(level, brokers)
+            return
+        place, size = self._place_of[level + 1], self._size[level][node]
+        first, turns = self.pointers[level][node], 1
+        if level == len(self._wheels) - 1:
+            steps = [(place[broker] - first) % size for broker in brokers]
+            self.pointers[level][node] = (first + max(steps) + 1) % size
+            return
+        below: dict[int, list[int]] = {}
+        for broker in brokers:
+            below.setdefault(self._node[level + 1][broker], []).append(broker)
+        for child, mine in below.items():
+            self._pass(level + 1, child, mine)
+            turns = max(turns, len(mine))
+        for turn in range(turns):
+            left = [place[mine[0]] for mine in below.values() if len(mine) > turn]
+            first = (first + max([(at - first) % size for at in left]) + 1) % size
+        self.pointers[level][node] = first
 
     def _lie_apart(self, rows: Rows) -> bool:
         """Whether no two replicas of a partition lie below the same child of the root."""
@@ -100,6 +128,8 @@ class Ring(Preference):
             for node, broker in last.items():
                 pointers[node] = self._behind(level, node, broker)
         size, (pointer,) = self._size[0][0], self.pointers[0]
+        if rows.shape[1] == size and (rows != NONE).all():
+            return  # a full round each
         place = self._place_of[1]
         for row in rows.tolist():
             steps = [(place[broker] - pointer) % size for broker in row if broker != NONE]
@@ -159,47 +189,25 @@ class Ring(Preference):
         """The broker that the turns lead to where no child has to be tried for a second time; NONE
         where one has.
         """
-        node = 0
-        for level in range(tree.height):
-            nodes = tree.lists.node[level + 1]
+        node, lists = 0, tree.lists
+        for level, pointers in enumerate(self.pointers):
+            nodes, in_order = lists.node[level + 1], lists.children[level][node]
             below = [nodes[broker] for broker in holders]
-            node = self._next_child(tree, (level, node), below, free, skipped)
-            if node == NONE:
+            closed = _closed(lists, level, node, below)
+            capacity, leaf = lists.capacity[level + 1], level == tree.height - 1
+            first = pointers[node]
+            for turn in range(first - len(in_order), first):  # a full round, from the pointer on
+                child = in_order[turn]
+                if child in closed or not capacity[child] or (leaf and not free[child]):
+                    continue
+                if not skipped(level, node, child):
+                    break
+            else:
                 return NONE
-            holders = [broker for broker in holders if nodes[broker] == node]
+            node = child
+            if below:
+                holders = [b for b, at in zip(holders, below, strict=True) if at == node]
         return node
-
-    def _next_child(
-        self,
-        tree: RackTree,
-        parent: tuple[int, int],
-        below: list[int],
-        free: Free,
-        skipped: Skipped,
-    ) -> int:
-        """The first child in turn that can take one more replica and then holds no more of the
-        partition than another one could; NONE = there is none.
-
-        :param parent: level and node; ``below``: the child of it that each replica lies in.
-        """
-        level, node = parent
-        capacity, leaf = tree.lists.capacity[level + 1], level == tree.height - 1
-        most, children = 0, set(below)
-        if len(children) == tree.lists.open_children[level][node]:
-            most = min(
-                [below.count(c) for c in children if below.count(c) < capacity[c]], default=0
-            )
-        in_order, first = tree.lists.children[level][node], self.pointers[level][node]
-        for turn in range(first - len(in_order), first):  # a full round, from the pointer on
-            child = in_order[turn]
-            if (
-                below.count(child) <= most
-                and below.count(child) < capacity[child]
-                and not (leaf and not free[child])
-                and not skipped(level, node, child)
-            ):
-                return child
-        return NONE
 
     def visit(self, brokers: Collection[int]) -> list[int]:
         """These brokers in the order of the ring; advances the pointers."""
@@ -323,6 +331,22 @@ class _Turn:
                 if sum(shares[c][0] for c in mine) < least:
                     return False
         return True
+
+
+def _closed(lists: TreeLists, level: int, node: int, below: list[int]) -> list[int]:
+    """Of the children that hold replicas, those that can take no more, or would then hold more of
+    the partition than another one could.
+
+    :param below: the child of the node that each replica lies in.
+    """
+    if len(below) < lists.open_children[level][node]:
+        return below
+    children, capacity = set(below), lists.capacity[level + 1]
+    if len(children) != lists.open_children[level][node]:
+        return below
+    counts = [(below.count(child), child) for child in children]
+    most = min([count for count, child in counts if count < capacity[child]], default=0)
+    return [child for count, child in counts if count > most or count >= capacity[child]]
 
 
 def _brokers(row: Iterable[int]) -> list[int]:
