@@ -81,3 +81,16 @@ def test_sets_of_the_same_racks_are_computed_once(tall_rows: Rows, dead: list[in
     as_even = tree.unevenness_of(partitions, rows) <= before[partitions]
     right = as_even & ~twice & hosts[brokers]
     assert admitted.tolist() == right.tolist()
+
+
+def test_low_and_tall_partitions_are_admitted_together_as_one_by_one(tall_rows: Rows) -> None:
+    rows = tall_rows.copy()
+    rows[::2, 3:] = NONE
+    hosts = np.arange(40) != 7
+    tree = RackTree([(f"r{broker % 3}",) for broker in range(40)], hosts, 5)
+    constraint = RackConstraint(tree, rows)
+    asked = [(p, n, b) for p in range(200) for n in range(3) for b in range(0, 40, 3)]
+    partitions, positions, brokers = np.array(asked).T
+    admitted = constraint.admits(partitions, positions, brokers)
+    assert admitted.tolist() == [constraint.admits_one(*one) for one in asked]
+    assert 0 < admitted.sum() < len(admitted)

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from rehome.domain.actions import Action
 from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.request.request import ReassignmentRequest
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.placement.replica_sets import Fullness, SpreadFirst
+from rehome.planning.placement.topic_counts import TopicCounts
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.placement.evenness import even_sets, is_even
@@ -182,3 +185,24 @@ def test_partly_racked_clusters_are_spread_as_an_independent_checker_wants_it(
     again = of.after(plan(of, action="rebalance"))
     for partition, row in again.replicas.items():
         assert is_even(row, paths, of.racks) or set(row) == set(of.replicas[partition])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_child_is_the_one_that_is_ranked_first(seed: int) -> None:
+    random, brokers = np.random.default_rng(seed), 60
+    paths = [(f"dc{n % 2}", f"r{n % 6}") for n in range(brokers)]
+    tree = RackTree(paths, random.random(brokers) < 0.9, 3)
+    fullness = Fullness(tree, random.integers(9, size=brokers).astype(np.float64), np.ones(brokers))
+    counts, low = random.integers(4, size=(2, 3, brokers))
+    topics = TopicCounts(np.arange(3), counts, low, low + 1)
+    spread_first = SpreadFirst(tree, fullness, topics)
+    for partition in range(3):
+        spread_first.set_partition(partition, random.random(brokers) < 0.5)
+        for broker in random.choice(np.flatnonzero(tree.hosts), 9).tolist():
+            fullness.add(broker, int(random.integers(9)))
+        for preference in (fullness, spread_first):
+            for level, groups in enumerate(tree.children):
+                for node, children in enumerate(groups):
+                    ranks = preference.rank(level, node, children, np.zeros(len(children), bool))
+                    first = preference.first(level, node, children)
+                    assert first == np.argsort(ranks, kind="stable")[0]

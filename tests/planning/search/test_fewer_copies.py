@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -43,6 +44,21 @@ def test_bytes_are_not_exceeded_and_bands_are_kept() -> None:
     assert len(search.copies()) == 2
     exchange_and_merge(search, 1.03 * search.copied_bytes())
     assert search.copies().tolist() == [2]
+
+
+def test_copies_are_undone_once_for_all_that_may_move_instead() -> None:
+    search = search_of([200, 200, *[400] * 8], moved=2, racks=("a", "a", "b"))
+    before = search.flat.copy(), search.load.copy()
+    with (
+        patch.object(search, "move", wraps=search.move) as moves,
+        patch("rehome.planning.search.fewer_copies._is_even", return_value=False) as asked,
+    ):
+        exchange_and_merge(search, search.copied_bytes())
+    assert asked.call_count > 1
+    undone = [call.args for call in moves.call_args_list if call.args[0] < 2 and call.args[1] == 0]
+    assert len(undone) < asked.call_count
+    assert np.array_equal(search.flat, before[0])
+    assert np.array_equal(search.load, before[1])
 
 
 def test_a_replica_that_may_not_move_is_not_chosen() -> None:

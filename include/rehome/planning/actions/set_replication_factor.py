@@ -327,9 +327,7 @@ class _InTurn(Preference):
 
     def fuller(self, level: int, node: int, child: int) -> bool:
         """Whether a child of the node is too full."""
-        return self._fullness.is_fuller(
-            level, node, child, times=self._times, without=self._weight
-        )
+        return self._fullness.is_fuller(level, node, child, times=self._times, without=self._weight)
 
     def _fuller(self, level: int, node: int, children: Ints) -> Mask:
         limit = self._fullness.of_one(level, node) * self._times

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.domain.kafka import TopicPartition
@@ -53,7 +55,7 @@ class Fullness(Preference):
             weight / capacity for weight, capacity in zip(self._weight, self._capacity, strict=True)
         ]
         # The same memory, whose single values are read several times as fast.
-        self._values = [
+        self._values: list[tuple[list[int], Any, Any, Any]] = [
             (node, weights.data, capacities.data, relative.data)
             for node, weights, capacities, relative in zip(
                 tree.lists.node, self._weight, self._capacity, self._relative, strict=True
@@ -105,7 +107,7 @@ class SpreadFirst(Preference):
 
     def __init__(self, tree: RackTree, fullness: Fullness, counts: TopicCounts) -> None:
         self._fullness, self._counts = fullness, counts
-        self._tiers: dict[int, Ints] = {}
+        self._tiers: dict[int, npt.NDArray[np.int8]] = {}
         self._height = tree.height
         # every node has brokers: these are the first ones of each, in the order of the nodes
         self._groups = [
@@ -135,7 +137,7 @@ class SpreadFirst(Preference):
         best = np.flatnonzero(tiers == tiers.min())
         return int(best[self._fullness.first(level, node, children[best])])
 
-    def _tiers_on(self, level: int) -> Ints:
+    def _tiers_on(self, level: int) -> npt.NDArray[np.int8]:
         """The lowest tier of the brokers below each node of a level."""
         tiers = self._tiers.get(level)
         if tiers is None:
