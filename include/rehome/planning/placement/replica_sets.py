@@ -86,8 +86,8 @@ class Fullness(Preference):
     def of(self, level: int, nodes: Ints, *, without: int = 0) -> Floats:
         """Weight per capacity of nodes on a level, after subtracting ``without`` from each."""
         if not without:
-            known: Floats = self._relative[level][nodes]
-            return known
+            of_all: Floats = self._relative[level][nodes]
+            return of_all
         relative: Floats = (self._weight[level][nodes] - without) / self._capacity[level][nodes]
         return relative
 

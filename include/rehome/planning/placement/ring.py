@@ -193,12 +193,12 @@ class Ring(Preference):
         for level, pointers in enumerate(self.pointers):
             nodes, in_order = lists.node[level + 1], lists.children[level][node]
             below = [nodes[broker] for broker in holders]
-            closed = _closed(lists, level, node, below)
+            full = _full_children(lists, level, node, below)
             capacity, leaf = lists.capacity[level + 1], level == tree.height - 1
             first = pointers[node]
             for turn in range(first - len(in_order), first):  # a full round, from the pointer on
                 child = in_order[turn]
-                if child in closed or not capacity[child] or (leaf and not free[child]):
+                if child in full or not capacity[child] or (leaf and not free[child]):
                     continue
                 if not skipped(level, node, child):
                     break
@@ -333,7 +333,7 @@ class _Turn:
         return True
 
 
-def _closed(lists: TreeLists, level: int, node: int, below: list[int]) -> list[int]:
+def _full_children(lists: TreeLists, level: int, node: int, below: list[int]) -> list[int]:
     """Of the children that hold replicas, those that can take no more, or would then hold more of
     the partition than another one could.
 

@@ -226,14 +226,14 @@ class _Undone:
     def make(self) -> bool:
         """Undo the copies, as far as they may. Returns whether all may."""
         origin = self._search.origin.reshape(-1)
-        return all(self._made(one, int(origin[one])) for one in self._gone)
+        return all(self._make_one(one, int(origin[one])) for one in self._gone)
 
     def move(self, replica: int, target: int) -> bool:
         """Move the replica as well, unless it would be copied and leave its partition unevenly
         spread over racks. Returns whether it has moved.
         """
         before, worse = int(self._search.flat[replica]), self._worse
-        if not self._made(replica, target):
+        if not self._make_one(replica, target):
             return False
         if self._worse <= 0 and _is_even(self._search, replica // self._search.width):
             return True
@@ -242,7 +242,7 @@ class _Undone:
         self._worse = worse
         return False
 
-    def _made(self, replica: int, broker: int) -> bool:
+    def _make_one(self, replica: int, broker: int) -> bool:
         search, partition = self._search, replica // self._search.width
         if broker in search.rows[partition].tolist() or not search.valid_one(replica, broker):
             return False
