@@ -35,7 +35,7 @@ class FillOptions:
     :param disfavour: weight of the gain of brokers that are not to be filled now.
     :param turns: in a round, a broker gets one small replica per so many that it lacks, and so many
         at most.
-    :param most: percentile of sizes: bands of bytes that have no room for one of these cannot be
+    :param most: quantile of sizes: bands of bytes that have no room for one of these cannot be
         met, and topics keep to theirs. At the median, those of 0.1 % on 20 brokers would not.
     :param importance: weight of a deficit in each resource when the next broker is chosen: bytes
         come first.
@@ -47,7 +47,7 @@ class FillOptions:
     pickier: float = 0.5
     disfavour: float = 1e-3
     turns: int = 8
-    most: float = 90.0
+    most: float = 0.9
     importance: tuple[float, ...] = (1.0, 0.03, 0.16)
 
 
@@ -86,7 +86,7 @@ def _can_be_met(search: Search) -> bool:
     """Whether bands of bytes have room for most replicas; else no later part repairs topics."""
     targets, sizes = search.problem.targets, search.problem.weights[BYTES_ROW]
     width = (targets.high - targets.low)[BYTES_ROW, search.receivers]
-    return bool(width.max(initial=0.0) >= np.percentile(sizes, FILL.most))
+    return bool(width.max(initial=0.0) >= np.quantile(sizes, FILL.most))
 
 
 def _make_room_for_topics(
