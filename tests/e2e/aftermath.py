@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
-
-import httpx
-
-from rehome.errors import RehomeError
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import World
@@ -20,32 +16,31 @@ WORTH_READING = ("ERROR", "CRITICAL", "Executor reported", "Received executor ev
 
 def aftermath(world: World) -> str:
     """The newest events of the ledger, tries of the newest runs' tasks, lines of Airflow's log."""
-    return "\n".join([*_events(world), *_tries(world), *_log_lines(world)])
+    parts = (_events, _tries, _log_lines)
+    return "\n".join(line for part in parts for line in _or_why_not(part, world))
+
+
+def _or_why_not(part: Callable[[World], Iterable[str]], world: World) -> list[str]:
+    """What is asked for, or why it is not there: the test may have broken any of it."""
+    try:
+        return list(part(world))
+    except Exception as error:  # noqa: BLE001 - reported instead, beside the test's own failure
+        return [f"{part.__name__}: {error!r}"]
 
 
 def _events(world: World) -> Iterator[str]:
-    try:
-        events = world.ledger.events()[-EVENTS:]
-    except RehomeError as error:
-        yield f"The ledger does not answer: {error}"
-        return
-    for event in events:
+    for event in world.ledger.events()[-EVENTS:]:
         yield f"{event.at:%H:%M:%S} {event.plan_id} {event.kind} {event.actor}: {event.detail}"
 
 
 def _tries(world: World) -> Iterator[str]:
     api = world.airflow.api
-    try:
-        for run in api.runs("reassign_partitions")[:3]:
-            name = run["dag_run_id"]
-            for task in api.task_instances("reassign_partitions", name):
-                yield f"{name} {task['task_id']}: {task['state']}, try {task['try_number']}"
-    except httpx.HTTPError as error:
-        yield f"Airflow's API does not answer: {error!r}"
+    for run in api.runs("reassign_partitions")[:3]:
+        name = run["dag_run_id"]
+        for task in api.task_instances("reassign_partitions", name):
+            yield f"{name} {task['task_id']}: {task['state']}, try {task['try_number']}"
 
 
 def _log_lines(world: World) -> list[str]:
-    text = world.airflow.log_file.read_text(errors="replace")
-    return [line for line in text.splitlines() if any(part in line for part in WORTH_READING)][
-        -LINES:
-    ]
+    lines = world.airflow.log_file.read_text(errors="replace").splitlines()
+    return [line for line in lines if any(part in line for part in WORTH_READING)][-LINES:]

@@ -139,6 +139,11 @@ def cluster_of(
     return with_limits(arrays, request)
 
 
+def _predicted_s(outcome: Outcome, pace: Pace, log_dir_bytes: int) -> float:
+    relocated = np.array([*outcome.log_dirs], np.int64)
+    return predicted_seconds(outcome.layout, outcome.changed(), relocated, pace, log_dir_bytes)
+
+
 def plan_of(
     snapshot: Snapshot,
     outcome: Outcome,
@@ -162,7 +167,7 @@ def plan_of(
         ),
         options,
         action=action,
-        predicted_s=predicted_seconds(outcome.layout, len(moves), pace, between) if pace else None,
+        predicted_s=_predicted_s(outcome, pace, between) if pace else None,
         lower_bound_bytes=outcome.lower_bound_bytes,
         rack_violations_before=before,
         rack_violations_after=after,

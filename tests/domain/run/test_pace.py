@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,15 @@ def test_small_moves_take_neither_part_of_a_slot_nor_a_place() -> None:
     assert many.summary.predicted_s == pytest.approx(1_000 * 10 * QUICK_MOVE_S)
     larger = drained([10] * 100, reaction_s=10, max_partitions_in_flight=5, small_bytes=9)
     assert larger.summary.predicted_s == pytest.approx(100 / 5 * 10 + 10)
+
+
+def test_what_sends_more_than_a_small_move_takes_its_place() -> None:
+    snapshot = cluster([""] * 4, [(0,)] * 100, [6] * 100).snapshot()
+    request = parse_request({"action": "set_replication_factor", "replication_factor": 3})
+    options = PlanOptions("p", 10**9, reaction_s=10, max_partitions_in_flight=5, small_bytes=9)
+    assert make_plan(snapshot, request, options).summary.predicted_s == pytest.approx(210)
+    options = replace(options, small_bytes=12)
+    assert make_plan(snapshot, request, options).summary.predicted_s == pytest.approx(10.05)
 
 
 def test_small_copies_take_the_time_of_their_bytes() -> None:

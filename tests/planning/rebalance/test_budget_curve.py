@@ -11,10 +11,13 @@ import pytest
 from benchmarks.clusters import CASES, build
 from rehome.domain.actions import Action
 from rehome.domain.plan.figures import BudgetPoint
+from rehome.domain.request.parse_request import parse_request
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.domain.resources import Resource
+from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.rebalance.rebalance import plan_expansion, plan_rebalance
 from rehome.planning.result.outcome import Outcome
+from tests.planning.planner.test_determinism import cluster
 from tests.planning.posed import PLAIN
 from tests.planning.rebalance.test_target_costs import cost
 
@@ -58,6 +61,19 @@ def test_each_point_is_the_plan_that_is_made_with_its_budget(
         made = rebalanced(budget_bytes=point.budget_bytes)
         assert (point.bytes_to_move, point.replica_moves) == cost(made)
         assert point.furthest["bytes"] == pytest.approx(abs(off_share(made)).max(), abs=1e-3)
+
+
+@pytest.mark.slow
+def test_leaders_and_topics_of_a_point_are_those_of_its_plan_too() -> None:
+    tolerances = {"replicas": 0.1, "leaders": 0.1, "topic_spread": 0.1}
+    asked = parse_request({"action": "rebalance", "dry_run": True, "tolerances": tolerances})
+    arrays = ClusterArrays.from_snapshot(cluster())
+    points = plan_rebalance(arrays, asked).curve()[1:-1]
+    assert len(points) == 4
+    for point in points[:2]:
+        made = plan_rebalance(arrays, replace(asked, budget_bytes=point.budget_bytes))
+        (mine,) = (each for each in made.curve() if each.bytes_to_move == cost(made)[0])
+        assert point.furthest == mine.furthest
 
 
 @pytest.mark.slow

@@ -58,11 +58,15 @@ def moves_until_even(brokers: list[int], row: tuple[int, ...]) -> int:
     raise AssertionError(held)
 
 
-def test_at_least_as_many_are_badly_placed_as_have_to_move() -> None:
+def test_as_many_are_badly_placed_as_have_to_move() -> None:
     rng = Random(161)
     for _ in range(2_000):
         brokers = [rng.randint(1, 4) for _ in range(rng.randint(1, 4))]
-        row = tuple(rng.sample(range(sum(brokers)), rng.randint(1, min(6, sum(brokers)))))
-        moves, badly = moves_until_even(brokers, row), badly_in(brokers, row)
-        assert badly >= moves, (brokers, row)
-        assert (badly > 0) == (moves > 0), (brokers, row)
+        row = tuple(rng.sample(range(sum(brokers)), rng.randint(1, min(7, sum(brokers)))))
+        assert badly_in(brokers, row) == moves_until_even(brokers, row), (brokers, row)
+
+
+def test_a_move_into_a_fuller_rack_counts_as_worse() -> None:
+    """Racks of 1, 1, 2 and 3 brokers hold 0, 1, 1 and 3 replicas, then 0, 0, 2 and 3."""
+    assert badly_in([1, 1, 2, 3], (1, 2, 4, 5, 6)) == 1
+    assert badly_in([1, 1, 2, 3], (3, 2, 4, 5, 6)) == 2

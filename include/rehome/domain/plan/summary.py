@@ -51,9 +51,10 @@ class PlanSummary:
     """What an approver reads; ``summary.json``. Bytes and seconds.
 
     :param lower_bound_bytes: no plan that reaches the same state moves fewer bytes than this.
-    :param predicted_s: time that the busiest broker's copies take at ``rate_bytes_per_s``, or
-        brokers for small moves, and a last poll: about the least time; None where the rate is not
-        known yet. The dry run predicts a range.
+    :param predicted_s: about the least time: that of the busiest broker's copies at
+        ``rate_bytes_per_s``, of places for partitions in flight, or of brokers that make small
+        moves one after the other, whichever is longest; and a last poll. None where the rate is
+        not known yet. The dry run predicts a range.
     :param asked_bound_bytes: no plan that does all that was asked moves fewer bytes; None where no
         budget cut this one off.
     :param ratio_to_bound: bytes copied over the lower bound, within brokers, too; of a plan that a

@@ -18,8 +18,8 @@ _LEAST_GAIN = 1e-9
 """In shares: less is rounding."""
 
 _OF_TOPICS = 1e-6
-"""Gain, in shares, of a leader by which a topic comes closer to its bands: less than of any that
-brings brokers closer.
+"""Gain, in shares, of a leader by which a topic comes closer to its bands: less than of nearly
+any that brings brokers closer.
 """
 
 

@@ -309,6 +309,7 @@ class _Solved:
         """Finish the same search with this budget. Returns whether it took moves back."""
         self._request = replace(self._request, budget_bytes=budget_bytes)
         self._choose_sources()
+        self.even_what_is_left()
         return self.cut
 
     def _choose_sources(self) -> None:

@@ -113,33 +113,37 @@ def bands_bound(
     )
 
 
-def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes: int = 0) -> float:
+def predicted_seconds(
+    layout: Layout, changed: Ints, relocated: Ints, pace: Pace, log_dir_bytes: int = 0
+) -> float:
     """Predicted time of a plan: that of the busiest broker, in, out or between its log dirs. Each
     of the three has its own throttle.
 
     Copies are read from leaders, so bytes out count there. The largest partition needs no term of
     its own: all of it goes into one broker.
 
-    :param partitions: how many the plan changes.
+    :param changed: partitions that the plan changes; ``relocated``: those with a copy between log
+        dirs.
     :param log_dir_bytes: bytes that the busiest broker copies between its log dirs.
     """
-    if not partitions:
+    if not len(changed):
         return 0.0
     busiest_s = copying_s(layout, pace).max(initial=log_dir_bytes / pace.bytes_per_s)
-    small = _small_moves(layout, pace.small_bytes)
-    return pace.plan_s(float(busiest_s), partitions - int(small.sum()), _small_s(layout, small))
+    small = _small_moves(layout, changed, relocated, pace.small_bytes)
+    return pace.plan_s(float(busiest_s), len(changed) - len(small), _small_s(layout, small))
 
 
-def _small_moves(layout: Layout, small_bytes: int) -> Mask:
-    """(P,) whether a partition changes, but copies hardly anything; log dirs are not looked at."""
+def _small_moves(layout: Layout, changed: Ints, relocated: Ints, small_bytes: int) -> Ints:
+    """Of the changed partitions, those that send hardly anything through any broker."""
     if not small_bytes:
-        return np.zeros(len(layout.size), bool)
-    changed: Mask = (layout.rows != layout.origin).any(axis=1)
-    copied = layout.size * is_new(layout.rows, layout.origin).any(axis=1)
-    return changed & (copied <= small_bytes)
+        return changed[:0]
+    copies = is_new(layout.rows[changed], layout.origin[changed]).sum(axis=1)
+    sent = layout.size[changed] * np.maximum(copies, np.isin(changed, relocated))
+    small: Ints = changed[sent <= small_bytes]
+    return small
 
 
-def _small_s(layout: Layout, small: Mask) -> float:
+def _small_s(layout: Layout, small: Ints) -> float:
     """What brokers take for small moves, one after the other: the more, the larger a topic is."""
     topic_of = layout.arrays.topic_of
     cost = np.maximum(np.bincount(topic_of) / TOPIC_PARTITIONS, 1.0)

@@ -19,8 +19,7 @@ from rehome.planning.result.outcome import Outcome
 def planned_moves(outcome: Outcome) -> MoveTable:
     """All changes with their causes, in partition order."""
     layout, arrays = outcome.layout, outcome.layout.arrays
-    unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
-    changed = np.union1d(layout.changed_partitions(), unmoved)
+    changed = outcome.changed()
     origin, rows = layout.origin[changed], layout.rows[changed]
     topics = pa.array(arrays.topics, pa.string())
     columns = {

@@ -1,9 +1,9 @@
 """Spread over racks, computed without the planner's rack tree.
 
-A replica is badly placed if a sibling rack with a free broker holds at least two replicas fewer of
-the same partition: moving it there would make the spread more even. No more of them count than
-there are free brokers for. A set without such replicas is as even as the racks allow, level by
-level. The planner states the same rule by water-filling (:mod:`rehome.planning.model.rack_tree`).
+A set of replicas is as even as the racks allow if no rack holds two more of them than a sibling
+with a free broker, level by level. Badly placed are the fewest replicas that have to go to a
+sibling until that holds. The planner counts by a tree of racks, which is not used here
+(:mod:`rehome.planning.model.rack_tree`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from rehome.domain.array_types import Ints, Mask
 
 _ROWS_PER_BATCH = 100_000
-_NO_SIBLING = np.iinfo(np.int32).max
 
 
 def badly_placed(
@@ -101,44 +100,36 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     capacity = np.bincount(node[hosts], minlength=int(node.max()) + 1)
     above = np.zeros(len(capacity), np.int64)
     above[node] = parent
-    open_nodes = np.bincount(above[capacity > 0], minlength=int(parent.max()) + 1)
-
     is_replica = rows >= 0
     brokers = np.where(is_replica, rows, 0)
     mine, up = node[brokers], parent[brokers]
     both = is_replica[:, :, None] & is_replica[:, None, :]
     same = (mine[:, :, None] == mine[:, None, :]) & both
     siblings = (up[:, :, None] == up[:, None, :]) & both
-    count = same.sum(axis=2)
     first = is_replica & ~np.tril(same, -1).any(axis=2)
+    count, below = first * same.sum(axis=2), siblings.sum(axis=2)
 
-    free = is_replica & (count < capacity[mine])
-    fewest = np.where(siblings & free[:, None, :], count[:, None, :], _NO_SIBLING).min(axis=2)
-    reached = (siblings & (first & (capacity[mine] > 0))[:, None, :]).sum(axis=2)
-    fewest = np.where(reached < open_nodes[up], 0, fewest)
-    most = np.minimum(capacity[mine], fewest + 1)
-    stays = np.minimum(count, capacity[mine])
-    badly: Ints = (first * (count - stays)).sum(axis=1)
-    surplus = first * np.maximum(stays - most, 0)
-    some = np.flatnonzero(surplus.any(axis=1))
-    below = np.bincount(above, capacity, minlength=int(parent.max()) + 1).astype(np.int64)
-    racks = siblings[some] & first[some][:, None, :]
-    room = below[up[some]] - (racks * capacity[mine[some]][:, None, :]).sum(axis=2)
-    room += _room_beside(racks, count[some], capacity[mine[some]])
-    of_parent = (siblings[some] * surplus[some][:, None, :]).sum(axis=2)
-    first_below = is_replica[some] & ~np.tril(siblings[some], -1).any(axis=2)
-    badly[some] += (first_below * np.minimum(of_parent, room)).sum(axis=1)
+    filled = _filled(capacity, above, rows.shape[1])
+    level = (filled[up] <= below[:, :, None]).sum(axis=2) - 1
+    too_many = np.maximum(count - np.minimum(capacity[mine], level + 1), 0)
+    of_least = first * np.minimum(count, np.minimum(capacity[mine], level))
+    leave = (siblings * too_many[:, None, :]).sum(axis=2)
+    come = filled[up, level] - (siblings * of_least[:, None, :]).sum(axis=2)
+    first_below = is_replica & ~np.tril(siblings, -1).any(axis=2)
+    badly: Ints = (first_below * np.maximum(leave, come)).sum(axis=1)
     return badly
 
 
-def _room_beside(racks: Mask, count: Ints, capacity: Ints) -> Ints:
-    """(n, R) free brokers in racks of the row that hold at least two replicas fewer than the
-    fullest one beside them.
+def _filled(capacity: Ints, above: Ints, most: int) -> Ints:
+    """(parents, most + 1) replicas below each parent if each of its children holds 0, 1, 2 … up to
+    ``most``, or as many as it has brokers.
 
-    :param racks: (n, R, R) the first replica of each rack beside that of each replica.
-    :param count, capacity: (n, R) replicas and brokers of the rack of each replica.
+    :param capacity, above: (nodes,) brokers of each child, and its parent.
     """
-    fullest = (racks * count[:, None, :]).max(axis=2)
-    fewer = racks & (count[:, None, :] <= fullest[:, :, None] - 2)
-    room: Ints = (fewer * np.maximum(capacity - count, 0)[:, None, :]).sum(axis=2)
-    return room
+    parents = int(above.max()) + 1
+    columns = [
+        np.bincount(above, np.minimum(capacity, each), minlength=parents)
+        for each in range(most + 1)
+    ]
+    filled: Ints = np.stack(columns, axis=1).astype(np.int64)
+    return filled
