@@ -66,6 +66,16 @@ def test_the_summary_states_copies_within_brokers_apart_from_those_between_broke
     assert (load.bytes_in, load.bytes_out, load.log_dir_bytes) == (0, 0, 200)
 
 
+@pytest.mark.parametrize(("small_bytes", "places"), [(100, 0), (99, 2)])
+def test_small_copies_between_log_dirs_wait_for_no_place(small_bytes: int, places: int) -> None:
+    request = parse_request({"action": "move_log_dirs", "move_overhead_bytes": 0})
+    options = PlanOptions(
+        "p", 10**6, reaction_s=10, max_partitions_in_flight=1, small_bytes=small_bytes
+    )
+    made = make_plan(SKEWED.snapshot(), request, options)
+    assert made.summary.predicted_s == pytest.approx(10 + places * 10, abs=0.01)
+
+
 @pytest.mark.parametrize(("ignore_racks", "violations"), [(False, 1), (True, 0)])
 def test_racks_count_in_the_summary_unless_they_are_to_be_ignored(
     ignore_racks: bool, violations: int
