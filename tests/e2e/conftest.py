@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +22,6 @@ from rehome.cluster.gateway import ClusterGateway
 from rehome.ledger.store import Ledger
 from rehome.warehouse import Warehouse
 from tests.conftest import impatient_gateway
-from tests.e2e.aftermath import aftermath
 from tests.e2e.listening import ListeningSockets
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
@@ -40,7 +39,7 @@ def pytest_runtest_makereport(
     if report.failed:
         values = getattr(item, "funcargs", {}).values()
         worlds = (each for each in values if isinstance(each, World))
-        report.sections += [("Airflow and its ledger", aftermath(each)) for each in worlds]
+        report.sections += [("Airflow and its ledger", _aftermath(each)) for each in worlds]
     return report
 
 
@@ -52,6 +51,11 @@ DAGS = ("reassign_partitions", "control_reassignment", WINDOW_DAG)
 `sweep_throttles` would run by itself every ten minutes.
 """
 BETWEEN_WINDOWS = timedelta(seconds=15)
+
+EVENTS = 40
+LINES = 60
+WORTH_READING = ("ERROR", "CRITICAL", "Executor reported", "Received executor event", "Traceback")
+"""What lines of Airflow's log have in them that say why a task was tried again."""
 
 SWEPT = ("reassign_partitions", "control_reassignment", "sweep_throttles")
 IMPATIENT = {
@@ -244,3 +248,35 @@ def _as_connection(ledger_url: str) -> dict[str, object]:
         "schema": url.database,
         "extra": json.dumps(query),
     }
+
+
+def _aftermath(world: World) -> str:
+    """The newest events of the ledger, tries of the newest runs' tasks, lines of Airflow's log."""
+    parts = (_events, _tries, _log_lines)
+    return "\n".join(line for part in parts for line in _or_why_not(part, world))
+
+
+def _or_why_not(part: Callable[[World], Iterable[str]], world: World) -> list[str]:
+    """What is asked for, or why it is not there: the test may have broken any of it."""
+    try:
+        return list(part(world))
+    except Exception as error:  # noqa: BLE001 - reported instead, beside the test's own failure
+        return [f"{part.__name__}: {error!r}"]
+
+
+def _events(world: World) -> Iterator[str]:
+    for event in world.ledger.events()[-EVENTS:]:
+        yield f"{event.at:%H:%M:%S} {event.plan_id} {event.kind} {event.actor}: {event.detail}"
+
+
+def _tries(world: World) -> Iterator[str]:
+    api = world.airflow.api
+    for run in api.runs("reassign_partitions")[:3]:
+        name = run["dag_run_id"]
+        for task in api.task_instances("reassign_partitions", name):
+            yield f"{name} {task['task_id']}: {task['state']}, try {task['try_number']}"
+
+
+def _log_lines(world: World) -> list[str]:
+    lines = world.airflow.log_file.read_text(errors="replace").splitlines()
+    return [line for line in lines if any(part in line for part in WORTH_READING)][-LINES:]

@@ -141,7 +141,7 @@ def cluster_of(
 
 def _predicted_s(outcome: Outcome, pace: Pace, log_dir_bytes: int) -> float:
     relocated = np.array([*outcome.log_dirs], np.int64)
-    return predicted_seconds(outcome.layout, outcome.changed(), relocated, pace, log_dir_bytes)
+    return predicted_seconds(outcome.layout, outcome.changes(), relocated, pace, log_dir_bytes)
 
 
 def plan_of(

@@ -51,7 +51,7 @@ def test_copies_are_undone_once_for_all_that_may_move_instead() -> None:
     before = search.flat.copy(), search.load.copy()
     with (
         patch.object(search, "move", wraps=search.move) as moves,
-        patch("rehome.planning.search.fewer_copies._is_even", return_value=False) as asked,
+        patch.object(search.problem.tree, "violations_of", return_value=np.ones(1)) as asked,
     ):
         exchange_and_merge(search, search.copied_bytes())
     assert asked.call_count > 1

@@ -87,11 +87,11 @@ class Outcome:
     search_cut: bool = False
     lower_bound_moves: int | None = None
 
-    def changed(self) -> Ints:
+    def changes(self) -> Ints:
         """(n,) partitions that the plan changes: their replicas, log dirs or leader alone."""
         alone = np.array([*self.log_dirs, *self.elections], np.int64)
-        changed: Ints = np.union1d(self.layout.changed_partitions(), alone)
-        return changed
+        partitions: Ints = np.union1d(self.layout.changed_partitions(), alone)
+        return partitions
 
 
 def tree_of(

@@ -19,7 +19,7 @@ from rehome.planning.result.outcome import Outcome
 def planned_moves(outcome: Outcome) -> MoveTable:
     """All changes with their causes, in partition order."""
     layout, arrays = outcome.layout, outcome.layout.arrays
-    changed = outcome.changed()
+    changed = outcome.changes()
     origin, rows = layout.origin[changed], layout.rows[changed]
     topics = pa.array(arrays.topics, pa.string())
     columns = {

@@ -109,18 +109,18 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     first = is_replica & ~np.tril(same, -1).any(axis=2)
     count, below = first * same.sum(axis=2), siblings.sum(axis=2)
 
-    filled = _filled(capacity, above, rows.shape[1])
-    level = (filled[up] <= below[:, :, None]).sum(axis=2) - 1
+    room = _room_by_level(capacity, above, rows.shape[1])
+    level = (room[up] <= below[:, :, None]).sum(axis=2) - 1
     too_many = np.maximum(count - np.minimum(capacity[mine], level + 1), 0)
     of_least = first * np.minimum(count, np.minimum(capacity[mine], level))
     leave = (siblings * too_many[:, None, :]).sum(axis=2)
-    come = filled[up, level] - (siblings * of_least[:, None, :]).sum(axis=2)
+    come = room[up, level] - (siblings * of_least[:, None, :]).sum(axis=2)
     first_below = is_replica & ~np.tril(siblings, -1).any(axis=2)
     badly: Ints = (first_below * np.maximum(leave, come)).sum(axis=1)
     return badly
 
 
-def _filled(capacity: Ints, above: Ints, most: int) -> Ints:
+def _room_by_level(capacity: Ints, above: Ints, most: int) -> Ints:
     """(parents, most + 1) replicas below each parent if each of its children holds 0, 1, 2 … up to
     ``most``, or as many as it has brokers.
 
@@ -131,5 +131,5 @@ def _filled(capacity: Ints, above: Ints, most: int) -> Ints:
         np.bincount(above, np.minimum(capacity, each), minlength=parents)
         for each in range(most + 1)
     ]
-    filled: Ints = np.stack(columns, axis=1).astype(np.int64)
-    return filled
+    room: Ints = np.stack(columns, axis=1).astype(np.int64)
+    return room
