@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from rehome.domain.actions import Action
 from rehome.domain.plan.infeasible_text import subject_text
 from rehome.domain.request.request import ReassignmentRequest
+from rehome.planning.model.arrays import ClusterArrays
+from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
-from rehome.planning.placement.replica_sets import Fullness, SpreadFirst
+from rehome.planning.placement.replica_sets import Fullness, Placer, SpreadFirst
 from rehome.planning.placement.topic_counts import TopicCounts
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
@@ -206,3 +208,17 @@ def test_the_first_child_is_the_one_that_is_ranked_first(seed: int) -> None:
                     ranks = preference.rank(level, node, children, np.zeros(len(children), bool))
                     first = preference.first(level, node, children)
                     assert first == np.argsort(ranks, kind="stable")[0]
+
+
+def test_a_partition_that_is_put_back_counts_as_it_did() -> None:
+    snapshot = cluster(["/a", "/b", "/c"], [(0,), (0, 1)], [50, 30]).snapshot()
+    layout = Layout(ClusterArrays.from_snapshot(snapshot), width=2)
+    tree = RackTree(layout.arrays.brokers.rack_paths, np.ones(3, bool), 2)
+    placer = Placer(layout, tree, np.ones(3))
+    row, brokers = layout.rows[0].copy(), np.arange(3)
+    before = placer.fullness.of(tree.height, brokers)
+    placer.complete(0, 2)
+    assert placer.fullness.of(tree.height, brokers).tolist() != before.tolist()
+    placer.put_back(0, row)
+    assert placer.fullness.of(tree.height, brokers).tolist() == before.tolist()
+    assert layout.rows[0].tolist() == row.tolist()

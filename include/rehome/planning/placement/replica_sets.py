@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rehome.domain.array_types import NONE, Floats, Ints, Mask
+from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.domain.kafka import TopicPartition
 from rehome.domain.text import bytes_text, count_text
 from rehome.errors import InvalidRequestError
@@ -206,6 +206,18 @@ class Placer:
                     chosen = others
         self._write(partition, row, chosen)
 
+    def put_back(self, partition: int, row: Rows) -> None:
+        """Put the replicas of a partition back where they were before it was completed.
+
+        :param row: (R,) brokers then.
+        """
+        after, before = (
+            [broker for broker in each.tolist() if broker != NONE]
+            for each in (self._layout.rows[partition], row)
+        )
+        self._layout.put_back(partition, row)
+        self._count(partition, after, before)
+
     def replace(self, partition: int, gone: Collection[int]) -> bool:
         """Move replicas to other brokers, spread as evenly as possible; the others stay.
 
@@ -310,8 +322,11 @@ class Placer:
         for position, broker in enumerate([*target, *[NONE] * (width - len(target))]):
             if broker != before[position]:
                 self._layout.move(partition, position, broker)
+        self._count(partition, row, target)
+
+    def _count(self, partition: int, before: Sequence[int], after: Sequence[int]) -> None:
         weight = self.weight(partition)
-        for broker in set(row) ^ set(target):
-            self.fullness.add(broker, weight if broker in target else -weight)
+        for broker in set(before) ^ set(after):
+            self.fullness.add(broker, weight if broker in after else -weight)
             if self._topics is not None:
-                self._topics.add(partition, broker, 1 if broker in target else -1)
+                self._topics.add(partition, broker, 1 if broker in after else -1)

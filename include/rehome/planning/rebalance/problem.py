@@ -191,7 +191,7 @@ def _place_each(problem: Problem, capacity: Floats, partitions: Ints) -> None:
         left = before[is_new(rows[:1], rows[1:])[0]]
         was, now = problem.tree.unevenness_of(np.repeat(partition, 2), rows).tolist()
         if now > was or not problem.gives[left].all():
-            layout.put_back(partition, before)
+            placer.put_back(partition, before)
 
 
 class _MoveIn:

@@ -376,4 +376,4 @@ def _complete_if_more_even(problem: Problem, placer: Placer, partition: int) -> 
         return
     was, now = problem.tree.unevenness_of(np.repeat(partition, 2), rows).tolist()
     if now >= was:
-        layout.put_back(partition, before)
+        placer.put_back(partition, before)
