@@ -10,7 +10,7 @@ import inspect
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,11 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from local.process.waiting import wait_until
-from rehome.cluster.clients.wire import NoAnswerError, Wire
+from rehome.cluster.clients.wire import NoAnswerError, Wire, metadata_request
 from rehome.cluster.connection.settings import Connection
 from tests.cluster.ending import BEYOND_PATIENCE_S, ends
 
+WIRE_LOG = "rehome.cluster.clients.wire"
 INCLUDE = Path(__file__).parents[3] / "include" / "rehome"
 
 
@@ -135,8 +136,9 @@ def silent_servers(count: int) -> Iterator[list[str]]:
             server.close()
 
 
-@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-def test_connecting_is_bounded_though_the_library_sets_no_limit(protocol: str) -> None:
+@contextmanager
+def wire_to_silent_servers(protocol: str) -> Iterator[Wire]:
+    """A wire that waits half a second for a connection, and much longer for an answer."""
     with silent_servers(2) as addresses:
         settings = {"bootstrap.servers": ",".join(addresses), "security.protocol": protocol}
         wire = Wire(
@@ -145,11 +147,28 @@ def test_connecting_is_bounded_though_the_library_sets_no_limit(protocol: str) -
             request_timeout_s=BEYOND_PATIENCE_S,
             connect_timeout_s=0.5,
         )
+        with closing(wire):
+            yield wire
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_connection_that_is_not_set_up_in_time_is_no_late_answer(
+    protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with wire_to_silent_servers(protocol) as wire:
+        assert ends(lambda: wire.ask_bootstrap(metadata_request([]))) == []
+    reasons = [record.getMessage() for record in caplog.records if record.name == WIRE_LOG]
+    assert len(reasons) == 2
+    assert all("no connection was ready within 0.5 s" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_connecting_is_bounded_though_the_library_sets_no_limit(protocol: str) -> None:
+    with wire_to_silent_servers(protocol) as wire:
         for _ in range(3):
             with pytest.raises(NoAnswerError, match=r"within 0\.5 s") as raised:
                 ends(wire.metadata)
             assert raised.value.error.code == 7
-        wire.close()
     wait_until(
         lambda: not [thread for thread in threading.enumerate() if "kafka-io-test" in thread.name],
         "the loop's thread to end",

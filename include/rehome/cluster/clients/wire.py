@@ -258,9 +258,10 @@ class Wire:
             if not connection.connected:
                 await self._manager.wait_for(connection.init_future, self._connect_timeout_ms)
             await self._wait_until_unpaused(connection)
-        except kafka_errors.KafkaTimeoutError as error:
-            # Nothing in the library ends a handshake that is never answered: give the
-            # connection up here, or every later request would queue behind it.
+        except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError) as error:
+            # The library ends requests of the set-up that are not answered in this time, with
+            # RequestTimedOutError, but no TLS handshake: give the connection up here, or every
+            # later request would queue behind it.
             connection.close(error)
             raise NoAnswerError(
                 _too_late("no connection was ready", self._connect_timeout_ms)
