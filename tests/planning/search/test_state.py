@@ -21,17 +21,28 @@ def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few: bool) ->
         assert np.sort(search.on(broker)).tolist() == held.tolist()
 
 
-def test_one_replica_may_go_where_it_may_go_among_others() -> None:
+@pytest.mark.parametrize("log_dirs", [1, 3])
+def test_one_replica_may_go_where_it_may_go_among_others(log_dirs: int) -> None:
     problem, rng = posed_case("skew")[0], np.random.default_rng(2)
-    is_full = rng.random(problem.layout.headrooms.shape) < 0.5
-    problem = posed_with_headrooms(problem, np.where(is_full, 1, 10**12))
-    search = Search(problem)
-    replicas = rng.integers(0, search.flat.size, 300)
-    brokers = search.receivers[rng.integers(0, len(search.receivers), 300)]
-    of_all = search.valid(replicas, brokers).tolist()
-    assert 0 < sum(of_all) < len(of_all)
-    pairs = zip(replicas.tolist(), brokers.tolist(), strict=True)
-    assert [search.valid_one(replica, broker) for replica, broker in pairs] == of_all
+    sizes = rng.choice(problem.layout.size, (len(problem.gives), log_dirs))
+    posed = posed_with_headrooms(problem, 2 * sizes)
+    rows, holders = posed.layout.rows.copy(), Search(posed).flat.copy()
+    replicas = rng.integers(0, len(holders), 600)
+    brokers = np.r_[holders[replicas[:200]], rng.choice(Search(posed).receivers, 400)]
+
+    def moved() -> Search:
+        posed.layout.lay_out(rows)
+        search = Search(posed)
+        for replica in replicas[:200].tolist():  # so that some may go back
+            search.move(replica, int(search.receivers[replica % len(search.receivers)]))
+        return search
+
+    search, pairs = moved(), zip(replicas.tolist(), brokers.tolist(), strict=True)
+    takes = posed.takes[brokers] | search.held_before(replicas, brokers)
+    one_by_one = [search.valid_one(replica, broker) for replica, broker in pairs]
+    together = moved().valid(replicas, brokers)
+    assert 0 < together.sum() < len(together)
+    assert np.array(one_by_one)[takes].tolist() == together[takes].tolist()
 
 
 @pytest.mark.parametrize("at_once", [5, 1000])

@@ -8,6 +8,7 @@ docs/decisions/014-log-dirs.md says when a plan names the log dir of a copy.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -102,6 +103,12 @@ class CopyPacking:
             fit |= size <= self._widest[brokers]
         return fit
 
+    def fits_one(self, broker: int, size: float, incoming: float) -> bool:
+        """The same for one broker, without arrays."""
+        if incoming + size <= self.least[broker]:
+            return True
+        return self.on and bool(size <= self._widest[broker])
+
     def surely_free(self, incoming: Ints | Floats) -> float:
         """Bytes that each broker with several log dirs has space for, whichever copy lies where;
         infinite where no broker has several.
@@ -119,6 +126,10 @@ class CopyPacking:
             and not fit.all()
             and bool((~fit & self._several[brokers]).any())
         )
+
+    def may_fit_one_better(self, broker: int) -> bool:
+        """The same for one broker without space by the check without tracking."""
+        return self._any_several and not self.on and bool(self._several[broker])
 
     def put(self, partition: int, broker: int, size: int) -> None:
         """Add a copy to a broker: best fit."""
@@ -142,6 +153,26 @@ class CopyPacking:
             volumes = self._free[broker]
             volumes[volume] += size
             self._widest[broker] = max(volumes)
+
+    def put_all(self, partitions: Ints, brokers: Ints | Rows, sizes: Floats) -> None:
+        """Add (n,) copies, if they are tracked."""
+        self._each(self.put, partitions, brokers, sizes)
+
+    def take_all(self, partitions: Ints, brokers: Ints, sizes: Floats) -> None:
+        """Remove (n,) copies, if they are tracked."""
+        self._each(self.take, partitions, brokers, sizes)
+
+    def _each(
+        self,
+        change: Callable[[int, int, int], None],
+        partitions: Ints,
+        brokers: Ints | Rows,
+        sizes: Floats,
+    ) -> None:
+        if self.on:
+            copies = (partitions, brokers, sizes.astype(np.int64))
+            for partition, broker, size in zip(*(part.tolist() for part in copies), strict=True):
+                change(partition, broker, size)
 
     def save(self) -> PackedCopies:
         """The state, for :meth:`restore`."""

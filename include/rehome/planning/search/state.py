@@ -7,7 +7,6 @@ how far a load is outside its band, in shares.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -255,10 +254,17 @@ class Search:
             return False
         if self._caps is not None and not self._caps.admits_one(partition, broker):
             return False
-        size = self.weights[0, partition]
-        if not self._limited or self._incoming[broker] + size <= self._packing.least[broker]:
-            return True  # a disk that clearly has space: arrays are not asked
-        return bool(self.fits(np.array([replica]), np.array([broker]))[0])
+        return not self._limited or self._fits_one(partition, broker)
+
+    def _fits_one(self, partition: int, broker: int) -> bool:
+        """Whether the disks of the broker have space for a replica of the partition."""
+        packing, size = self._packing, self.weights[0, partition]
+        incoming = self._incoming[broker]
+        if packing.fits_one(broker, size, incoming) or broker in self.origin[partition].tolist():
+            return True
+        if packing.may_fit_one_better(broker):
+            packing.begin(self.rows, self.origin, self.problem.layout.size)
+        return packing.fits_one(broker, size, incoming)
 
     def spreads(self, replicas: Ints, brokers: Ints) -> Mask:
         """(n,) whether moving each replica to its broker spreads its topic no worse."""
@@ -362,37 +368,21 @@ class Search:
         self.flat[replica] = broker
         self._index.arrive_one(replica, broker)
 
-    def _each(
-        self,
-        book: Callable[[int, int, int], None],
-        replicas: Ints,
-        brokers: Ints | Rows,
-        size: Floats,
-    ) -> None:
-        moved = replicas // self.width, brokers, size.astype(np.int64)
-        for partition, broker, needed in zip(*(part.tolist() for part in moved), strict=True):
-            book(partition, broker, needed)
-
     def put(self, replicas: Ints, brokers: Ints, *, few: bool = True) -> None:
         """Put lifted replicas on brokers.
 
         :param few: update the index one by one. False: rebuild it at the next use, which is quicker
-            for many replicas; not allowed between :meth:`saved` and :meth:`restore`.
+            for many replicas; not allowed between :meth:`save` and :meth:`restore`.
         """
-        stays = self.held_before(replicas, self.holders(replicas))
-        size = self.weights[0].take(replicas // self.width)
-        copies = ~stays
-        count = len(self._incoming)
-        self._incoming -= np.bincount(self.flat[replicas[copies]], size[copies], count)
-        if self._packing.on:
-            self._each(
-                self._packing.take, replicas[copies], self.flat[replicas[copies]], size[copies]
-            )
+        partitions, left = replicas // self.width, self.holders(replicas)
+        size, count = self.weights[0].take(partitions), len(self._incoming)
+        copies = ~self.held_before(replicas, left)
+        self._incoming -= np.bincount(left[copies], size[copies], count)
+        self._packing.take_all(partitions[copies], left[copies], size[copies])
         self.flat[replicas] = brokers
         is_new = ~self.held_before(replicas, brokers)
         self._incoming += np.bincount(brokers[is_new], size[is_new], count)
-        if self._packing.on:
-            self._each(self._packing.put, replicas[is_new], brokers[is_new], size[is_new])
+        self._packing.put_all(partitions[is_new], brokers[is_new], size[is_new])
         self.lift(replicas, +1)
         if few:
             self._index.arrive(replicas, brokers)
