@@ -200,6 +200,10 @@ bench-actions: setup ## measure how long every action takes to plan a million re
 bench-people: setup ## measure plans of 1 to 60 brokers against the best plans; ARGS=--exact
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.people.bench $(ARGS)
 
+.PHONY: bench-slow
+bench-slow: setup ## measure how long plans of up to 10,000 replicas take, on 100 random clusters
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.people.slow_plans $(ARGS)
+
 .PHONY: bench-topics
 bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.topics $(ARGS)

@@ -51,6 +51,7 @@ CODE = {
     "sensitivity.json": PLANNING,
     "simulate.json": (*EXECUTION, "plugins/rehome", "world"),
     "simulator.json": (f"{_ENGINE}execution", "benchmarks/simulation"),
+    "slow_plans.json": PLANNING,
     "small_partitions.json": EXECUTION,
     "snapshot.jsonl": (f"{_ENGINE}cluster",),
     "soak.json": ("include", "plugins", "spark_jobs"),
