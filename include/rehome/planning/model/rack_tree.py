@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,7 @@ class RackTree:
     :ivar capacity: per level, per node: brokers below it that may host.
     :ivar children: per level, per node: its children on the next level, in ``order``.
     :ivar open_children: per level, per node: children with a capacity.
+    :ivar splits: what :func:`rehome.planning.placement.rack_spread.split` remembers.
     :ivar least, most: per level, (max_replicas + 1, nodes): the fewest and most replicas that a
         node may hold of a partition with that many replicas.
     """
@@ -106,6 +107,7 @@ class RackTree:
         self.partitions = 0
         self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
         self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
+        self.splits: dict[tuple[int, int, int, tuple[int, ...]], Any] = {}
 
     @cached_property
     def lists(self) -> TreeLists:

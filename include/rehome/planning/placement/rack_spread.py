@@ -7,7 +7,7 @@ the most existing replicas. A :class:`Preference` breaks ties.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,6 +33,24 @@ class Preference(Protocol):
     def first(self, level: int, node: int, children: Ints) -> int:
         """Index of the child that comes first, of at least one, where none is short."""
         return int(self.rank(level, node, children, np.zeros(len(children), bool)).argmin())
+
+
+class Split(NamedTuple):
+    """How a node distributes its replicas, as far as the spread rule decides it.
+
+    :ivar quotas: replicas of each child that gets any, in the order of the tree.
+    :ivar tied: (n,) children of which ``extra`` get one more, whichever come first.
+    :ivar short: (n,) children whose quota brings them new replicas in any case.
+    """
+
+    quotas: dict[int, int]
+    tied: Ints
+    extra: int
+    short: Ints
+
+
+MOST_SPLITS = 2**16
+"""Of a tree, that are remembered."""
 
 
 def choose(
@@ -63,48 +81,28 @@ class _Choice:
         if level == self._tree.height - 1:
             chosen += self._leaves(level, node, keep, replicas)
             return
-        if replicas == 1 and self._tree.capacity[level][node]:
-            child = self._only_one(level, node)
-            self.descend(level + 1, child, keep, replicas, chosen)
-            return
+        quotas = self._quotas(level, node, keep, replicas)
         below = by_child(self._tree, level + 1, keep)
-        for child, quota in self._quotas(level, node, below, replicas):
+        for child, quota in quotas.items():
             self.descend(level + 1, child, below.get(child, []), quota, chosen)
 
-    def _only_one(self, level: int, node: int) -> int:
-        """The child that gets a single replica: any that has a broker for it may."""
-        children = self._tree.children[level][node]
-        children = children[self._tree.capacity[level + 1][children] > 0]
-        return int(children[self._preference.first(level, node, children)])
-
-    def _quotas(
-        self, level: int, node: int, brokers_of_child: dict[int, list[int]], replicas: int
-    ) -> list[tuple[int, int]]:
-        """(child, replicas) for each child: its quota, such that the most existing replicas
-        stay.
-        """
-        children, fewest, most, extra = self._tree.quota(level, node, replicas)
+    def _quotas(self, level: int, node: int, keep: list[int], replicas: int) -> dict[int, int]:
+        """Replicas of each child, in the order of the tree."""
+        quotas, tied, extra, short = split(self._tree, level, node, keep, replicas)
         if not extra:
-            given = zip(children.tolist(), fewest.tolist(), strict=True)
-            return [(child, quota) for child, quota in given if quota]
-        gains = np.zeros(len(children), np.int64)
-        short = fewest == fewest.max()
-        for place, child in enumerate(children.tolist() if brokers_of_child else ()):
-            if child in brokers_of_child:
-                few, many = int(fewest[place]), int(most[place])
-                gains[place] = keepable(
-                    self._tree, level + 1, child, brokers_of_child[child], many
-                ) - (keepable(self._tree, level + 1, child, brokers_of_child[child], few))
-                short[place] &= len(brokers_of_child[child]) < few
-        rank = self._preference.rank(level, node, children, short & (fewest > 0))
-        order = np.lexsort((rank, -gains, most == fewest))
-        quotas = fewest.copy()
-        quotas[order[:extra]] = most[order[:extra]]
-        return [
-            (child, quota)
-            for child, quota in zip(children.tolist(), quotas.tolist(), strict=True)
-            if quota
-        ]
+            return quotas
+        if extra == 1 and not len(short):
+            more = [int(tied[self._preference.first(level, node, tied)])]
+        else:
+            children = np.append(tied, short)
+            is_short = np.arange(len(children)) >= len(tied)
+            rank = self._preference.rank(level, node, children, is_short)[: len(tied)]
+            more = tied[np.argsort(rank, kind="stable")[:extra]].tolist()
+        if not quotas and extra == 1:
+            return {more[0]: 1}
+        place = self._tree.lists.place[level + 1]
+        both = quotas | {child: quotas.get(child, 0) + 1 for child in more}
+        return {child: both[child] for child in sorted(both, key=place.__getitem__)}
 
     def _leaves(self, level: int, node: int, keep: list[int], replicas: int) -> list[int]:
         """Brokers directly below one node: those with a replica first, the leader before the
@@ -129,11 +127,48 @@ class _Choice:
         return ranked
 
 
+def split(tree: RackTree, level: int, node: int, keep: list[int], replicas: int) -> Split:
+    """How a node above the innermost racks distributes its replicas such that most of ``keep``
+    stay. Which racks those lie in decides it, so it is computed once for all in the same racks.
+    """
+    rack = tree.lists.node[-2]
+    key = level, node, replicas, tuple(sorted([rack[broker] for broker in keep]))
+    made: Split | None = tree.splits.get(key)
+    if made is None:
+        if len(tree.splits) >= MOST_SPLITS:
+            tree.splits.clear()
+        made = tree.splits[key] = _split(tree, level, node, keep, replicas)
+    return made
+
+
+def _split(tree: RackTree, level: int, node: int, keep: list[int], replicas: int) -> Split:
+    children, fewest, most, extra = tree.quota(level, node, replicas)
+    below, short = by_child(tree, level + 1, keep), (fewest == fewest.max()) & (fewest > 0)
+    gains = np.where(most > fewest, 0, -1)  # those at -1 get no more
+    for place, child in enumerate(children.tolist() if keep else ()):
+        if child in below:
+            few, many = (
+                keepable(tree, level + 1, child, below[child], int(quota[place]))
+                for quota in (fewest, most)
+            )
+            gains[place] += many - few
+            short[place] &= len(below[child]) < fewest[place]
+    extra = min(extra, int((gains >= 0).sum()))
+    worst = np.sort(gains)[::-1][extra - 1] if extra else len(keep)
+    quotas, tied = fewest + (gains > worst), children[gains == worst]
+    extra -= int((gains > worst).sum())
+    if extra == len(tied):
+        quotas, tied, extra = quotas + (gains == worst), tied[:0], 0
+    each = zip(children.tolist(), quotas.tolist(), strict=True)
+    return Split({child: quota for child, quota in each if quota}, tied, extra, children[short])
+
+
 def by_child(tree: RackTree, level: int, brokers: list[int]) -> dict[int, list[int]]:
     """The brokers by the node of this level that each lies in."""
     groups: dict[int, list[int]] = {}
+    node = tree.lists.node[level]
     for broker in brokers:
-        groups.setdefault(int(tree.node[level][broker]), []).append(broker)
+        groups.setdefault(node[broker], []).append(broker)
     return groups
 
 
