@@ -329,6 +329,16 @@ class _InTurn(Preference):
         """Whether a child of the node is too full."""
         return self._fullness.is_fuller(level, node, child, times=self._times, without=self._weight)
 
+    def first(self, level: int, node: int, children: Ints) -> int:
+        """Index of the first child in turn that is not too full; else, of the first in turn."""
+        among, first = children.tolist(), NONE
+        for child in self._ring.in_turn(level, node):
+            if child in among:
+                if not self.fuller(level, node, child):
+                    return among.index(child)
+                first = child if first == NONE else first
+        return among.index(first)
+
     def _fuller(self, level: int, node: int, children: Ints) -> Mask:
         limit = self._fullness.of_one(level, node) * self._times
         fuller: Mask = self._fullness.of(level + 1, children, without=self._weight) > limit

@@ -39,6 +39,7 @@ class Ring(Preference):
     def __init__(self, tree: RackTree, start: np.random.Generator | None = None) -> None:
         lists = tree.lists
         self._node, self._nodes, self._size = lists.node, tree.node, lists.size
+        self._children = lists.children
         self._place, self._place_of = lists.place, lists.place_of
         self.pointers: list[list[int]] = [
             [0] * len(size) if start is None else start.integers(size).tolist()
@@ -58,6 +59,11 @@ class Ring(Preference):
             first += int(((place[short] - first) % size).max()) + 1
         steps: Floats = ((place - first) % size).astype(float)
         return steps
+
+    def in_turn(self, level: int, node: int) -> list[int]:
+        """All children of a node, in the order of their turns."""
+        children, first = self._children[level][node], self.pointers[level][node]
+        return children[first:] + children[:first]
 
     def advance_past(self, brokers: Iterable[int]) -> None:
         """Advance the pointers as if replicas had been placed on these brokers in this order."""
