@@ -9,7 +9,9 @@ ordered by their lowest broker id.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,63 +90,40 @@ class Ring(Preference):
         :param rows: (n, R) brokers, padded with -1.
         """
         self.advance_past(_brokers(rows[0].tolist()) if len(rows) else ())
-        if self._lie_apart(rows[1:]):
-            self._visit_apart(rows[1:])
-            return
-        for row in rows[1:].tolist():
-            self._pass(0, 0, list(dict.fromkeys(_brokers(row))))
+        again = [(rows[1:, :at] == rows[1:, at : at + 1]).any(axis=1) for at in range(rows.shape[1])]
+        rest = np.where(np.stack(again, axis=1), NONE, rows[1:])
+        self._visit_root(rest)
+        for level in range(1, len(self.pointers)):
+            self._visit_level(level, rest)
 
-    def _pass(self, level: int, node: int, brokers: list[int]) -> None:
-        """Advance the pointers from this node down as a visit of brokers below it does. Each child
-        has its turns in rounds; in which order children take theirs changes nothing below them.
-        """
-        if len(brokers) < 2:
-            self._advance_from(level, brokers)
-            return
-        place, size = self._place_of[level + 1], self._size[level][node]
-        first, turns = self.pointers[level][node], 1
-        if level == len(self._wheels) - 1:
-            steps = [(place[broker] - first) % size for broker in brokers]
-            self.pointers[level][node] = (first + max(steps) + 1) % size
-            return
-        below: dict[int, list[int]] = {}
-        for broker in brokers:
-            below.setdefault(self._node[level + 1][broker], []).append(broker)
-        for child, mine in below.items():
-            self._pass(level + 1, child, mine)
-            turns = max(turns, len(mine))
-        for turn in range(turns):
-            left = [place[mine[0]] for mine in below.values() if len(mine) > turn]
-            first = (first + max([(at - first) % size for at in left]) + 1) % size
-        self.pointers[level][node] = first
-
-    def _lie_apart(self, rows: Rows) -> bool:
-        """Whether no two replicas of a partition lie below the same child of the root."""
-        child = np.where(rows == NONE, np.arange(-rows.shape[1], 0), self._nodes[1][rows])
-        child = np.sort(child, axis=1)
-        return not (child[:, 1:] == child[:, :-1]).any()
-
-    def _visit_apart(self, rows: Rows) -> None:
-        """The same as one visit after the other. Below the root a visit's order does not matter:
-        the last broker below a node leaves its pointer. At the root the last child in turn does.
-        """
-        brokers = rows[rows != NONE]
-        for level, pointers in enumerate(self.pointers[1:], start=1):
-            last = dict(zip(self._nodes[level][brokers].tolist(), brokers.tolist(), strict=True))
-            for node, broker in last.items():
-                pointers[node] = self._behind(level, node, broker)
-        size, (pointer,) = self._size[0][0], self.pointers[0]
-        if rows.shape[1] == size and (rows != NONE).all():
-            return  # a full round each
-        place = self._place_of[1]
-        for row in rows.tolist():
-            steps = [(place[broker] - pointer) % size for broker in row if broker != NONE]
-            pointer = (pointer + max(steps, default=-1) + 1) % size
+    def _visit_root(self, rows: Rows) -> None:
+        pointer, size = self.pointers[0][0], self._size[0][0]
+        for places in map(tuple, self._places(1, rows).tolist()):
+            pointer = _pointer_after(pointer, size, places)
         self.pointers[0][0] = pointer
 
-    def _behind(self, level: int, node: int, broker: int) -> int:
-        """The place of the child behind that of the broker."""
-        return (self._place_of[level + 1][broker] + 1) % self._size[level][node]
+    def _visit_level(self, level: int, rows: Rows) -> None:
+        """Below the root, a single replica of a partition leaves the pointer of its node behind
+        itself, wherever it was: only what comes after the last one of those depends on the turns.
+        """
+        pointers, size = self.pointers[level], self._size[level]
+        node = np.where(rows == NONE, NONE, self._nodes[level][rows])
+        alone = ((node[:, :, None] == node[:, None]).sum(axis=2) == 1) & (rows != NONE)
+        row, at = np.nonzero(alone)
+        last, after = np.full(len(size), -1), np.array(pointers)
+        last[node[row, at]] = row  # of equal indexes, the last one is assigned
+        after[node[row, at]] = self._place[level + 1][self._nodes[level + 1][rows[row, at]]] + 1
+        pointers[:] = (after % size).tolist()
+        later = (node != NONE) & ~alone & (np.arange(len(rows))[:, None] > last[node])
+        for number in np.flatnonzero(later.any(axis=1)).tolist():
+            for one in set(node[number, later[number]].tolist()):
+                (places,) = self._places(level + 1, rows[number, node[number] == one][None])
+                pointers[one] = _pointer_after(pointers[one], size[one], tuple(places.tolist()))
+
+    def _places(self, level: int, rows: Rows) -> Ints:
+        """(n, R) the places of the nodes of a level that brokers lie in, sorted; padded with -1."""
+        place = self._place[level][self._nodes[level][rows]]
+        return np.sort(np.where(rows == NONE, NONE, place), axis=1)
 
     def hand_out(
         self, tree: RackTree, holders: Sequence[int], more: int, free: Free, skipped: Skipped
@@ -357,3 +336,17 @@ def _full_children(lists: TreeLists, level: int, node: int, below: list[int]) ->
 
 def _brokers(row: Iterable[int]) -> list[int]:
     return [broker for broker in row if broker != NONE]
+
+
+@lru_cache(maxsize=2**16)
+def _pointer_after(pointer: int, size: int, places: tuple[int, ...]) -> int:
+    """Where a pointer to one of so many children is after those at these places have had their
+    turns in rounds, each as often as it is named.
+
+    :param places: padded with -1.
+    """
+    turns = Counter(place for place in places if place != NONE)
+    for turn in range(max(turns.values(), default=0)):
+        left = [place for place, count in turns.items() if count > turn]
+        pointer = (pointer + max((place - pointer) % size for place in left) + 1) % size
+    return pointer
