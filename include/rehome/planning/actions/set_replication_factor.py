@@ -31,6 +31,7 @@ from rehome.planning.model.scope import (
     rack_paths,
 )
 from rehome.planning.placement.movable import notes_of, with_source
+from rehome.planning.placement.one_more import Opening, openings
 from rehome.planning.placement.rack_spread import NoPlaceError, Preference, choose
 from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
 from rehome.planning.placement.ring import Free, Ring
@@ -86,6 +87,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     layout = Layout(arrays, width=replicas)
     uneven = _shrink(layout, tree, capacity, shrunk, replicas)
     placer = _RingPlacer(layout, tree, capacity, request.tolerance, request.seed)
+    placer.prepare(paid, replicas)
     for p in largest_first(layout, paid):
         placer.complete(p, replicas)
     settle_leaders(layout)
@@ -244,19 +246,29 @@ class _RingPlacer(Placer):
         self._roomy = _FreeInTurn(layout, tree.hosts & layout.arrays.brokers.takes)
         self._turn = _InTurn(self.fullness, tolerance)
         self._topic = layout.arrays.topic_of.data
+        self._openings: dict[int, Opening | None] = {}
+
+    def prepare(self, partitions: Ints, replicas: int) -> None:
+        """Find out where one more replica of each of these partitions may go, if that gives it its
+        number of them.
+        """
+        rows = self._layout.origin
+        for tree, mine in self._tree.parts(np.isin(np.arange(len(rows)), partitions)):
+            mine &= ((rows != NONE) & tree.hosts[rows]).sum(axis=1) == replicas - 1
+            mine &= (rows != NONE).sum(axis=1) == replicas - 1
+            some = np.flatnonzero(mine)
+            each = openings(tree, rows[some, : replicas - 1])
+            self._openings.update(zip(some.tolist(), each, strict=True))
 
     def complete(self, partition: int, replicas: int) -> None:
-        """The same. Nearly all partitions are spread evenly and only get further replicas: then
-        the rings alone decide, and ask only for brokers whose turn it is.
+        """The same. Nearly all partitions keep their replicas: then the rings ask only for brokers
+        whose turn it is.
         """
-        if not (self._even[partition] and self._layout.space_is_known(partition)):
-            super().complete(partition, replicas)
-            return
-        origin = self._holders(partition)
-        self._roomy.size = self._size[partition]
-        try:
-            is_new = self._handed_out(partition, self._tree, origin, replicas, self._roomy)
-        except NoPlaceError:
+        is_new = []
+        if self._layout.space_is_known(partition):
+            self._roomy.size, origin = self._size[partition], self._holders(partition)
+            is_new = self._beside(partition, self._tree, origin, replicas, self._roomy)
+        if not is_new:
             super().complete(partition, replicas)
             return
         weight = self.weight(partition)
@@ -268,20 +280,31 @@ class _RingPlacer(Placer):
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
         ring, origin = self._ring(self._topic[partition]), self._holders(partition)
-        if self._even[partition] and set(keep) == set(origin):
-            with suppress(NoPlaceError):
-                return origin + self._handed_out(partition, tree, origin, replicas, free)
+        is_new = set(keep) == set(origin) and self._beside(partition, tree, origin, replicas, free)
+        if is_new:
+            return origin + is_new
         self._turn.set_partition(ring, self.weight(partition))
         chosen = choose(tree, keep, replicas, free, self._turn)
         is_new = ring.visit(set(chosen) - set(origin))
         return [broker for broker in chosen if broker not in is_new] + is_new
 
-    def _handed_out(
+    def _beside(
         self, partition: int, tree: RackTree, origin: list[int], replicas: int, free: Free
     ) -> list[int]:
-        ring = self._ring(self._topic[partition])
-        self._turn.set_partition(ring, self.weight(partition))
-        return ring.hand_out(tree, origin, replicas - len(origin), free, self._turn.fuller)
+        """New replicas in the order of the ring, beside all that there are; none where the spread
+        rule does not let all of these stay, or brokers are not free.
+        """
+        ring, turn = self._ring(self._topic[partition]), self._turn
+        turn.set_partition(ring, self.weight(partition))
+        opening = self._openings.get(partition)
+        if opening is not None and tree is self._tree.of(partition):
+            broker = ring.hand_out_one(opening, origin, free, turn.fuller)
+            if broker != NONE:
+                return [broker]
+        if self._even[partition]:
+            with suppress(NoPlaceError):
+                return ring.hand_out(tree, origin, replicas - len(origin), free, turn.fuller)
+        return []
 
     def _holders(self, partition: int) -> list[int]:
         return [broker for broker in self._layout.origin[partition].tolist() if broker != NONE]

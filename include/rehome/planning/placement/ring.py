@@ -9,15 +9,16 @@ ordered by their lowest broker id.
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from rehome.planning.model.rack_tree import RackTree, TreeLists
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.placement.one_more import Opening
 from rehome.planning.placement.rack_spread import NoPlaceError, Preference
 
 Skipped = Callable[[int, int, int], bool]
@@ -98,7 +99,7 @@ class Ring(Preference):
 
     def _visit_root(self, rows: Rows) -> None:
         pointer, size = self.pointers[0][0], self._size[0][0]
-        for places in map(tuple, self._places(1, rows).tolist()):
+        for places in self._places(1, rows).tolist():
             pointer = _pointer_after(pointer, size, places)
         self.pointers[0][0] = pointer
 
@@ -118,7 +119,7 @@ class Ring(Preference):
         for number in np.flatnonzero(later.any(axis=1)).tolist():
             for one in set(node[number, later[number]].tolist()):
                 (places,) = self._places(level + 1, rows[number, node[number] == one][None])
-                pointers[one] = _pointer_after(pointers[one], size[one], tuple(places.tolist()))
+                pointers[one] = _pointer_after(pointers[one], size[one], places.tolist())
 
     def _places(self, level: int, rows: Rows) -> Ints:
         """(n, R) the places of the nodes of a level that brokers lie in, sorted; padded with -1."""
@@ -141,10 +142,9 @@ class Ring(Preference):
         :raises NoPlaceError: no broker is free where the replica has to go; the pointers are
             unchanged.
         """
-        if more == 1:
-            return [self._one_more(tree, holders, free, skipped)]
         before = [pointers.copy() for pointers in self.pointers]
-        for skip_fuller in (False, True):
+        # of one, the first in turn that leaves the partition even is the second attempt's
+        for skip_fuller in (False, True) if more > 1 else (True,):
             turn = _Turn(self, tree, holders, more, free, skipped, skip_fuller=skip_fuller)
             is_new = turn.brokers()
             if is_new is not None:
@@ -153,45 +153,36 @@ class Ring(Preference):
                 pointers[:] = old
         raise NoPlaceError
 
-    def _one_more(
-        self, tree: RackTree, holders: Sequence[int], free: Free, skipped: Skipped
+    def hand_out_one(
+        self, opening: Opening, holders: Sequence[int], free: Free, skipped: Skipped
     ) -> int:
-        """Of a single replica, the first children in turn that keep the partition even are those
-        of both attempts.
-        """
-        broker = self._straight_down(tree, holders, free, skipped)
-        if broker != NONE:
-            self.advance(broker)
-            return broker
-        is_new = _Turn(self, tree, holders, 1, free, skipped, skip_fuller=True).brokers()
-        if is_new is None:
-            raise NoPlaceError
-        return is_new[0]
+        """The same of a single replica: the broker, or NONE where none is free at the end of the
+        way down.
 
-    def _straight_down(
-        self, tree: RackTree, holders: Sequence[int], free: Free, skipped: Skipped
-    ) -> int:
-        """The broker that the turns lead to where no child has to be tried for a second time; NONE
-        where one has.
+        :param opening: what is open below the root; ``holders`` may be unevenly spread.
         """
-        node, lists = 0, tree.lists
+        node = 0
         for level, pointers in enumerate(self.pointers):
-            nodes, in_order = lists.node[level + 1], lists.children[level][node]
-            below = [nodes[broker] for broker in holders]
-            full = _full_children(lists, level, node, below)
-            capacity, leaf = lists.capacity[level + 1], level == tree.height - 1
-            first = pointers[node]
-            for turn in range(first - len(in_order), first):  # a full round, from the pointer on
-                child = in_order[turn]
-                if child in full or not capacity[child] or (leaf and not free[child]):
+            if level:
+                opening = opening.below(node)
+            if opening.only != NONE:
+                node = opening.only
+                continue
+            children, late = opening.children, NONE
+            leaf, first = level == len(self.pointers) - 1, pointers[node]
+            for turn in range(first - len(children), first):  # a full round, from the pointer on
+                child = children[turn]
+                if child == NONE or (leaf and (child in holders or not free[child])):
                     continue
                 if not skipped(level, node, child):
                     break
+                late = child if late == NONE else late
             else:
+                child = late
+            if child == NONE:
                 return NONE
             node = child
-            if below:
-                holders = [b for b, at in zip(holders, below, strict=True) if at == node]
+        self.advance(node)
         return node
 
     def visit(self, brokers: Collection[int]) -> list[int]:
@@ -318,35 +309,19 @@ class _Turn:
         return True
 
 
-def _full_children(lists: TreeLists, level: int, node: int, below: list[int]) -> list[int]:
-    """Of the children that hold replicas, those that can take no more, or would then hold more of
-    the partition than another one could.
-
-    :param below: the child of the node that each replica lies in.
-    """
-    if len(below) < lists.open_children[level][node]:
-        return below
-    children, capacity = set(below), lists.capacity[level + 1]
-    if len(children) != lists.open_children[level][node]:
-        return below
-    counts = [(below.count(child), child) for child in children]
-    most = min([count for count, child in counts if count < capacity[child]], default=0)
-    return [child for count, child in counts if count > most or count >= capacity[child]]
-
-
 def _brokers(row: Iterable[int]) -> list[int]:
     return [broker for broker in row if broker != NONE]
 
 
-@lru_cache(maxsize=2**16)
-def _pointer_after(pointer: int, size: int, places: tuple[int, ...]) -> int:
+def _pointer_after(pointer: int, size: int, places: list[int]) -> int:
     """Where a pointer to one of so many children is after those at these places have had their
     turns in rounds, each as often as it is named.
 
-    :param places: padded with -1.
+    :param places: sorted; padded with -1.
     """
-    turns = Counter(place for place in places if place != NONE)
-    for turn in range(max(turns.values(), default=0)):
-        left = [place for place, count in turns.items() if count > turn]
-        pointer = (pointer + max((place - pointer) % size for place in left) + 1) % size
+    left = [place for place in places if place != NONE]
+    while left:
+        last = left[bisect_left(left, pointer) - 1]  # right before the pointer, or the highest
+        pointer = (last + 1) % size
+        left = [place for place, before in pairwise(left) if place == before]
     return pointer

@@ -1,0 +1,77 @@
+"""Where one more replica of a partition may go while all others stay where they are.
+
+Partitions whose replicas lie in the same racks are alike: what is open to them is found once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Ints, Rows
+from rehome.planning.model.rack_tree import RackTree
+from rehome.planning.placement.rack_spread import by_child, keepable, split
+
+
+class Opening:
+    """What is open below a node of the tree.
+
+    :param holders: brokers below the node that hold the partition.
+    :ivar children: those that may get the replica, and NONE for the others, in the order of the
+        tree. Right above the brokers: all of these, whether they hold the partition or not.
+    :ivar only: the child, if there is one; else NONE.
+    """
+
+    __slots__ = ("_below", "_holders", "_level", "_tree", "children", "only")
+
+    def __init__(self, tree: RackTree, level: int, node: int, holders: list[int]) -> None:
+        self._tree, self._level, self._holders = tree, level, holders
+        self._below: dict[int, Opening] = {}
+        self.children, self.only = tree.lists.children[level][node], NONE
+        if level < tree.height - 1:
+            may = self._open_children(node)
+            self.children = [child if child in may else NONE for child in self.children]
+            self.only = next(iter(may)) if len(may) == 1 else NONE
+
+    def _open_children(self, node: int) -> set[int]:
+        """The child that has fewer replicas than the spread rule gives it in any case; if there is
+        none, those among which the rule leaves the choice.
+        """
+        tree, level, holders = self._tree, self._level, self._holders
+        below = by_child(tree, level + 1, holders)
+        made = split(tree, level, node, holders, len(holders) + 1)
+        short = {child for child, n in made.quotas.items() if n > len(below.get(child, ()))}
+        return short or set(made.tied.tolist())
+
+    def below(self, child: int) -> Opening:
+        """What is open below a child."""
+        opening = self._below.get(child)
+        if opening is None:
+            node = self._tree.lists.node[self._level + 1]
+            holders = [broker for broker in self._holders if node[broker] == child]
+            opening = self._below[child] = Opening(self._tree, self._level + 1, child, holders)
+        return opening
+
+
+def openings(tree: RackTree, rows: Rows) -> Iterator[Opening | None]:
+    """What is open to each partition; None where the spread rule lets not all replicas stay.
+
+    :param rows: (n, R) brokers that hold them; all host, and no two of a partition are the same.
+    """
+    kinds, first = _kinds(np.sort(tree.node[-2][rows], axis=1))
+    made: list[Opening | None] = []
+    for holders in rows[first].tolist():
+        stay = keepable(tree, 0, 0, holders, len(holders) + 1) == len(holders)
+        made.append(Opening(tree, 0, 0, holders) if stay else None)
+    return map(made.__getitem__, kinds.tolist())
+
+
+def _kinds(values: Rows) -> tuple[Ints, Ints]:
+    """(n,) a number for each row, the same for equal rows; and the first row of each number."""
+    kinds = np.zeros(len(values), np.int64)
+    for column in values.T:
+        both = kinds * (int(values.max(initial=0)) + 1) + column
+        _, kinds = np.unique(both, return_inverse=True)
+    _, first = np.unique(kinds, return_index=True)
+    return kinds, first
