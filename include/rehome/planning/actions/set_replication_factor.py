@@ -31,7 +31,7 @@ from rehome.planning.model.scope import (
     rack_paths,
 )
 from rehome.planning.placement.movable import notes_of, with_source
-from rehome.planning.placement.one_more import Opening, openings
+from rehome.planning.placement.one_more import Opening, Openings
 from rehome.planning.placement.rack_spread import NoPlaceError, Preference, choose
 from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
 from rehome.planning.placement.ring import Free, Ring
@@ -257,7 +257,7 @@ class _RingPlacer(Placer):
             mine &= ((rows != NONE) & tree.hosts[rows]).sum(axis=1) == replicas - 1
             mine &= (rows != NONE).sum(axis=1) == replicas - 1
             some = np.flatnonzero(mine)
-            each = openings(tree, rows[some, : replicas - 1])
+            each = Openings(tree).of_each(rows[some, : replicas - 1])
             self._openings.update(zip(some.tolist(), each, strict=True))
 
     def complete(self, partition: int, replicas: int) -> None:

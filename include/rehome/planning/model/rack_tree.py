@@ -107,7 +107,7 @@ class RackTree:
         self.partitions = 0
         self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
         self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
-        self.splits: dict[tuple[int, int, int, tuple[int, ...]], Any] = {}
+        self.splits: dict[tuple[int, ...], Any] = {}
 
     @cached_property
     def lists(self) -> TreeLists:

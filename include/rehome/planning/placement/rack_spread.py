@@ -62,6 +62,8 @@ def choose(
     :param free: (B,) brokers that may get a new copy.
     :raises NoPlaceError: a branch that must hold a replica has no free broker.
     """
+    if replicas == 1 and keep:
+        return keep[:1]
     chosen: list[int] = []
     _Choice(tree, free, preference).descend(0, 0, keep, replicas, chosen)
     return chosen
@@ -75,34 +77,42 @@ class _Choice:
         self, level: int, node: int, keep: list[int], replicas: int, chosen: list[int]
     ) -> None:
         """Append to ``chosen`` the brokers of this branch that hold the partition."""
-        if replicas == 1 and keep:
-            chosen.append(keep[0])
-            return
         if level == self._tree.height - 1:
             chosen += self._leaves(level, node, keep, replicas)
             return
         quotas = self._quotas(level, node, keep, replicas)
-        below = by_child(self._tree, level + 1, keep)
+        below = by_child(self._tree, level + 1, keep) if keep else {}
         for child, quota in quotas.items():
-            self.descend(level + 1, child, below.get(child, []), quota, chosen)
+            mine = below.get(child, [])
+            if quota == 1 and mine:
+                chosen.append(mine[0])
+            else:
+                self.descend(level + 1, child, mine, quota, chosen)
 
     def _quotas(self, level: int, node: int, keep: list[int], replicas: int) -> dict[int, int]:
         """Replicas of each child, in the order of the tree."""
-        quotas, tied, extra, short = split(self._tree, level, node, keep, replicas)
-        if not extra:
-            return quotas
-        if extra == 1 and not len(short):
-            more = [int(tied[self._preference.first(level, node, tied)])]
-        else:
-            children = np.append(tied, short)
-            is_short = np.arange(len(children)) >= len(tied)
-            rank = self._preference.rank(level, node, children, is_short)[: len(tied)]
-            more = tied[np.argsort(rank, kind="stable")[:extra]].tolist()
-        if not quotas and extra == 1:
+        made = split(self._tree, level, node, keep, replicas)
+        if not made.extra:
+            return made.quotas
+        more = self._first_ones(level, node, made)
+        if replicas == 1:
             return {more[0]: 1}
+        both = made.quotas | {child: made.quotas.get(child, 0) + 1 for child in more}
         place = self._tree.lists.place[level + 1]
-        both = quotas | {child: quotas.get(child, 0) + 1 for child in more}
         return {child: both[child] for child in sorted(both, key=place.__getitem__)}
+
+    def _first_ones(self, level: int, node: int, made: Split) -> list[int]:
+        """The tied children that get one more."""
+        tied, more = made.tied, list[int]()
+        if made.short.size:
+            children = np.append(tied, made.short)
+            short = np.arange(len(children)) >= len(tied)
+            rank = self._preference.rank(level, node, children, short)[: len(tied)]
+            more = tied[np.argsort(rank, kind="stable")[: made.extra]].tolist()
+        while len(more) < made.extra:
+            tied = tied[tied != more[-1]] if more else tied
+            more.append(int(tied[self._preference.first(level, node, tied)]))
+        return more
 
     def _leaves(self, level: int, node: int, keep: list[int], replicas: int) -> list[int]:
         """Brokers directly below one node: those with a replica first, the leader before the
@@ -132,12 +142,13 @@ def split(tree: RackTree, level: int, node: int, keep: list[int], replicas: int)
     stay. Which racks those lie in decides it, so it is computed once for all in the same racks.
     """
     rack = tree.lists.node[-2]
-    key = level, node, replicas, tuple(sorted([rack[broker] for broker in keep]))
-    made: Split | None = tree.splits.get(key)
+    _, _, _, extra = tree.quota(level, node, replicas)
+    racks = sorted([rack[broker] for broker in keep]) if extra else ()
+    made: Split | None = tree.splits.get((level, node, replicas, *racks))
     if made is None:
         if len(tree.splits) >= MOST_SPLITS:
             tree.splits.clear()
-        made = tree.splits[key] = _split(tree, level, node, keep, replicas)
+        made = tree.splits[level, node, replicas, *racks] = _split(tree, level, node, keep, replicas)
     return made
 
 
@@ -145,7 +156,7 @@ def _split(tree: RackTree, level: int, node: int, keep: list[int], replicas: int
     children, fewest, most, extra = tree.quota(level, node, replicas)
     below, short = by_child(tree, level + 1, keep), (fewest == fewest.max()) & (fewest > 0)
     gains = np.where(most > fewest, 0, -1)  # those at -1 get no more
-    for place, child in enumerate(children.tolist() if keep else ()):
+    for place, child in enumerate(children.tolist() if extra and keep else ()):
         if child in below:
             few, many = (
                 keepable(tree, level + 1, child, below[child], int(quota[place]))
@@ -154,13 +165,18 @@ def _split(tree: RackTree, level: int, node: int, keep: list[int], replicas: int
             gains[place] += many - few
             short[place] &= len(below[child]) < fewest[place]
     extra = min(extra, int((gains >= 0).sum()))
-    worst = np.sort(gains)[::-1][extra - 1] if extra else len(keep)
-    quotas, tied = fewest + (gains > worst), children[gains == worst]
-    extra -= int((gains > worst).sum())
+    if not extra:
+        return Split(_some(children, fewest), children[:0], 0, children[:0])
+    worst = np.sort(gains)[-extra]
+    tied, extra = children[gains == worst], extra - int((gains > worst).sum())
     if extra == len(tied):
-        quotas, tied, extra = quotas + (gains == worst), tied[:0], 0
+        return Split(_some(children, fewest + (gains >= worst)), tied[:0], 0, tied[:0])
+    return Split(_some(children, fewest + (gains > worst)), tied, extra, children[short])
+
+
+def _some(children: Ints, quotas: Ints) -> dict[int, int]:
     each = zip(children.tolist(), quotas.tolist(), strict=True)
-    return Split({child: quota for child, quota in each if quota}, tied, extra, children[short])
+    return {child: quota for child, quota in each if quota}
 
 
 def by_child(tree: RackTree, level: int, brokers: list[int]) -> dict[int, list[int]]:

@@ -308,19 +308,16 @@ class Placer:
         return choose(tree, keep, replicas, free, self._topics)
 
     def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:
-        kept = set(chosen)
         is_new = iter([broker for broker in chosen if broker not in row])
-        brokers_so_far: set[int] = set()
-        target = []
-        for broker in row:
-            keeps = broker in kept and broker not in brokers_so_far
-            brokers_so_far.add(broker)
-            target.append(broker if keeps else next(is_new, NONE))
-        target = [broker for broker in [*target, *is_new] if broker != NONE]
-        width = self._layout.rows.shape[1]
+        target = [
+            broker if broker in chosen and row.index(broker) == at else next(is_new, NONE)
+            for at, broker in enumerate(row)
+        ]
+        target = [broker for broker in (*target, *is_new) if broker != NONE]
         before = self._layout.rows[partition].tolist()
-        for position, broker in enumerate([*target, *[NONE] * (width - len(target))]):
-            if broker != before[position]:
+        after = target + [NONE] * (len(before) - len(target))
+        for position, (was, broker) in enumerate(zip(before, after, strict=True)):
+            if broker != was:
                 self._layout.move(partition, position, broker)
         self._count(partition, row, target)
 
