@@ -32,9 +32,9 @@ from rehome.planning.model.scope import (
 )
 from rehome.planning.placement.movable import notes_of, with_source
 from rehome.planning.placement.one_more import Opening, Openings
-from rehome.planning.placement.rack_spread import NoPlaceError, Preference, choose
+from rehome.planning.placement.rack_spread import Free, NoPlaceError, Preference, choose
 from rehome.planning.placement.replica_sets import Fullness, Placer, replica_overhead
-from rehome.planning.placement.ring import Free, Ring
+from rehome.planning.placement.ring import Ring
 from rehome.planning.placement.within_budget import affordable
 from rehome.planning.rebalance.budget_cut import budget_of
 from rehome.planning.result.lower_bounds import placement_bound
@@ -277,7 +277,7 @@ class _RingPlacer(Placer):
             self.fullness.add(broker, weight)
 
     def _choose(
-        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
+        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Free
     ) -> list[int]:
         ring, origin = self._ring(self._topic[partition]), self._holders(partition)
         is_new = set(keep) == set(origin) and self._beside(partition, tree, origin, replicas, free)

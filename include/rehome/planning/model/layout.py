@@ -82,6 +82,10 @@ class Layout:
         incoming: int = self.incoming.item(broker)
         return incoming + size <= self._packing.least.item(broker)
 
+    def have_space(self, brokers: Ints, size: int) -> Mask:
+        """(n,) the same of several brokers."""
+        return self._packing.fit(brokers, size, self.incoming)
+
     def within_limits(self, partition: int) -> Mask:
         """(B,) brokers that may get a replica of the partition by their caps and its set."""
         limits = self._limits

@@ -107,6 +107,7 @@ class RackTree:
         self.partitions = 0
         self._quotas: dict[tuple[int, int, int], tuple[Ints, Ints, Ints, int]] = {}
         self._shares: dict[tuple[int, int, int], tuple[Shares, int]] = {}
+        self._open_nodes: dict[tuple[int, int], Ints] = {}
         self.splits: dict[tuple[int, ...], Any] = {}
 
     @cached_property
@@ -267,6 +268,14 @@ class RackTree:
         quota = children, fewest, most, replicas - int(fewest.sum())
         self._quotas[level, node, replicas] = quota
         return quota
+
+    def open_nodes(self, level: int, node: int) -> Ints:
+        """The children of a node that can hold a replica."""
+        nodes = self._open_nodes.get((level, node))
+        if nodes is None:
+            nodes = self.children[level][node]
+            nodes = self._open_nodes[level, node] = nodes[self.capacity[level + 1][nodes] > 0]
+        return nodes
 
     def shares(self, level: int, node: int, replicas: int) -> tuple[Shares, int]:
         """The same as a mapping: child → (fewest, most); and the sum of all fewest."""

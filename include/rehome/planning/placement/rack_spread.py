@@ -7,7 +7,7 @@ the most existing replicas. A :class:`Preference` breaks ties.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from rehome.planning.model.rack_tree import RackTree
 
 class NoPlaceError(Exception):
     """A branch must hold a replica and has no broker that can take it."""
+
+
+class Free(Protocol):
+    """Which brokers may get a new copy of a partition: a mask (B,), or what is asked about some."""
+
+    def __getitem__(self, brokers: Any, /) -> Any: ...
 
 
 class Preference(Protocol):
@@ -54,12 +60,12 @@ MOST_SPLITS = 2**16
 
 
 def choose(
-    tree: RackTree, keep: list[int], replicas: int, free: Mask, preference: Preference
+    tree: RackTree, keep: list[int], replicas: int, free: Free, preference: Preference
 ) -> list[int]:
     """The brokers that are to hold a partition with that many replicas.
 
     :param keep: distinct brokers that hold it now and may host; the first one leads.
-    :param free: (B,) brokers that may get a new copy.
+    :param free: (B,) brokers that may get a new copy; those of ``keep`` get none in any case.
     :raises NoPlaceError: a branch that must hold a replica has no free broker.
     """
     if replicas == 1 and keep:
@@ -70,7 +76,7 @@ def choose(
 
 
 class _Choice:
-    def __init__(self, tree: RackTree, free: Mask, preference: Preference) -> None:
+    def __init__(self, tree: RackTree, free: Free, preference: Preference) -> None:
         self._tree, self._free, self._preference = tree, free, preference
 
     def descend(
@@ -84,10 +90,21 @@ class _Choice:
         below = by_child(self._tree, level + 1, keep) if keep else {}
         for child, quota in quotas.items():
             mine = below.get(child, [])
-            if quota == 1 and mine:
-                chosen.append(mine[0])
+            if quota == 1:
+                chosen.append(mine[0] if mine else self._one_new(level + 1, child))
             else:
                 self.descend(level + 1, child, mine, quota, chosen)
+
+    def _one_new(self, level: int, node: int) -> int:
+        """The broker for a single replica of a branch that holds none."""
+        for below in range(level, self._tree.height):
+            children = self._tree.open_nodes(below, node)
+            if below == self._tree.height - 1:
+                children = children[self._free[children]]
+            if not len(children):
+                raise NoPlaceError
+            node = int(children[self._preference.first(below, node, children)])
+        return node
 
     def _quotas(self, level: int, node: int, keep: list[int], replicas: int) -> dict[int, int]:
         """Replicas of each child, in the order of the tree."""
@@ -95,8 +112,6 @@ class _Choice:
         if not made.extra:
             return made.quotas
         more = self._first_ones(level, node, made)
-        if replicas == 1:
-            return {more[0]: 1}
         both = made.quotas | {child: made.quotas.get(child, 0) + 1 for child in more}
         place = self._tree.lists.place[level + 1]
         return {child: both[child] for child in sorted(both, key=place.__getitem__)}
@@ -124,6 +139,8 @@ class _Choice:
             return keep[:replicas]
         brokers = self._tree.children[level][node]
         roomy = brokers[self._free[brokers]]
+        if keep:
+            roomy = roomy[~np.isin(roomy, keep)]
         if len(roomy) < replicas - len(keep):
             raise NoPlaceError
         if replicas - len(keep) == 1:

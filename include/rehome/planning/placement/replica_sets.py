@@ -7,6 +7,7 @@ to the least loaded broker: longest-processing-time-first, as partitions are tak
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -20,7 +21,7 @@ from rehome.errors import InvalidRequestError
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.model.topic_bands import TopicBands
-from rehome.planning.placement.rack_spread import NoPlaceError, Preference, choose
+from rehome.planning.placement.rack_spread import Free, NoPlaceError, Preference, choose
 from rehome.planning.placement.topic_counts import TopicCounts
 
 REPLICA_OVERHEAD = 0.1
@@ -151,6 +152,22 @@ class SpreadFirst(Preference):
         self._counts.replicas[self._counts.cell(partition, broker)] += replicas
 
 
+class _FreeAmong:
+    """Which brokers may get a new copy of a partition whose space is known; only those that are
+    asked about are looked at.
+
+    :param may: (B,) brokers that may get new copies.
+    :ivar size: of the partition.
+    """
+
+    def __init__(self, layout: Layout, may: Mask) -> None:
+        self._layout, self._may, self.size = layout, may, 0
+
+    def __getitem__(self, brokers: Ints, /) -> Mask:
+        free: Mask = self._may[brokers] & self._layout.have_space(brokers, self.size)
+        return free
+
+
 class Placer:
     """Completes replica sets of a layout under one rack tree.
 
@@ -170,6 +187,7 @@ class Placer:
     ) -> None:
         self._layout = layout
         self._takes = np.ones(len(tree.hosts), bool) if takes is None else takes
+        self._among = _FreeAmong(layout, tree.hosts & layout.arrays.brokers.takes & self._takes)
         self._tree = tree
         self._smaller: dict[tuple[int, bytes], RackTree] = {}
         self._overhead = replica_overhead(layout)
@@ -193,18 +211,27 @@ class Placer:
         row = [b for b in self._layout.rows[partition].tolist() if b != NONE]
         tree = self._tree.of(partition)
         keep = [broker for broker in dict.fromkeys(row) if tree.hosts[broker]]
+        self._write(partition, row, self._completed(partition, tree, row, keep, replicas))
+
+    def _completed(
+        self, partition: int, tree: RackTree, row: list[int], keep: list[int], replicas: int
+    ) -> list[int]:
+        if self._topics is None and self._layout.space_is_known(partition):
+            self._among.size = self._size[partition]
+            with suppress(NoPlaceError):
+                return self._choose(partition, tree, keep, replicas, self._among)
         free = self._layout.fits(partition) & tree.hosts & self._takes
         free[row] = False
         try:
-            chosen = self._choose(partition, tree, keep, replicas, free)
+            return self._choose(partition, tree, keep, replicas, free)
         except NoPlaceError:
             chosen = self._choose_where_it_fits(partition, keep, replicas, free)
-            if len(keep) <= replicas <= len(keep) + int(free.sum()):
-                others = self._one_by_one(tree, keep, replicas, free)
-                both = np.array([chosen, others], np.int32)
-                if np.diff(tree.unevenness_of(np.array([partition] * 2), both))[0] < 0:
-                    chosen = others
-        self._write(partition, row, chosen)
+        if len(keep) <= replicas <= len(keep) + int(free.sum()):
+            others = self._one_by_one(tree, keep, replicas, free)
+            both = np.array([chosen, others], np.int32)
+            if np.diff(tree.unevenness_of(np.array([partition] * 2), both))[0] < 0:
+                return others
+        return chosen
 
     def put_back(self, partition: int, row: Rows) -> None:
         """Put the replicas of a partition back where they were before it was completed.
@@ -296,7 +323,7 @@ class Placer:
         raise InvalidRequestError([problem])
 
     def _choose(
-        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
+        self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Free
     ) -> list[int]:
         """The brokers that are to hold the partition; new ones in the order of their positions.
 
@@ -304,7 +331,7 @@ class Placer:
         """
         if self._topics is None:
             return choose(tree, keep, replicas, free, self.fullness)
-        self._topics.set_partition(partition, free)
+        self._topics.set_partition(partition, np.asarray(free))
         return choose(tree, keep, replicas, free, self._topics)
 
     def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:

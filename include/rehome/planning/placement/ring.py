@@ -12,23 +12,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
 
 from rehome.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.placement.one_more import Opening
-from rehome.planning.placement.rack_spread import NoPlaceError, Preference
+from rehome.planning.placement.rack_spread import Free, NoPlaceError, Preference
 
 Skipped = Callable[[int, int, int], bool]
 """Level, node and one of its children → whether this child is skipped while there are others."""
-
-
-class Free(Protocol):
-    """Which brokers may get a new copy of a partition: a mask (B,), or what is asked one by one."""
-
-    def __getitem__(self, broker: int, /) -> Any: ...
 
 
 class Ring(Preference):
