@@ -253,9 +253,11 @@ class _RingPlacer(Placer):
         number of them.
         """
         rows = self._layout.origin
+        ordered = np.sort(rows, axis=1)
+        differ = ((ordered[:, 1:] != ordered[:, :-1]) | (ordered[:, 1:] == NONE)).all(axis=1)
+        differ &= (rows != NONE).sum(axis=1) == replicas - 1
         for tree, mine in self._tree.parts(np.isin(np.arange(len(rows)), partitions)):
-            mine &= ((rows != NONE) & tree.hosts[rows]).sum(axis=1) == replicas - 1
-            mine &= (rows != NONE).sum(axis=1) == replicas - 1
+            mine &= differ & (tree.hosts[rows] | (rows == NONE)).all(axis=1)
             some = np.flatnonzero(mine)
             each = Openings(tree).of_each(rows[some, : replicas - 1])
             self._openings.update(zip(some.tolist(), each, strict=True))
@@ -339,6 +341,8 @@ class _FreeInTurn:
 class _InTurn(Preference):
     """The ring's order, but children that are too full come last. A child is too full if it is
     fuller than a sibling by more than the tolerance and by more than one replica of this partition.
+
+    :ivar fuller: level, node, child → whether a child of the node is too full.
     """
 
     def __init__(self, fullness: Fullness, tolerance: float) -> None:
@@ -347,14 +351,12 @@ class _InTurn(Preference):
     def set_partition(self, ring: Ring, weight: int) -> None:
         """Set the partition that the next calls are for, by its ring and weight."""
         self._ring, self._weight = ring, weight
-
-    def fuller(self, level: int, node: int, child: int) -> bool:
-        """Whether a child of the node is too full."""
-        return self._fullness.is_fuller(level, node, child, times=self._times, without=self._weight)
+        self.fuller = partial(self._fullness.is_fuller, times=self._times, without=weight)
 
     def first(self, level: int, node: int, children: Ints) -> int:
         """Index of the first child in turn that is not too full; else, of the first in turn."""
-        among, first = children.tolist(), NONE
+        among: list[int] = children.tolist()
+        first = NONE
         for child in self._ring.in_turn(level, node):
             if child in among:
                 if not self.fuller(level, node, child):

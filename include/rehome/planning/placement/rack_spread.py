@@ -161,11 +161,12 @@ def split(tree: RackTree, level: int, node: int, keep: list[int], replicas: int)
     rack = tree.lists.node[-2]
     _, _, _, extra = tree.quota(level, node, replicas)
     racks = sorted([rack[broker] for broker in keep]) if extra else ()
-    made: Split | None = tree.splits.get((level, node, replicas, *racks))
+    key = level, node, replicas, *racks
+    made: Split | None = tree.splits.get(key)
     if made is None:
         if len(tree.splits) >= MOST_SPLITS:
             tree.splits.clear()
-        made = tree.splits[level, node, replicas, *racks] = _split(tree, level, node, keep, replicas)
+        made = tree.splits[key] = _split(tree, level, node, keep, replicas)
     return made
 
 

@@ -68,13 +68,9 @@ class Ring(Preference):
 
     def advance(self, broker: int) -> None:
         """Advance the pointers as if a replica had been placed on this broker."""
-        self._advance_from(0, (broker,))
-
-    def _advance_from(self, level: int, brokers: Sequence[int]) -> None:
-        for broker in brokers:
-            for node, place, size, pointers in self._wheels[level:]:
-                at = node[broker]
-                pointers[at] = (place[broker] + 1) % size[at]
+        for node, place, size, pointers in self._wheels:
+            at = node[broker]
+            pointers[at] = (place[broker] + 1) % size[at]
 
     def replay(self, rows: Rows) -> None:
         """Advance the pointers past existing partitions, whatever the order of their replicas.
@@ -84,8 +80,9 @@ class Ring(Preference):
         :param rows: (n, R) brokers, padded with -1.
         """
         self.advance_past(_brokers(rows[0].tolist()) if len(rows) else ())
-        again = [(rows[1:, :at] == rows[1:, at : at + 1]).any(axis=1) for at in range(rows.shape[1])]
-        rest = np.where(np.stack(again, axis=1), NONE, rows[1:])
+        rest = rows[1:].copy()
+        for at in range(1, rows.shape[1]):  # a broker that is named twice counts once
+            rest[(rows[1:, :at] == rows[1:, at : at + 1]).any(axis=1), at] = NONE
         self._visit_root(rest)
         for level in range(1, len(self.pointers)):
             self._visit_level(level, rest)
