@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given
@@ -156,6 +158,13 @@ def test_existing_violations_are_counted_and_repaired_when_asked_or_when_the_par
     )
     grown = plan(of, action="set_replication_factor", replication_factor=4, topics=["t"])
     assert (grown.summary.rack_violations_before, grown.summary.rack_violations_after) == (2, 0)
+
+
+def test_a_repair_asks_only_brokers_of_the_rack_for_space() -> None:
+    of = cluster(THREE_RACKS, [(0, 1, 2), (2, 3, 4), (1, 3, 5)])
+    with patch.object(Layout, "fits", side_effect=AssertionError):
+        repaired = plan(of, action="repair_racks")
+    assert repaired.summary.rack_violations_after == 0
 
 
 def test_brokers_without_a_rack_are_one_more_child_of_the_root() -> None:

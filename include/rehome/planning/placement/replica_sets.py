@@ -211,11 +211,12 @@ class Placer:
         row = [b for b in self._layout.rows[partition].tolist() if b != NONE]
         tree = self._tree.of(partition)
         keep = [broker for broker in dict.fromkeys(row) if tree.hosts[broker]]
-        self._write(partition, row, self._completed(partition, tree, row, keep, replicas))
+        self._write(partition, row, self._brokers_of(partition, tree, row, keep, replicas))
 
-    def _completed(
+    def _brokers_of(
         self, partition: int, tree: RackTree, row: list[int], keep: list[int], replicas: int
     ) -> list[int]:
+        """The brokers that are to hold a partition: evenly spread if there is space for that."""
         if self._topics is None and self._layout.space_is_known(partition):
             self._among.size = self._size[partition]
             with suppress(NoPlaceError):
