@@ -139,8 +139,8 @@ class _Choice:
             return keep[:replicas]
         brokers = self._tree.children[level][node]
         roomy = brokers[self._free[brokers]]
-        if keep:
-            roomy = roomy[~np.isin(roomy, keep)]
+        for broker in keep:
+            roomy = roomy[roomy != broker]
         if len(roomy) < replicas - len(keep):
             raise NoPlaceError
         if replicas - len(keep) == 1:
