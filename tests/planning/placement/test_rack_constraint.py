@@ -94,3 +94,31 @@ def test_low_and_tall_partitions_are_admitted_together_as_one_by_one(tall_rows: 
     admitted = constraint.admits(partitions, positions, brokers)
     assert admitted.tolist() == [constraint.admits_one(*one) for one in asked]
     assert 0 < admitted.sum() < len(admitted)
+
+
+@pytest.fixture
+def of_three_racks() -> RackConstraint:
+    rows = np.array([[0, 3, 1], [0, 3, 6], [0, 1, 2], [0, 1, NONE]], np.int32)
+    tree = RackTree([(f"r{broker % 3}",) for broker in range(9)], np.ones(9, bool), 3)
+    constraint = RackConstraint(tree, rows)
+    constraint.evens = True
+    return constraint
+
+
+def test_only_moves_that_make_a_partition_even_can_be_asked_for(
+    of_three_racks: RackConstraint,
+) -> None:
+    asked = [(p, n, b) for p in range(4) for n in range(3) for b in range(9) if (p, n) != (3, 2)]
+    partitions, positions, brokers = np.array(asked).T
+    admitted = of_three_racks.admits(partitions, positions, brokers)
+    assert admitted.tolist() == [of_three_racks.admits_one(*one) for one in asked]
+    moves = {(*one[:2], one[2] % 3) for one, yes in zip(asked, admitted, strict=True) if yes}
+    even = {(2, n, n) for n in range(3)}
+    assert moves == {(0, 0, 2), (0, 1, 2)} | even | {(3, 0, 0), (3, 0, 2), (3, 1, 1), (3, 1, 2)}
+
+
+def test_what_may_not_move_leaves_the_others_even() -> None:
+    rows = np.array([UNEVEN, [0, 1, NONE]], np.int32)
+    tree = RackTree(PLACES, np.ones(len(PLACES), bool), 3)
+    assert not RackConstraint(tree, rows).even()
+    assert RackConstraint(tree, rows, movable=np.array([False, True])).even()

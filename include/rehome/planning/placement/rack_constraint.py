@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from rehome.domain.array_types import NONE, Ints, Mask, Rows
@@ -26,10 +28,20 @@ class RackConstraint:
     :param rows: (n, R) the rows; the search changes this array in place. A partition may stay as
         uneven as it is, but never gets less even; no broker gets it twice.
     :param partitions: (n,) whose rows these are; None = all, in their order.
+    :param movable: (n,) rows that may change; None = all.
+    :ivar evens: of partitions with no more replicas than branches, only moves are allowed after
+        which they are even.
     """
 
-    def __init__(self, tree: RackTree, rows: Rows, partitions: Ints | None = None) -> None:
+    def __init__(
+        self,
+        tree: RackTree,
+        rows: Rows,
+        partitions: Ints | None = None,
+        movable: Mask | None = None,
+    ) -> None:
         self._tree, self._rows = tree, rows
+        self._movable = np.ones(len(rows), bool) if movable is None else movable
         self._partitions = np.arange(len(rows)) if partitions is None else partitions
         self._several = len(tree.trees) > 1
         self._start = np.zeros(len(rows), np.int64)  # where the brokers of a row's tree begin
@@ -52,6 +64,7 @@ class RackConstraint:
             limit = np.array(most)[self._start // len(tree.hosts)] if self._several else most[0]
             self._plain = replica_counts(rows) <= limit
         self._unevenness_of: dict[int | tuple[int, ...], int] = {}
+        self.evens = False
         self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
         self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
@@ -63,9 +76,22 @@ class RackConstraint:
         """Whether no partition has more replicas than the first level has branches."""
         return bool(self._plain.all())
 
+    def apart(self) -> Mask:
+        """(n,) rows of which no two replicas share a branch."""
+        rows = self._rows
+        if self._several:
+            rows = np.where(rows == NONE, NONE, rows + self._start[:, None])
+        return _apart([self._branch_or_none[column] for column in rows.T])
+
+    def one_of_each_branch(self, brokers: Ints) -> list[int]:
+        """The first of these brokers in each branch."""
+        first = np.unique(self._branch[brokers], return_index=True)[1]
+        chosen: list[int] = brokers[first].tolist()
+        return chosen
+
     def even(self) -> bool:
-        """Whether all rows are evenly spread now. Once they are, every allowed move keeps them
-        so.
+        """Whether all movable rows are evenly spread now. Once they are, every allowed move keeps
+        them so.
         """
         if not self._even and self._all_even():
             self._even = True
@@ -73,9 +99,10 @@ class RackConstraint:
         return self._even
 
     def _all_even(self) -> bool:
-        rows = self._rows if self.plain() else self._rows[self._plain]
+        plain, tall = self._movable & self._plain, self._movable & ~self._plain
+        rows = self._rows if plain.all() else self._rows[plain]
         branch = np.append(self._branch, NONE).astype(np.int32)  # the last one is that of NONE
-        start = self._start if self.plain() else self._start[self._plain]
+        start = self._start if plain.all() else self._start[plain]
         columns = [
             branch[np.where(column == NONE, NONE, column + start) if self._several else column]
             for column in rows.T
@@ -85,7 +112,7 @@ class RackConstraint:
                 return False
             if any(((column == other) & (column != NONE)).any() for other in columns[:position]):
                 return False
-        return not bool(self._violations(~self._plain, self._rows[~self._plain]).any())
+        return not bool(self._violations(tall, self._rows[tall]).any())
 
     def hosting(self, partition: int, brokers: Ints, among: Mask) -> Mask:
         """(n,) which of these brokers belong to the broker set of the partition's topic."""
@@ -113,8 +140,11 @@ class RackConstraint:
             brokers_of_trees = brokers
         free: Mask = self._hosts[brokers_of_trees]
         branch = self._branch[brokers_of_trees]
-        for others in rows.T:
-            free &= self._branch_or_none[others] != branch
+        branches = [self._branch_or_none[others] for others in rows.T]
+        for others in branches:
+            free &= others != branch
+        if self.evens:
+            free &= _apart(branches)
         if len(tall):
             free[tall] = self._tall_admit(partitions[tall], positions[tall], brokers[tall])
         return free
@@ -164,7 +194,10 @@ class RackConstraint:
         branches = self._branches[self._start[partition] // len(self._tree.hosts)]
         row: list[int] = self._rows[partition].tolist()
         row[position] = NONE
-        return branches[broker] != NONE and branches[broker] not in [branches[b] for b in row]
+        taken = [branches[b] for b in row if branches[b] != NONE]
+        if self.evens and len(set(taken)) < len(taken):
+            return False
+        return branches[broker] != NONE and branches[broker] not in taken
 
     def _tall_admits(self, partition: int, position: int, broker: int) -> bool:
         """The same for a partition with more replicas than the first level has branches."""
@@ -182,6 +215,14 @@ class RackConstraint:
             of_row = self._violations(np.array([partition]), np.array([row], np.int32))
             unevenness = self._unevenness_of[key] = int(of_row[0])
         return unevenness <= int(self._uneven[partition])
+
+
+def _apart(branches: list[Ints]) -> Mask:
+    """(n,) whether no two of these, each (n,), are the same branch."""
+    apart = np.ones(len(branches[0]), bool)
+    for one, other in combinations(branches, 2):
+        apart &= (one != other) | (one == NONE)
+    return apart
 
 
 def _first_branches(tree: RackTree) -> tuple[Ints, int]:

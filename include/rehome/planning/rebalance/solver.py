@@ -8,7 +8,8 @@
    excess per byte copied: push a replica away, pull one in, or swap two;
 4. *undo*: moves that no band needs are undone;
 5. *racks*: partitions that have moved and were unevenly spread are made even, and the search
-   continues;
+   continues; large clusters, where topics have bands, begin with moves that make partitions even
+   instead, see ``uneven_first``;
 6. *neighbourhoods*: a small cluster's plan, or one that leaves bands unmet, is improved by large
    neighbourhood search over three brokers;
 7. *moves*: an integer program makes the moves of a small cluster's plan fewer, for 1 % more bytes.
@@ -39,6 +40,7 @@ from rehome.planning.rebalance.reconsider import (
     improve,
     with_price,
 )
+from rehome.planning.rebalance.uneven_first import make_even_first
 from rehome.planning.result.lower_bounds import rebalance_bound
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from rehome.planning.search.cheaper_copies import exchange_copies
@@ -169,6 +171,9 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
     evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.middle
     if evened_out_last:
         inner = REBALANCE.with_topics
+        even = make_even_first(problem, inner)
+        if even is not None:
+            return _finish_even(even)
     for number in range(REBALANCE.search_rounds):
         search.strict = _keeps_topics(problem)
         wanted_load = wanted_loads(search, inner)
@@ -181,6 +186,14 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
         if search.racks.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
+    return search.outside()
+
+
+def _finish_even(problem: Problem) -> float:
+    """Finish what has been begun with the even partitions. Returns the excess that is left."""
+    search = Search(problem)
+    search.strict = _keeps_topics(problem)
+    _finish(search)
     return search.outside()
 
 

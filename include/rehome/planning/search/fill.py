@@ -59,16 +59,19 @@ once. It changes no plan.
 """
 
 
-def fill(search: Search, wanted_load: Floats, replicas: Ints, short: Mask) -> None:
+def fill(
+    search: Search, wanted_load: Floats, replicas: Ints, short: Mask, into: Ints | None = None
+) -> None:
     """Move replicas to brokers that lack something.
 
     :param wanted_load: (K, B) loads to fill up to.
     :param short: (B,) brokers that lack bytes but cannot take the rate, see shed.narrow.
+    :param into: (n,) the domain that each goes to; None = its own.
     """
     domain = search.problem.targets.domain
     owner = search.flat[replicas]
     must = search.problem.leaving[owner]
-    of_slot = domain[owner]
+    of_slot = domain[owner] if into is None else into
     taking = np.unique(domain[search.receivers])
     of_slot = np.where(must & ~np.isin(of_slot, taking), NONE, of_slot)
     search.lift(replicas)

@@ -37,6 +37,7 @@ class LocalSearch:
         self._givers = {n: givers[domain[givers] == n] for n in np.unique(domain).tolist()}
         self._donors = np.flatnonzero(problem.gives & ~problem.takes & ~problem.leaving)
         self._domain: list[int] = domain.tolist()
+        self._samples: dict[int, Ints] = {}
         share = max(1.0, float(search.share[0].mean()))
         self._byte = 1 / share
         self._step = LONG_STEP if problem.further else USUAL_STEP
@@ -233,8 +234,14 @@ class LocalSearch:
             broker, self._sample(replicas, LOCAL_SEARCH.most_weighed // max(1, len(near))), near
         )
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            theirs = search.held_by(self._givers[self._domain[broker]])
-            yield self._pulls(broker, self._sample(theirs, LOCAL_SEARCH.most_weighed))
+            yield self._pulls(broker, self._of_domain(self._domain[broker]))
+
+    def _of_domain(self, domain: int) -> Ints:
+        """A sample of the replicas in a domain: chosen once, because none leaves its domain."""
+        if domain not in self._samples:
+            replicas = self._search.held_by(self._givers[domain])
+            self._samples[domain] = self._sample(replicas, LOCAL_SEARCH.most_weighed)
+        return self._samples[domain]
 
     def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
         near = self._takers[self._domain[broker]]

@@ -36,21 +36,37 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
 
     :param inner: per resource, the fraction of a band that wanted loads lie in, see ShedOptions.
     """
+    return _at_totals(search, *_ends(search, inner))
+
+
+def transfers(search: Search) -> Floats:
+    """(K, B) loads after which each domain holds its share, with the least to move: where it holds
+    too much the fullest brokers give, elsewhere the emptiest take.
+    """
+    domain, load = search.problem.targets.domain, search.load
+    off = np.stack([np.bincount(domain, row) for row in load - search.share])[:, domain]
+    return _at_totals(search, np.where(off > 0, 0.0, load), np.where(off > 0, load, np.inf))
+
+
+def _ends(search: Search, inner: Inner) -> tuple[Floats, Floats]:
+    """(K, B) the ends of that part of the bands."""
+    banded: Mask = np.asarray(search.scale.any(axis=1))
+    parts = np.array(for_rows(inner, len(banded)))[:, None]
+    if banded.sum() == 1:
+        parts = np.maximum(parts, SHED.of_one_resource)
+    share, low, high = search.share, search.low, np.where(banded[:, None], search.high, 0.0)
+    return share - (share - low) * parts, share + (high - share) * parts
+
+
+def _at_totals(search: Search, low: Floats, high: Floats) -> Floats:
+    """(K, B) loads between these ends that add up to the shares of each domain."""
     wanted_load = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
-    banded: Mask = np.asarray(search.scale.any(axis=1))
-    for resource, part in enumerate(for_rows(inner, len(banded))):
-        if not banded[resource]:
-            continue
-        if banded.sum() == 1:
-            part = max(part, SHED.of_one_resource)
-        share = search.share[resource]
-        low = share - (share - search.low[resource]) * part
-        high = share + (search.high[resource] - share) * part
+    for resource in np.flatnonzero(search.scale.any(axis=1)).tolist():
         for number in np.unique(domain[gives]):
             brokers = np.flatnonzero(gives & (domain == number))
             wanted_load[resource, brokers] = _water_filled(
-                search.load[resource, brokers], share[brokers], low[brokers], high[brokers]
+                *(of[resource, brokers] for of in (search.load, search.share, low, high))
             )
     units = np.array([grain(share) for share in search.share])[:, None]
     rounded: Floats = np.rint(wanted_load / units) * units
@@ -78,12 +94,19 @@ def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises:
     return filled
 
 
-def shed(search: Search, wanted_load: Floats, short: Mask, every: int = 1) -> Ints:
+def shed(
+    search: Search,
+    wanted_load: Floats,
+    short: Mask,
+    every: int = 1,
+    among: Mask | None = None,
+) -> Ints:
     """The replicas that leave: all on brokers to be emptied, and on others what exceeds the wanted
     load.
 
     :param wanted_load: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
     :param every: consider only every n-th replica of a broker.
+    :param among: (P · R,) replicas that may leave; None = all.
     """
     problem, domain = search.problem, search.problem.targets.domain
     over = (search.load > wanted_load) & (search.scale > 0)
@@ -96,24 +119,29 @@ def shed(search: Search, wanted_load: Floats, short: Mask, every: int = 1) -> In
             chosen[broker] = search.on(broker)
         elif only_bytes and over[BYTES_ROW, broker]:
             due = float((search.load - wanted_load)[BYTES_ROW, broker])
-            chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
+            chosen[broker] = largest_within(
+                search, _spare(search, broker, among), broker, due, senders
+            )
             continue
         elif over[:, broker].any() and not short[broker]:
-            replicas = senders.without_busy_leaders(_spare(search, broker, every))
+            replicas = senders.without_busy_leaders(_spare(search, broker, among, every))
             shedder = BrokerShed(search, wanted_load, broker, replicas, cold=bool(tight[broker]))
             chosen[broker] = shedder.choose()
         if broker in chosen:
             senders.send(chosen[broker])
     if short.any():
-        _return_rate(search, wanted_load, short, chosen)
+        _return_rate(search, wanted_load, short, chosen, among)
     return _all_spare(search, chosen) if chosen else np.zeros(0, np.int64)
 
 
-def _spare(search: Search, broker: int, every: int = 1) -> Ints:
+def _spare(search: Search, broker: int, among: Mask | None, every: int = 1) -> Ints:
     """Replicas of a broker (every n-th) that may leave without taking their topic out of its band
     there.
     """
-    replicas = search.on(broker)[::every]
+    replicas = search.on(broker)
+    if among is not None:
+        replicas = replicas[among[replicas]]
+    replicas = replicas[::every]
     if search.topic_counts is None:
         return replicas
     only_gives = search.strict and not search.problem.takes[broker]
@@ -189,7 +217,13 @@ def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, fl
     return cold, float(sums[RATE_ROW, end] / max(sums[BYTES_ROW, end], 1.0))
 
 
-def _return_rate(search: Search, wanted_load: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
+def _return_rate(
+    search: Search,
+    wanted_load: Floats,
+    short: Mask,
+    chosen: dict[int, Ints],
+    among: Mask | None,
+) -> None:
     """Brokers that are short give up hot replicas, and the givers free bytes for these."""
     domain, load = search.problem.targets.domain, search.load
     for number in np.unique(domain[short]).tolist():
@@ -203,14 +237,24 @@ def _return_rate(search: Search, wanted_load: Floats, short: Mask, chosen: dict[
             scale = search.scale[:, broker]
             brought = SHED.rate_margin * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
             shedder = BrokerShed(
-                search, wanted_load, broker, _spare(search, broker), brought=brought, cold=True
+                search,
+                wanted_load,
+                broker,
+                _spare(search, broker, among),
+                brought=brought,
+                cold=True,
             )
             chosen[broker] = shedder.choose()
         returning = _bytes_returning(search, wanted_load, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
             if size > BROKER_SHED.few_bytes * search.share[BYTES_ROW, broker]:
                 shedder = BrokerShed(
-                    search, wanted_load, broker, _spare(search, broker), cold=True, extra_bytes=size
+                    search,
+                    wanted_load,
+                    broker,
+                    _spare(search, broker, among),
+                    cold=True,
+                    extra_bytes=size,
                 )
                 chosen[broker] = shedder.choose()
 

@@ -104,7 +104,7 @@ class Search:
         self.strict = True
         replicas = (self.rows != NONE).sum() / max(int(problem.gives.sum()), 1)
         self.unit = 1 / max(float(replicas), 1.0)
-        self.racks = RackConstraint(problem.tree, self.rows)
+        self.racks = RackConstraint(problem.tree, self.rows, movable=problem.partitions)
         self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
         self._incoming = layout.incoming.astype(float)
         self._packing = CopyPacking(layout.headrooms)

@@ -1,0 +1,77 @@
+"""The start of the search of a large cluster many of whose partitions are uneven over racks.
+
+A replica moves only where that makes its partition even at once: moved otherwise, it would leave
+it uneven, and a repair would copy one more of its replicas. Such moves change what domains hold, so
+in the end domains that hold too much give to others. Then only even partitions move on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rehome.domain.array_types import NONE, Floats, Ints
+from rehome.planning.effort.shed_options import Inner
+from rehome.planning.placement.even_destinations import destinations
+from rehome.planning.search.broker_shed import BYTES_ROW
+from rehome.planning.search.fill import fill
+from rehome.planning.search.shed import narrow, shed, transfers, wanted_loads
+from rehome.planning.search.state import Problem, Search
+
+
+def make_even_first(problem: Problem, inner: Inner) -> Problem | None:
+    """Bring brokers close to their bands by moves after which each partition is even. Returns the
+    problem of the partitions that are even then. None, with nothing moved, if all are even, if
+    some have more replicas than there are racks, if some brokers take no part or topics have broker
+    sets, or if most replicas have no such move.
+
+    :param inner: see ShedOptions.
+    """
+    layout, search = problem.layout, Search(problem)
+    if search.racks.even() or not search.racks.plain() or layout.arrays.limits is not None:
+        return None
+    if problem.leaving.any() or not problem.gives[problem.tree.hosts].all():
+        return None
+    search.racks.evens, search.strict = True, False
+    if np.count_nonzero(_destinations(search) != NONE) * 2 < search.flat.size:
+        return None
+    _fill(search, wanted_loads(search, inner))
+    _fill(search, wanted_loads(search, inner), np.less_equal)
+    for _ in range(2):  # again with what found no broker
+        if not _totals_fit(search):
+            _fill(search, transfers(search), np.less)
+    layout.refresh()
+    return replace(problem, partitions=problem.partitions & search.racks.apart())
+
+
+def _fill(search: Search, wanted_load: Floats, towards: np.ufunc | None = None) -> None:
+    """Shed and fill.
+
+    :param towards: how bytes beyond its share in the domain that a replica goes to compare with
+        those in its own; None = in any way.
+    """
+    domain, into = search.problem.targets.domain, _destinations(search)
+    among = into != NONE
+    if towards is not None:
+        surplus = np.bincount(domain, search.load[BYTES_ROW] - search.share[BYTES_ROW])
+        among &= towards(surplus[into], surplus[domain[search.flat]])
+    short = narrow(search, wanted_load)
+    replicas = shed(search, wanted_load, short, among=among)
+    fill(search, wanted_load, replicas, short, into[replicas])
+
+
+def _totals_fit(search: Search) -> bool:
+    """Whether all brokers of each domain can be inside their bands with what it holds."""
+    domain = search.problem.targets.domain
+    for row in np.flatnonzero(search.scale.any(axis=1)).tolist():
+        least, total, most = (
+            np.bincount(domain, of[row]) for of in (search.low, search.load, search.high)
+        )
+        if (total < least).any() or (total > most).any():
+            return False
+    return True
+
+
+def _destinations(search: Search) -> Ints:
+    return destinations(search.racks, search.rows, search.problem.targets.domain, search.receivers)
