@@ -12,6 +12,7 @@ from rehome.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from rehome.domain.resources import PLACED, Resource
 from rehome.planning.model.layout import Layout
 from rehome.planning.model.load_bands import LoadBands
+from rehome.planning.model.topic_bands import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class BandNotes:
         load, fair = self._loads(), self.targets.fair
         allowed = np.array([tolerances[resource] for resource in PLACED[: len(fair)]])[:, None]
         slack = np.where(np.isinf(allowed), np.inf, 0.0)
-        slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
+        slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1 + ROUNDING
         inside = (load <= self.targets.high) & (load >= self.targets.low)
         off = load - fair if self.one_sided else np.abs(load - fair)
         if donors is not None:
