@@ -38,6 +38,7 @@ class LocalSearch:
         self._donors = np.flatnonzero(problem.gives & ~problem.takes & ~problem.leaving)
         self._domain: list[int] = domain.tolist()
         self._samples: dict[int, Ints] = {}
+        self._origins: dict[int, Ints] = {}
         share = max(1.0, float(search.share[0].mean()))
         self._byte = 1 / share
         self._step = LONG_STEP if problem.further else USUAL_STEP
@@ -279,9 +280,13 @@ class LocalSearch:
     def _given_replicas(self, broker: int) -> Ints:
         """The replicas that a broker has given up: all that may come to it if it only gives."""
         search = self._search
-        given = np.flatnonzero((search.origin.reshape(-1) == broker) & (search.flat != broker))
-        movable: Ints = given[search.problem.partitions[given // search.width]]
-        return movable
+        if broker not in self._origins:
+            replicas = np.flatnonzero(search.origin.reshape(-1) == broker)
+            movable = search.problem.partitions[replicas // search.width]
+            self._origins[broker] = replicas[movable]
+        before = self._origins[broker]
+        given: Ints = before[search.flat[before] != broker]
+        return given
 
     def _partners(self, broker: int, others: Ints) -> Ints:
         """Brokers that swaps are tried with: evenly spaced; if further resources take part, those
