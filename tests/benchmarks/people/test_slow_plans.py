@@ -7,7 +7,7 @@ import pytest
 from benchmarks.people.slow_plans import (
     LARGEST,
     REQUESTS,
-    loop_s,
+    machine_s,
     random_cluster,
     requests,
     rows,
@@ -39,4 +39,4 @@ def test_each_plan_of_a_cluster_has_a_row_with_its_time(monkeypatch: pytest.Monk
     assert [plan["request"] for plan in plans] == asked == ["drain", "expand", "balance_leaders"]
     assert {plan["replicas"] for plan in plans} == {people(cluster).rows.size}
     assert max(plan["cpu_s"] for plan in plans) > 0
-    assert "3 plans" in summary(plans, loop_s())
+    assert "3 plans" in summary(plans, machine_s())

@@ -87,3 +87,39 @@ def test_where_no_partition_can_be_even_at_once_they_move_all_the_same(starts: l
     assert copied(plan)
     assert {centres(move.current) for move in copied(plan)} == {1}
     assert {centres(move.target) for move in copied(plan)} == {CENTRES}
+
+
+def crowded(rows: np.ndarray, centre: int, some: np.ndarray) -> np.ndarray:
+    """The same with all replicas of some partitions in one data centre."""
+    first = np.arange(len(rows)) % (BROKERS // CENTRES)
+    apart = (first[:, None] + np.arange(CENTRES)) % (BROKERS // CENTRES)
+    return np.where(some[:, None], apart * CENTRES + centre, rows)
+
+
+@pytest.mark.parametrize("which", ["a tenth", "all of a broker"])
+def test_brokers_come_into_their_bands_though_no_single_move_evens_partitions_out(
+    starts: list[bool], which: str
+) -> None:
+    rows = replica_brokers().reshape(-1, CENTRES)
+    tenth = np.arange(len(rows)) % 10 == 0
+    some = tenth if which == "a tenth" else (rows == 0).any(axis=1)
+    plan = rebalanced(crowded(rows, 0, some).ravel())
+    assert starts == [True]
+    size = np.array([b.size_bytes_after for b in plan.summary.brokers])
+    assert np.abs(size / size.mean() - 1).max() < 0.025
+    assert (plan.summary.rack_violations_after or 0) < (plan.summary.rack_violations_before or 0)
+
+
+def test_an_expansion_copies_to_its_brokers_alone(starts: list[bool]) -> None:
+    rows, new = replica_brokers().reshape(-1, CENTRES), (27, 28, 29)
+    rows = np.random.default_rng(0).permutation(27)[rows * 27 // BROKERS]
+    twice = (np.diff(np.sort(rows, axis=1), axis=1) == 0).any(axis=1)
+    rows[twice] = (rows[twice][:, :1] + np.arange(CENTRES)) % 27
+    snapshot = with_brokers(large_snapshot(PARTITIONS, BROKERS), rows.ravel())
+    request = ReassignmentRequest(Action.EXPAND, brokers=new, tolerances={TOPIC_SPREAD: 0.1})
+    plan = make_plan(snapshot, request, PlanOptions(plan_id="p"))
+    assert starts == [True]
+    assert copied(plan)
+    assert {b for move in copied(plan) for b in set(move.target) - set(move.current)} == {*new}
+    size = np.array([b.size_bytes_after for b in plan.summary.brokers])
+    assert np.abs(size / size.mean() - 1)[list(new)].max() < 0.03

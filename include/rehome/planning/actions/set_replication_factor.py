@@ -282,9 +282,10 @@ class _RingPlacer(Placer):
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Free
     ) -> list[int]:
         ring, origin = self._ring(self._topic[partition]), self._holders(partition)
-        is_new = set(keep) == set(origin) and self._beside(partition, tree, origin, replicas, free)
-        if is_new:
-            return origin + is_new
+        if set(keep) == set(origin):
+            is_new = self._beside(partition, tree, origin, replicas, free)
+            if is_new:
+                return origin + is_new
         self._turn.set_partition(ring, self.weight(partition))
         chosen = choose(tree, keep, replicas, free, self._turn)
         is_new = ring.visit(set(chosen) - set(origin))

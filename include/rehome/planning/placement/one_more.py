@@ -13,6 +13,10 @@ from rehome.domain.array_types import NONE, Ints, Rows
 from rehome.planning.model.rack_tree import RackTree
 from rehome.planning.placement.rack_spread import by_child, keepable, split
 
+MOST_KINDS = 2**14
+"""Of partitions: where there are more, hardly any two are alike, and further ones take much memory.
+"""
+
 
 class Openings:
     """What is open to partitions under one tree."""
@@ -23,16 +27,17 @@ class Openings:
 
     def of_each(self, rows: Rows) -> Iterator[Opening | None]:
         """What is open below the root to each partition; None where the spread rule lets not all
-        replicas stay.
+        replicas stay, and for kinds beyond the first ones.
 
         :param rows: (n, R) brokers that hold them; all host, and no partition has one twice.
         """
         kinds, first = _kinds(np.sort(self.tree.node[-2][rows], axis=1))
-        made: list[Opening | None] = []
-        for holders in rows[first].tolist():
+        openings: list[Opening | None] = []
+        for holders in rows[first[:MOST_KINDS]].tolist():
             stay = keepable(self.tree, 0, 0, holders, len(holders) + 1) == len(holders)
-            made.append(self.at(0, 0, holders) if stay else None)
-        return map(made.__getitem__, kinds.tolist())
+            openings.append(self.at(0, 0, holders) if stay else None)
+        openings.append(None)
+        return map(openings.__getitem__, np.minimum(kinds, len(openings) - 1).tolist())
 
     def at(self, level: int, node: int, holders: list[int]) -> Opening:
         """What is open below a node to a partition that these brokers below it hold."""

@@ -77,14 +77,11 @@ class RackConstraint:
         return bool(self._plain.all())
 
     def apart(self) -> Mask:
-        """(n,) rows of which no two replicas share a branch."""
-        rows = self._rows
-        if self._several:
-            rows = np.where(rows == NONE, NONE, rows + self._start[:, None])
-        return _apart([self._branch_or_none[column] for column in rows.T])
+        """(n,) rows of which no two replicas share a branch of the first tree."""
+        return _apart([self._branch_or_none[column] for column in self._rows.T])
 
     def one_of_each_branch(self, brokers: Ints) -> list[int]:
-        """The first of these brokers in each branch."""
+        """The first of these brokers in each branch of the first tree."""
         first = np.unique(self._branch[brokers], return_index=True)[1]
         chosen: list[int] = brokers[first].tolist()
         return chosen

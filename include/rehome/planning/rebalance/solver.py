@@ -40,7 +40,7 @@ from rehome.planning.rebalance.reconsider import (
     improve,
     with_price,
 )
-from rehome.planning.rebalance.uneven_first import make_even_first
+from rehome.planning.rebalance.uneven_first import keeps_off_bands, make_even_first
 from rehome.planning.result.lower_bounds import rebalance_bound
 from rehome.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from rehome.planning.search.cheaper_copies import exchange_copies
@@ -90,8 +90,7 @@ def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool)
         layout.lay_out(layout.origin)
         with problem.work.at_most(1.0 if part else 1 / (len(RECONSIDER.move_prices) - number)):
             _small(with_price(problem, price), capacity, before, part=part)
-        search = Search(problem)
-        layouts.append((search.objective()[0], search.copied_bytes(), layout.rows.copy()))
+        layouts.append(_way(problem))
     layout.lay_out(best_of(layouts, layout.origin))
     may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= REBALANCE.unmet_from
     if may_be_poor and not part and _poor(problem):
@@ -166,14 +165,26 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
 
 def _search(search: Search, capacity: Floats, inner: Inner) -> float:
     """Run the phases. Returns the excess that is left."""
+    problem, layout = search.problem, search.problem.layout
+    if search.topic_counts is None or layout.rows.size <= REBALANCE.middle:
+        return _rounds(search, capacity, inner)
+    before = layout.rows.copy()
+    even = make_even_first(problem, REBALANCE.with_topics)
+    if even is None:
+        return _rounds(search, capacity, REBALANCE.with_topics)
+    _finish(_at(layout.rows, even))
+    ways = [_way(problem)]
+    if ways[0][0] > 0 and keeps_off_bands(problem, even):
+        layout.lay_out(before)
+        _rounds(Search(problem), capacity, REBALANCE.with_topics)
+        ways.append(_way(problem))
+        layout.lay_out(best_of(ways, layout.origin))
+    return min(excess for excess, _, _ in ways)
+
+
+def _rounds(search: Search, capacity: Floats, inner: Inner) -> float:
+    """Search and repair racks in turn. Returns the excess that is left."""
     problem = search.problem
-    layout = problem.layout
-    evened_out_last = search.topic_counts is not None and layout.rows.size > REBALANCE.middle
-    if evened_out_last:
-        inner = REBALANCE.with_topics
-        even = make_even_first(problem, inner)
-        if even is not None:
-            return _finish_even(even)
     for number in range(REBALANCE.search_rounds):
         search.strict = _keeps_topics(problem)
         wanted_load = wanted_loads(search, inner)
@@ -189,12 +200,10 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
     return search.outside()
 
 
-def _finish_even(problem: Problem) -> float:
-    """Finish what has been begun with the even partitions. Returns the excess that is left."""
+def _way(problem: Problem) -> tuple[float, float, Rows]:
+    """The layout as it is, for :func:`best_of`."""
     search = Search(problem)
-    search.strict = _keeps_topics(problem)
-    _finish(search)
-    return search.outside()
+    return search.objective()[0], search.copied_bytes(), search.rows.copy()
 
 
 def _finish(search: Search) -> None:
@@ -363,9 +372,8 @@ def _over_bound(problem: Problem, copied: float) -> float:
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
-    """Make moved partitions even that were uneven before. Returns whether there were any.
-
-    Does nothing if only some brokers take part: the repair might need the others.
+    """Make moved partitions even that were uneven before, if all brokers take part: the repair
+    might need any of them. Returns whether there were any.
     """
     layout, tree = problem.layout, problem.tree
     if not problem.gives[tree.hosts].all():

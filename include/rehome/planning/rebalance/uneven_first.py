@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rehome.domain.array_types import NONE, Floats, Ints
+from rehome.domain.array_types import NONE, Floats, Ints, Mask
 from rehome.planning.effort.shed_options import Inner
+from rehome.planning.model.arrays import broker_sums
 from rehome.planning.placement.even_destinations import destinations
 from rehome.planning.search.broker_shed import BYTES_ROW
 from rehome.planning.search.fill import fill
@@ -22,9 +23,11 @@ from rehome.planning.search.state import Problem, Search
 
 def make_even_first(problem: Problem, inner: Inner) -> Problem | None:
     """Bring brokers close to their bands by moves after which each partition is even. Returns the
-    problem of the partitions that are even then. None, with nothing moved, if all are even, if
-    some have more replicas than there are racks, if some brokers take no part or topics have broker
-    sets, or if most replicas have no such move.
+    problem of the partitions that are even then. None, with nothing moved, where that is no way:
+
+    - all partitions are even, or some have more replicas than there are racks;
+    - brokers take no part, are to be emptied, or have caps or sets;
+    - most replicas have no such move.
 
     :param inner: see ShedOptions.
     """
@@ -34,15 +37,24 @@ def make_even_first(problem: Problem, inner: Inner) -> Problem | None:
     if problem.leaving.any() or not problem.gives[problem.tree.hosts].all():
         return None
     search.racks.evens, search.strict = True, False
-    if np.count_nonzero(_destinations(search) != NONE) * 2 < search.flat.size:
+    movable = (search.rows != NONE) & problem.partitions[:, None]
+    if np.count_nonzero((_destinations(search) != NONE)[movable.reshape(-1)]) * 2 < movable.sum():
         return None
     _fill(search, wanted_loads(search, inner))
     _fill(search, wanted_loads(search, inner), np.less_equal)
-    for _ in range(2):  # again with what found no broker
+    for _ in range(2):  # what has found no broker is tried again
         if not _totals_fit(search):
             _fill(search, transfers(search), np.less)
     layout.refresh()
     return replace(problem, partitions=problem.partitions & search.racks.apart())
+
+
+def keeps_off_bands(problem: Problem, even: Problem) -> bool:
+    """Whether what domains hold, or what partitions hold that are not even, keeps brokers off
+    their bands: then a search that moves all partitions may come closer.
+    """
+    search = Search(problem)
+    return not (_totals_fit(search) and _rest_fits(search, ~even.partitions))
 
 
 def _fill(search: Search, wanted_load: Floats, towards: np.ufunc | None = None) -> None:
@@ -71,6 +83,16 @@ def _totals_fit(search: Search) -> bool:
         if (total < least).any() or (total > most).any():
             return False
     return True
+
+
+def _rest_fits(search: Search, stays: Mask) -> bool:
+    """Whether no broker is above a band by the partitions (P,) that stay where they are alone."""
+    rows, brokers = search.rows[stays], len(search.problem.gives)
+    banded = np.flatnonzero(search.scale.any(axis=1)).tolist()
+    return all(
+        (broker_sums(rows, search.weights[row][stays], brokers) <= search.high[row]).all()
+        for row in banded
+    )
 
 
 def _destinations(search: Search) -> Ints:
