@@ -10,6 +10,9 @@ their disks are larger, but not their share of the traffic. There, givers send t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from rehome.domain.array_types import Floats, Ints, Mask
@@ -113,30 +116,28 @@ def shed(
     only_bytes = not search.scale[REPLICAS_ROW:].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
-    senders = LeaderEgress.of(search, wanted_load)
+    senders, spare = LeaderEgress.of(search, wanted_load), partial(_spare, search, among)
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
             chosen[broker] = search.on(broker)
         elif only_bytes and over[BYTES_ROW, broker]:
             due = float((search.load - wanted_load)[BYTES_ROW, broker])
-            chosen[broker] = largest_within(
-                search, _spare(search, broker, among), broker, due, senders
-            )
+            chosen[broker] = largest_within(search, spare(broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
-            replicas = senders.without_busy_leaders(_spare(search, broker, among, every))
+            replicas = senders.without_busy_leaders(spare(broker, every))
             shedder = BrokerShed(search, wanted_load, broker, replicas, cold=bool(tight[broker]))
             chosen[broker] = shedder.choose()
         if broker in chosen:
             senders.send(chosen[broker])
     if short.any():
-        _return_rate(search, wanted_load, short, chosen, among)
+        _return_rate(search, wanted_load, short, chosen, spare)
     return _all_spare(search, chosen) if chosen else np.zeros(0, np.int64)
 
 
-def _spare(search: Search, broker: int, among: Mask | None, every: int = 1) -> Ints:
-    """Replicas of a broker (every n-th) that may leave without taking their topic out of its band
-    there.
+def _spare(search: Search, among: Mask | None, broker: int, every: int = 1) -> Ints:
+    """Replicas of a broker (every n-th of ``among``) that may leave without taking their topic out
+    of its band there.
     """
     replicas = search.on(broker)
     if among is not None:
@@ -222,10 +223,11 @@ def _return_rate(
     wanted_load: Floats,
     short: Mask,
     chosen: dict[int, Ints],
-    among: Mask | None,
+    spare: Callable[[int], Ints],
 ) -> None:
     """Brokers that are short give up hot replicas, and the givers free bytes for these."""
     domain, load = search.problem.targets.domain, search.load
+    shedder = partial(BrokerShed, search, wanted_load, cold=True)
     for number in np.unique(domain[short]).tolist():
         here = np.flatnonzero(domain == number)
         given = np.concatenate(
@@ -236,27 +238,11 @@ def _return_rate(
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
             brought = SHED.rate_margin * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
-            shedder = BrokerShed(
-                search,
-                wanted_load,
-                broker,
-                _spare(search, broker, among),
-                brought=brought,
-                cold=True,
-            )
-            chosen[broker] = shedder.choose()
+            chosen[broker] = shedder(broker, spare(broker), brought=brought).choose()
         returning = _bytes_returning(search, wanted_load, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
             if size > BROKER_SHED.few_bytes * search.share[BYTES_ROW, broker]:
-                shedder = BrokerShed(
-                    search,
-                    wanted_load,
-                    broker,
-                    _spare(search, broker, among),
-                    cold=True,
-                    extra_bytes=size,
-                )
-                chosen[broker] = shedder.choose()
+                chosen[broker] = shedder(broker, spare(broker), extra_bytes=size).choose()
 
 
 def _bytes_returning(
