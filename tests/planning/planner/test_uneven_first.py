@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.clusters import CASES, build
 from rehome.cluster.snapshot.model import Snapshot
 from rehome.domain.actions import Action
 from rehome.domain.plan.move import Move
 from rehome.domain.plan.plan import Plan
+from rehome.domain.request.limits import BrokerCaps, BrokerLimits
 from rehome.domain.request.param_types import TOPIC_SPREAD
 from rehome.domain.request.request import ReassignmentRequest
 from rehome.planning.effort.shed_options import Inner
+from rehome.planning.limits.apply_limits import apply_limits
+from rehome.planning.model.arrays import ClusterArrays
 from rehome.planning.options import PlanOptions
 from rehome.planning.planner import make_plan
 from rehome.planning.rebalance import solver
 from rehome.planning.rebalance.uneven_first import make_even_first
-from rehome.planning.search.state import Problem
+from rehome.planning.search.state import Problem, Search
 from tests.planning.large import large_snapshot
+from tests.planning.posed import posed
 
 PARTITIONS, BROKERS, CENTRES = 8_000, 30, 3
+SMALL = build(CASES[4], 900, 12, seed=3).arrays
+UNEVEN = replace(SMALL, rows=np.random.default_rng(0).permutation(12).astype(np.int32)[SMALL.rows])
+IN_TWO = replace(UNEVEN.brokers, rack_paths=tuple((f"r{n % 2}",) for n in range(12)))
+CAPS = BrokerCaps(default=BrokerLimits(replicas=1_000))
+FIRST = np.arange(12) == 0
 
 
 @pytest.fixture
@@ -30,8 +41,8 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each search began with moves that make partitions even."""
     starts: list[bool] = []
 
-    def recorded(problem: Problem, inner: Inner) -> Problem | None:
-        even = make_even_first(problem, inner)
+    def recorded(search: Search, inner: Inner) -> Problem | None:
+        even = make_even_first(search, inner)
         starts.append(even is not None)
         return even
 
@@ -123,3 +134,27 @@ def test_an_expansion_copies_to_its_brokers_alone(starts: list[bool]) -> None:
     assert {b for move in copied(plan) for b in set(move.target) - set(move.current)} == {*new}
     size = np.array([b.size_bytes_after for b in plan.summary.brokers])
     assert np.abs(size / size.mean() - 1)[list(new)].max() < 0.03
+
+
+def posed_for(arrays: ClusterArrays, **changes: Any) -> Problem:
+    return replace(posed(arrays, ReassignmentRequest(Action.REBALANCE)), **changes)
+
+
+@pytest.mark.parametrize(
+    ("problem", "moves_first"),
+    [
+        pytest.param(posed_for(UNEVEN), True, id="uneven"),
+        pytest.param(posed_for(SMALL), False, id="even"),
+        pytest.param(posed_for(replace(UNEVEN, brokers=IN_TWO)), False, id="few racks"),
+        pytest.param(posed_for(UNEVEN, leaving=FIRST), False, id="a broker is to be emptied"),
+        pytest.param(posed_for(UNEVEN, gives=~FIRST), False, id="a broker takes no part"),
+        pytest.param(posed_for(apply_limits(UNEVEN, CAPS, ())), False, id="caps"),
+    ],
+)
+def test_where_partitions_do_not_move_first_nothing_has_moved(
+    problem: Problem, moves_first: bool
+) -> None:
+    before = problem.layout.rows.copy()
+    even = make_even_first(Search(problem), (0.98, 0.5, 0.5))
+    assert (even is not None) == moves_first
+    assert (problem.layout.rows == before).all() == (not moves_first)

@@ -26,8 +26,8 @@ class Openings:
         self._made: dict[tuple[int, ...], Opening] = {}
 
     def of_each(self, rows: Rows) -> Iterator[Opening | None]:
-        """What is open below the root to each partition; None where the spread rule lets not all
-        replicas stay, and for kinds beyond the first ones.
+        """What is open below the root to each partition; None where the spread rule does not
+        let all replicas stay, and for kinds beyond the first ones.
 
         :param rows: (n, R) brokers that hold them; all host, and no partition has one twice.
         """

@@ -169,7 +169,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> float:
     if search.topic_counts is None or layout.rows.size <= REBALANCE.middle:
         return _rounds(search, capacity, inner)
     before = layout.rows.copy()
-    even = make_even_first(problem, REBALANCE.with_topics)
+    even = make_even_first(search, REBALANCE.with_topics)
     if even is None:
         return _rounds(search, capacity, REBALANCE.with_topics)
     _finish(_at(layout.rows, even))

@@ -21,7 +21,7 @@ from rehome.planning.search.shed import narrow, shed, transfers, wanted_loads
 from rehome.planning.search.state import Problem, Search
 
 
-def make_even_first(problem: Problem, inner: Inner) -> Problem | None:
+def make_even_first(search: Search, inner: Inner) -> Problem | None:
     """Bring brokers close to their bands by moves after which each partition is even. Returns the
     problem of the partitions that are even then. None, with nothing moved, where that is no way:
 
@@ -29,16 +29,18 @@ def make_even_first(problem: Problem, inner: Inner) -> Problem | None:
     - brokers take no part, are to be emptied, or have caps or sets;
     - most replicas have no such move.
 
+    :param search: of all partitions. What is returned needs a search of its own.
     :param inner: see ShedOptions.
     """
-    layout, search = problem.layout, Search(problem)
+    problem, layout = search.problem, search.problem.layout
     if search.racks.even() or not search.racks.plain() or layout.arrays.limits is not None:
         return None
     if problem.leaving.any() or not problem.gives[problem.tree.hosts].all():
         return None
     search.racks.evens, search.strict = True, False
-    movable = (search.rows != NONE) & problem.partitions[:, None]
-    if np.count_nonzero((_destinations(search) != NONE)[movable.reshape(-1)]) * 2 < movable.sum():
+    movable = ((search.rows != NONE) & problem.partitions[:, None]).reshape(-1)
+    if (_destinations(search) != NONE)[movable].mean() < 0.5:
+        search.racks.evens = False
         return None
     _fill(search, wanted_loads(search, inner))
     _fill(search, wanted_loads(search, inner), np.less_equal)
